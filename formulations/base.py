@@ -1,0 +1,81 @@
+"""What every formulation returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from ocf.cells import CellProblem
+from ocf.ensemble import FloatArray, IntArray
+
+#: A Pyomo variable's data object.
+Var = Any
+
+
+@dataclass(frozen=True)
+class Formulated:
+    """A mathematical model of a problem over cells, and where its parts stand in it.
+
+    Attributes
+    ----------
+    model : pyomo.environ.ConcreteModel
+    leaves : tuple of variables, one per leaf
+        1 exactly when the point lies in the leaf.
+    steps : tuple of tuples of variables, one per feature
+        Of an ordered feature with m cells: m - 1 variables, the j-th 1 exactly when the point lies beyond cell j.
+        Empty for unordered features.
+    levels : tuple of tuples of variables, one per feature
+        Of an unordered feature: one variable per cell. Empty for ordered features.
+    """
+
+    model: pyo.ConcreteModel
+    leaves: tuple[Var, ...]
+    steps: tuple[tuple[Var, ...], ...]
+    levels: tuple[tuple[Var, ...], ...]
+
+    def decode(self, cells: CellProblem) -> IntArray | None:
+        """Choice of cells at the model's current variable values; see `decode`."""
+        return decode(np.array([pyo.value(y) for y in self.leaves], np.float64), cells)
+
+
+def decode(leaf_values: FloatArray, cells: CellProblem) -> IntArray | None:
+    """Cheapest choice of cells within the leaf of each tree that has the largest value.
+
+    Parameters
+    ----------
+    leaf_values : (n_leaves,) float64
+        Values of the leaf variables in a solution.
+    cells : CellProblem
+
+    Returns
+    -------
+    (n_features,) int64 or None
+        Counted within the features. None when the leaves have no open cell in common, which a solver's tolerances
+        may bring about but no exact solution.
+    """
+    part = cells.partition
+    offsets = part.ensemble.leaf_offsets
+    values = np.where(cells.live, leaf_values, -1.0)
+    chosen = np.array([a + values[a:b].argmax() for a, b in pairwise(offsets)])
+    return cheapest_within(chosen, cells)
+
+
+def cheapest_within(leaves: IntArray, cells: CellProblem) -> IntArray | None:
+    """Cheapest open cell of each feature that lies in all of `leaves`; None if some feature has none."""
+    part = cells.partition
+    low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
+    choice = np.zeros(part.n_features, np.int64)
+    for i in range(part.n_features):
+        span = part.cells_of(i)
+        index = np.arange(part.widths[i])
+        usable = cells.open[span] & (low[i] <= index) & (index <= high[i])
+        if not part.ordered[i]:
+            usable &= part.members_of(i)[leaves].all(axis=0)
+        if not usable.any():
+            return None
+        choice[i] = np.where(usable, cells.cost[span], np.inf).argmin()
+    return choice

@@ -1,0 +1,1 @@
+"""Pieces that formulations share, as Pyomo blocks."""

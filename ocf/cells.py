@@ -1,0 +1,309 @@
+"""Cells: the finite, exact form of the counterfactual problem.
+
+The sorted distinct thresholds of a feature cut its line into cells ``(b_{j-1}, b_j]``; a feature that is split by
+sets of levels has one cell per level. The ensemble is constant on a product of cells, so a point is a choice of one
+cell per feature, and any separable cost is a constant per cell: that of the cell's admissible value nearest to the
+origin.
+
+Nomenclature
+------------
+=====================  =============================================================================
+symbol                 meaning, shape
+=====================  =============================================================================
+``n_cells``            cells of all features together; those of feature i are
+                       ``offsets[i]:offsets[i + 1]``, in increasing order
+``n_leaves``           leaves of all trees together
+``low, high``          first and last cell (counted within the feature) of each leaf's box,
+                       (n_leaves, n_features)
+``member``             whether a leaf admits a level of an unordered feature, (n_leaves, n_members)
+=====================  =============================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.errors import DataError
+from ocf.features import FeatureSpace
+from ocf.targets import Requirements
+
+if TYPE_CHECKING:
+    from ocf.problem import Problem
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Cells and leaf boxes of an ensemble over features; the same for every row.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Its splits test features of the space, in coded values.
+    offsets : (n_features + 1,) int64
+    ordered : (n_features,) bool
+    lower, upper : (n_cells,) float64
+        Cell j holds the coded values in ``(lower[j], upper[j]]``.
+    low, high : (n_leaves, n_features) int32
+    member : (n_leaves, n_members) bool
+        Columns are the cells of the unordered features, in order.
+    member_offsets : (n_features + 1,) int64
+        Columns of feature i are ``member_offsets[i]:member_offsets[i + 1]``; none for ordered features.
+    reachable : (n_leaves,) bool
+        False for leaves whose box is empty.
+    """
+
+    ensemble: Ensemble
+    offsets: IntArray
+    ordered: BoolArray
+    lower: FloatArray
+    upper: FloatArray
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    member: BoolArray
+    member_offsets: IntArray
+    reachable: BoolArray
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.ordered)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all features."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def widths(self) -> IntArray:
+        """Cells per feature, (n_features,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def cell_feature(self) -> IntArray:
+        """Feature of each cell, (n_cells,)."""
+        return np.repeat(np.arange(self.n_features), self.widths)
+
+    @cached_property
+    def bounded(self) -> tuple[IntArray, IntArray]:
+        """Pairs (leaf, ordered feature) whose range is not the whole line."""
+        leaf, feature = np.nonzero((self.low > 0) | (self.high < self.widths - 1))
+        return leaf.astype(np.int64), feature.astype(np.int64)
+
+    def cells_of(self, i: int) -> slice:
+        """Cells of feature i, as a slice of all cells."""
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def members_of(self, i: int) -> BoolArray:
+        """Which leaves admit which level of the unordered feature i, (n_leaves, n_levels)."""
+        return self.member[:, self.member_offsets[i] : self.member_offsets[i + 1]]
+
+    def locate(self, coded: FloatArray) -> IntArray:
+        """Cell of each coded row in each feature, counted within the feature; 0 where the value is missing.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+
+        Returns
+        -------
+        (n, n_features) int64
+        """
+        out = np.zeros(coded.shape, np.int64)
+        for i in range(self.n_features):
+            cuts = self.upper[self.cells_of(i)][:-1]
+            out[:, i] = np.searchsorted(cuts, np.nan_to_num(coded[:, i]), side="left")
+        return out
+
+    def leaves_at(self, cells: IntArray) -> IntArray:
+        """Leaf of each tree at a choice of cells, (n_trees,).
+
+        Parameters
+        ----------
+        cells : (n_features,) int64
+            Counted within the features.
+        """
+        inside = ((self.low <= cells) & (cells <= self.high)).all(axis=1) & self.reachable
+        for i in np.flatnonzero(~self.ordered).tolist():
+            inside &= self.members_of(i)[:, cells[i]]
+        return np.flatnonzero(inside)
+
+
+def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
+    """Cut the space of features into cells and find each leaf's box.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Over the features of `space`, as `ocf.encoding.lift` gives it.
+    space : FeatureSpace
+
+    Raises
+    ------
+    DataError
+        A numeric or integer feature is split by sets of categories.
+    """
+    tested = ensemble.feature
+    ordered = np.ones(len(space), bool)
+    ordered[tested[ensemble.kind == SplitKind.SUBSET]] = False
+    for i, feature in enumerate(space.features):
+        if not ordered[i] and not feature.discrete:
+            raise DataError(
+                f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
+            )
+    axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
+    uppers = [
+        np.append(np.unique(ensemble.threshold[axis & (tested == i)]), np.inf)
+        if ordered[i]
+        else np.arange(len(feature.levels), dtype=np.float64)
+        for i, feature in enumerate(space.features)
+    ]
+    lowers = [np.concatenate([[-np.inf], upper[:-1]]) if ordered[i] else upper - 1 for i, upper in enumerate(uppers)]
+    offsets = np.cumsum([0, *map(len, uppers)])
+    member_offsets = np.cumsum([0, *(0 if ordered[i] else len(u) for i, u in enumerate(uppers))])
+    low, high, member = _boxes(ensemble, uppers, ordered, member_offsets)
+    reachable = np.asarray((low <= high).all(axis=1))
+    for i in np.flatnonzero(~ordered).tolist():
+        reachable &= member[:, member_offsets[i] : member_offsets[i + 1]].any(axis=1)
+    return Partition(
+        ensemble,
+        offsets,
+        ordered,
+        np.concatenate(lowers),
+        np.concatenate(uppers),
+        low,
+        high,
+        member,
+        member_offsets,
+        reachable,
+    )
+
+
+def _boxes(
+    ensemble: Ensemble, uppers: list[FloatArray], ordered: BoolArray, member_offsets: IntArray
+) -> tuple[NDArray[np.int32], NDArray[np.int32], BoolArray]:
+    """Box of every leaf, by narrowing boxes from the roots down, one depth at a time."""
+    n_nodes, n_features = len(ensemble.kind), len(uppers)
+    low = np.zeros((n_nodes, n_features), np.int32)
+    high = np.tile(np.array([len(u) - 1 for u in uppers], np.int32), (n_nodes, 1))
+    member = np.ones((n_nodes, int(member_offsets[-1])), bool)
+    # cell that ends at the node's threshold; -1 or the last one where the threshold is infinite
+    cell = np.full(n_nodes, -1, np.int32)
+    for i in np.flatnonzero(ordered).tolist():
+        at = np.flatnonzero((ensemble.kind == SplitKind.AXIS) & (ensemble.feature == i))
+        cell[at] = np.where(ensemble.threshold[at] == -np.inf, -1, np.searchsorted(uppers[i], ensemble.threshold[at]))
+    level = ensemble.tree_offsets[:-1]
+    while len(level := level[ensemble.kind[level] != SplitKind.LEAF]):
+        left, right = ensemble.left[level], ensemble.right[level]
+        for child in (left, right):
+            low[child], high[child], member[child] = low[level], high[level], member[level]
+        axis = ensemble.kind[level] == SplitKind.AXIS
+        feature, cut = ensemble.feature[level[axis]], cell[level[axis]]
+        high[left[axis], feature] = np.minimum(high[left[axis], feature], cut)
+        low[right[axis], feature] = np.maximum(low[right[axis], feature], cut + 1)
+        for node in level[ensemble.kind[level] == SplitKind.SUBSET]:
+            i = ensemble.feature[node]
+            span = slice(member_offsets[i], member_offsets[i + 1])
+            goes_left = ensemble.sets[ensemble.set_index[node], : span.stop - span.start]
+            member[ensemble.left[node], span] &= goes_left
+            member[ensemble.right[node], span] &= ~goes_left
+        level = np.concatenate([left, right])
+    leaves = ensemble.kind == SplitKind.LEAF
+    return low[leaves], high[leaves], member[leaves]
+
+
+@dataclass(frozen=True)
+class CellProblem:
+    """A problem over cells: choose an open cell per feature and the live leaf of each tree that contains them.
+
+    Reduction closes cells and kills leaves; nothing else changes, so one compiled model serves every row.
+
+    Attributes
+    ----------
+    problem : Problem
+    partition : Partition
+    requirements : Requirements
+        Of the target, over all leaves.
+    value : (n_cells,) float64
+        The cell's admissible coded value nearest to the origin; NaN where it has none.
+    cost : (n_cells,) float64
+        Of that value; inf where there is none.
+    open : (n_cells,) bool
+        Cells that a solution may use.
+    live : (n_leaves,) bool
+        Leaves that a solution may use.
+    excluded : tuple of (n_trees,) int64 arrays
+        Choices of one leaf per tree that the user's model has rejected.
+    """
+
+    problem: Problem
+    partition: Partition
+    requirements: Requirements
+    value: FloatArray
+    cost: FloatArray
+    open: BoolArray
+    live: BoolArray
+    excluded: tuple[IntArray, ...] = ()
+
+    def with_(self, **changes: object) -> CellProblem:
+        """Copy with some attributes replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    @cached_property
+    def infeasible(self) -> bool:
+        """Whether some feature has no open cell or some tree no live leaf: then there is no solution."""
+        part = self.partition
+        cells = np.add.reduceat(self.open.astype(int), part.offsets[:-1])
+        leaves = np.add.reduceat(self.live.astype(int), part.ensemble.leaf_offsets[:-1])
+        return bool((cells == 0).any() or (leaves == 0).any())
+
+    def point(self, cells: IntArray) -> FloatArray:
+        """Coded row at a choice of cells, (n_features,); missing values of the origin stay missing."""
+        point = self.value[self.partition.offsets[:-1] + cells]
+        origin = self.problem.origin
+        return np.where(np.isnan(origin), origin, point)
+
+    def cost_of(self, cells: IntArray) -> float:
+        """Cost of a choice of cells."""
+        return float(self.cost[self.partition.offsets[:-1] + cells].sum())
+
+    def margins(self, leaves: IntArray) -> FloatArray:
+        """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
+        return self.requirements.gain[leaves].sum(axis=0) - self.requirements.need
+
+
+def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
+    """The finite form of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Partition, optional
+        Of the problem's ensemble, if it is at hand from another row.
+    """
+    part = part or partition(problem.ensemble, problem.space)
+    value = np.empty(part.n_cells)
+    cost = np.empty(part.n_cells)
+    for i, feature in enumerate(problem.space.features):
+        span, origin = part.cells_of(i), problem.origin[i]
+        if np.isnan(origin):
+            value[span], cost[span] = np.nan, np.where(np.arange(part.widths[i]) == 0, 0.0, np.inf)
+            continue
+        price = partial(problem.cost.of, feature, origin)
+        value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
+        cost[span] = problem.cost.of(feature, origin, value[span])
+    cost = np.where(np.isnan(cost), np.inf, cost)
+    return CellProblem(
+        problem,
+        part,
+        problem.target.requirements(problem.ensemble),
+        value,
+        cost,
+        np.isfinite(cost),
+        part.reachable.copy(),
+    )

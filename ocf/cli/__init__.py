@@ -1,0 +1,24 @@
+"""The command ``ocf``.
+
+Results go to stdout or to the file of ``--output``; progress, logs and errors go to stderr. Libraries are imported by
+the commands that need them, so that ``ocf --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from ocf.cli import look, solve
+from ocf.cli.base import ExitCode, app
+
+__all__ = ["ExitCode", "app", "main"]
+
+app.command("solve", epilog=solve.EXIT_CODES)(solve.solve)
+app.command("verify")(look.verify)
+app.command("inspect")(look.inspect)
+app.command("init-problem")(look.init_problem)
+app.command("export")(solve.export)
+app.command("solvers")(look.solvers)
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    app(prog_name="ocf")

@@ -1,0 +1,122 @@
+"""What all commands share: the app, its exit codes, and how errors and logs reach the user."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Annotated, ParamSpec, TypeVar
+
+import typer
+
+from ocf import __version__
+from ocf.errors import OcfError
+
+logger = logging.getLogger("ocf")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ExitCode(IntEnum):
+    """What an exit code of ``ocf`` means."""
+
+    SOLVED = 0
+    INTERNAL = 1
+    USAGE = 2
+    INFEASIBLE = 3
+    FEASIBLE = 4
+    UNKNOWN = 5
+    UNVERIFIED = 6
+    INTERRUPTED = 130
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ocf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", metavar="", envvar="OCF_DEBUG", help="Log everything, and show tracebacks of errors."),
+    ] = False,
+) -> None:
+    """Optimal counterfactuals: the cheapest change that turns a tree model's decision, with proof."""
+    set_up_log(logging.DEBUG if debug else logging.WARNING)
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def guarded(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn the errors of a command into messages on stderr and exit codes."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except OcfError as error:
+            logger.debug("traceback:", exc_info=True)
+            complain(str(error))
+            raise typer.Exit(ExitCode.USAGE) from None
+        except Exception as error:
+            complain(f"internal error: {type(error).__name__}: {error}")
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("traceback:", exc_info=True)
+            else:
+                typer.echo("This is a bug of ocf. To see the traceback: ocf --debug COMMAND … or OCF_DEBUG=1", err=True)
+            raise typer.Exit(ExitCode.INTERNAL) from None
+
+    return run
+
+
+def complain(message: str) -> None:
+    """One error message on stderr, red where stderr has colours."""
+    from rich.console import Console
+    from rich.text import Text
+
+    # soft_wrap: a message must stay in one piece where it is piped or searched
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Error: ", "bold red"), message))
+
+
+# -- logs --------------------------------------------------------------------------------------------------
+
+
+class _ToStderr(logging.Handler):
+    """Log lines to whatever stderr is at the time; a progress bar replaces it while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record, with its traceback only when debugging."""
+        if not logger.isEnabledFor(logging.DEBUG):
+            record.exc_info = record.exc_text = None
+        print(self.format(record), file=sys.stderr)
+
+
+def set_up_log(level: int) -> None:
+    """Send what ocf logs at `level` and above to stderr."""
+    logger.setLevel(level)
+    for handler in logger.handlers[:]:
+        if isinstance(handler, _ToStderr):
+            logger.removeHandler(handler)
+    handler = _ToStderr()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logger.addHandler(handler)

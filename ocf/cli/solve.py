@@ -1,0 +1,363 @@
+"""Commands about rows: ``ocf solve`` and ``ocf export``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ocf.cli.base import ExitCode, complain, guarded
+from ocf.cli.tables import (
+    check_output,
+    drop_columns,
+    fit_columns,
+    parse_norm,
+    parse_options,
+    parse_rows,
+    read_table,
+)
+from ocf.errors import ProblemError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.cells import CellProblem
+    from ocf.compiled import Compiled
+    from ocf.explainer import Explainer
+    from ocf.explanation import Explanation, Explanations
+    from ocf.problem import Problem
+
+EXIT_CODES = """\
+[bold]Exit codes[/]
+  [cyan]0[/]  every row is solved and verified
+  [cyan]1[/]  internal error, or a row failed
+  [cyan]2[/]  usage, model or data error
+  [cyan]3[/]  some row is proven infeasible
+  [cyan]4[/]  a limit, or the gap asked for, was reached with a feasible point
+  [cyan]5[/]  a limit was reached with nothing
+  [cyan]6[/]  verification failed
+[cyan]130[/]  interrupted; finished rows are kept
+When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
+"""
+
+#: Exit codes that rows can bring about, the gravest first.
+GRAVEST = (
+    ExitCode.INTERRUPTED,
+    ExitCode.UNVERIFIED,
+    ExitCode.INTERNAL,
+    ExitCode.UNKNOWN,
+    ExitCode.FEASIBLE,
+    ExitCode.INFEASIBLE,
+)
+
+_BY_STATUS = {
+    "optimal": ExitCode.SOLVED,
+    "feasible": ExitCode.FEASIBLE,
+    "infeasible": ExitCode.INFEASIBLE,
+    "unknown": ExitCode.UNKNOWN,
+    "error": ExitCode.INTERNAL,
+    "interrupted": ExitCode.INTERRUPTED,
+}
+
+# -- arguments and options that commands share -----------------------------------------------------------------
+# Defaults stand in the help and not in the signature: an option that is not given leaves the problem file's alone.
+
+RUN, OUT = "How to solve", "Output"
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, skops, joblib or pickle.")
+]
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table: CSV (.csv, .csv.gz) or Parquet.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", metavar="", help="Load joblib and pickle, which can run any code.")
+]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column; may be repeated.")]
+Reference = Annotated[
+    Path | None, typer.Option(metavar="TABLE", help="Training data: gives bounds, scales, categories; default DATA.")
+]
+ProblemToml = Annotated[
+    Path | None, typer.Option("--problem", metavar="TOML", help="Problem file (ocf init-problem); flags override it.")
+]
+Target = Annotated[str | None, typer.Option(metavar="CLASS", help="Class that is wanted; default the opposite.")]
+Norm = Annotated[
+    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
+]
+FORMULATION_HELP = "interval (default), or another of ocf solvers."
+
+
+@guarded
+def solve(
+    model: Model,
+    data: Data,
+    rows: Annotated[
+        str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")
+    ] = None,
+    target: Target = None,
+    problem: ProblemToml = None,
+    norm: Norm = None,
+    drop: Drop = None,
+    reference: Reference = None,
+    trust_pickle: TrustPickle = False,
+    formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="highs (default), or another of ocf solvers.", rich_help_panel=RUN),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
+    ] = None,
+    gap: Annotated[
+        float | None,
+        typer.Option(metavar="GAP", help="Relative gap at which to stop; default 0, a proof.", rich_help_panel=RUN),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads of the solver; default 1.", rich_help_panel=RUN)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of the solver; default 0.", rich_help_panel=RUN)
+    ] = None,
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Rows at the same time, -1: one per core; default 1.", rich_help_panel=RUN),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="The solver's own option; may be repeated.", rich_help_panel=RUN),
+    ] = None,
+    no_reduce: Annotated[
+        bool,
+        typer.Option("--no-reduce", metavar="", help="No incumbent, no reduction: solver only.", rich_help_panel=RUN),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=".json, .csv or .html; default text to stdout.", rich_help_panel=OUT
+        ),
+    ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", metavar="", help="Show the solver's log on stderr.", rich_help_panel=OUT)
+    ] = False,
+    progress: Annotated[
+        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
+    ] = None,
+) -> None:
+    """Find the cheapest change of each row of DATA that gives it the TARGET."""
+    if output is not None:
+        check_output(output, (".json", ".csv", ".html"))
+    flags = {
+        "target": target,
+        "norm": None if norm is None else parse_norm(norm),
+        "formulation": formulation,
+        "solver": solver,
+        "time_limit": time_limit,
+        "mip_gap": gap,
+        "threads": threads,
+        "seed": seed,
+        "n_jobs": n_jobs,
+        "reduce": False if no_reduce else None,
+    }
+    features, settings = _settings(problem, flags, option or [])
+    begin = time.perf_counter()
+    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
+    with _stdout_to_stderr() if log else nullcontext():
+        explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
+    code = exit_code(explanations)
+    code = code if _write(explanations, output) else ExitCode.USAGE
+    typer.echo(f"{_counted(explanations)} in {time.perf_counter() - begin:.1f} s", err=True)
+    raise typer.Exit(code)
+
+
+@guarded
+def export(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help=".mps or .lp for solvers, .json to replay with ocf."),
+    ],
+    row: Annotated[int, typer.Option(metavar="ROW", help="Row, counted from 0; -1 is the last.")] = 0,
+    target: Target = None,
+    problem: ProblemToml = None,
+    norm: Norm = None,
+    drop: Drop = None,
+    reference: Reference = None,
+    trust_pickle: TrustPickle = False,
+    formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP)] = None,
+    reduced: Annotated[
+        bool, typer.Option("--reduced/--full", metavar="", help="What reduction leaves, or the row's whole problem.")
+    ] = False,
+) -> None:
+    """Write the optimisation problem of one row of DATA to a file."""
+    check_output(output, (".mps", ".lp", ".json"))
+    flags = {"target": target, "norm": None if norm is None else parse_norm(norm), "formulation": formulation}
+    features, settings = _settings(problem, flags, [])
+    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    question = {key: settings[key] for key in ("target", "norm", "features_to_vary") if key in settings}
+    asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
+    if output.suffix.lower() == ".json":
+        output.write_text(asked.to_json() + "\n", encoding="utf-8")
+    else:
+        _write_form(explainer, asked, settings.get("formulation", "interval"), output, reduced)
+
+
+# -- from the command line to a question -------------------------------------------------------------------
+
+
+def _settings(
+    path: Path | None, flags: Mapping[str, Any], options: list[str]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
+    from ocf.problem_file import ProblemFile, read_problem_file
+
+    said = ProblemFile() if path is None else read_problem_file(path)
+    settings = said.solve | {key: value for key, value in flags.items() if value is not None}
+    settings["options"] = said.solve.get("options", {}) | parse_options(options)
+    _check_names(settings)
+    return said.features, settings
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    """Refuse an unknown norm, formulation or solver before a model is loaded."""
+    from ocf.costs import Cost
+    from ocf.formulations import get_formulation
+    from ocf.solvers import get_solver
+
+    Cost.parse(settings.get("norm", "l1"))
+    get_formulation(settings.get("formulation", "interval"))
+    get_solver(settings.get("solver", "highs"))
+
+
+def _load(
+    model_path: Path,
+    data_path: Path,
+    reference_path: Path | None,
+    drop: list[str],
+    features: dict[str, dict[str, Any]],
+    trust_pickle: bool,
+) -> tuple[Explainer, pd.DataFrame]:
+    """The explainer, and the table of rows to ask it about."""
+    from ocf.explainer import Explainer
+    from ocf.model import as_user_model, require_classifier
+
+    paths = [data_path] if reference_path is None else [data_path, reference_path]
+    tables = drop_columns(map(read_table, paths), drop)
+    model = as_user_model(model_path, trust_pickle=trust_pickle)
+    require_classifier(model)
+    fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
+    return Explainer(model, data=fitted[-1], features=features), fitted[0]
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+
+def exit_code(explanations: Explanations) -> ExitCode:
+    """Exit code of a batch: the gravest of its rows'."""
+    codes = {_row_code(explanation) for explanation in explanations}
+    return next((code for code in GRAVEST if code in codes), ExitCode.SOLVED)
+
+
+def _row_code(explanation: Explanation) -> ExitCode:
+    if explanation.counterfactual is not None and not explanation.verified:
+        return ExitCode.UNVERIFIED
+    return _BY_STATUS[explanation.status]
+
+
+def _write(explanations: Explanations, path: Path | None) -> bool:
+    """Write results to a file or stdout; False when the file could not be written and stdout had to do."""
+    if path is None:
+        for explanation in explanations:
+            typer.echo(f"{explanation}\n")
+        return True
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        text = explanations.to_json() + "\n"
+    elif suffix == ".csv":
+        text = explanations.to_frame().to_csv(index_label="row", lineterminator="\n")
+    else:
+        text = explanations.to_html()
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:  # the disk is full, or the directory has gone: hours of work must not go with it
+        complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
+        typer.echo(text, nl=False)
+        return False
+    return True
+
+
+def _counted(explanations: Explanations) -> str:
+    from ocf.progress import Progress
+
+    counts = Progress(len(explanations), enabled=False)
+    for explanation in explanations:
+        counts.advance(explanation.status)
+    verified = sum(explanation.verified for explanation in explanations)
+    return f"{len(explanations)} row{'s' * (len(explanations) != 1)}: {counts.summary()}; {verified} verified"
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send what solvers print from C to stderr, where logs belong."""
+    import ctypes
+
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        if os.name == "posix":
+            ctypes.CDLL(None).fflush(None)  # C keeps a buffer of its own when stdout is a file or a pipe
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+# -- files for solvers -------------------------------------------------------------------------------------
+
+
+def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: Path, reduced: bool) -> None:
+    cells = explainer.cells(problem)
+    if cells.infeasible:
+        raise ProblemError("this row is infeasible: no model is left to write; a .json file still keeps the question")
+    if reduced:
+        cells = _reduced(cells)
+    form = _compiled(formulation, cells).instance(cells).form
+    form.write(path)
+    size = f"{form.n_rows} rows, {form.n_cols} columns ({int(form.integer.sum())} of them whole numbers)"
+    note = "" if form.n_cols else "; reduction decides everything, the objective's constant is the optimum"
+    typer.echo(f"{path}: {size}{note}", err=True)
+
+
+def _reduced(cells: CellProblem) -> CellProblem:
+    """What an incumbent leaves of a problem, with the same optimum."""
+    import numpy as np
+
+    from ocf.incumbent import find_incumbent
+    from ocf.reduction import reduce
+
+    incumbent = find_incumbent(cells)
+    # reduction keeps what is cheaper than its limit; the margin keeps the incumbent itself
+    left = reduce(cells, np.inf if incumbent is None else incumbent.cost * (1 + 1e-6) + 1e-9)
+    if left.proved:
+        raise ProblemError("the reduction alone proves that this row is infeasible: export it with --full")
+    return left.cells
+
+
+def _compiled(formulation: str, cells: CellProblem) -> Compiled:
+    """A formulation with the names of its variables and constraints, which solving does without."""
+    from ocf.compiled import compile_formulation
+    from ocf.formulations import get_formulation
+    from ocf.solvers import compile_model
+
+    formulated = get_formulation(formulation)(cells)
+    columns = chain(formulated.leaves, *formulated.steps, *formulated.levels)
+    named = compile_model(formulated.model, columns, names=True)
+    return replace(compile_formulation(formulation, cells), form=named)

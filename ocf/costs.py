@@ -1,0 +1,76 @@
+"""What a change costs: separable costs that are constants per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ocf.ensemble import FloatArray
+from ocf.errors import ProblemError
+from ocf.features import Feature, FeatureSpace
+from ocf.words import nearest
+
+NORMS = ("l0", "l1", "l2")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2)``.
+
+    ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
+    change. `l2` is the squared Euclidean norm. Source: ocean, (30)-(32); fcca, (2).
+    """
+
+    l0: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def __post_init__(self) -> None:
+        mix = (self.l0, self.l1, self.l2)
+        if not all(np.isfinite(m) and m >= 0 for m in mix) or not any(mix):
+            raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
+
+    @classmethod
+    def parse(cls, norm: str | Mapping[str, float] | Cost) -> Cost:
+        """Cost from a norm's name (``"l1"``), a mix (``{"l0": 0.1, "l1": 1}``) or a Cost."""
+        if isinstance(norm, Cost):
+            return norm
+        mix = {norm: 1.0} if isinstance(norm, str) else dict(norm)
+        for name in mix:
+            if name not in NORMS:
+                raise ProblemError(f"unknown norm {nearest(name, NORMS)}")
+        return cls(**{name: float(value) for name, value in mix.items()})
+
+    def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
+        """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
+
+        Parameters
+        ----------
+        feature : Feature
+        origin : float
+        value : (n,) float64
+        """
+        d = feature.distance(origin, value)
+        changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
+        weight = np.where(d < 0, feature.weight_down, feature.weight_up)
+        count = np.where(np.isnan(d), d, changed)
+        return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+        return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+
+    def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
+        """Cost of moving a whole coded row; features that are missing in both cost nothing."""
+        return float(
+            sum(
+                self.of(feature, origin[i], point[i]).item()
+                for i, feature in enumerate(space.features)
+                if not np.isnan(origin[i])
+            )
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return asdict(self)

@@ -1,0 +1,391 @@
+"""The Python interface: an Explainer of one model, asked about rows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from ocf.batch import Row, Task, run_batch
+from ocf.cells import CellProblem, Partition, partition, to_cells
+from ocf.compiled import Compiled, compile_formulation
+from ocf.costs import Cost
+from ocf.encoding import check_lift, lift, probe
+from ocf.ensemble import FloatArray, IntArray
+from ocf.errors import DataError, OcfError, ProblemError
+from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
+from ocf.features import FeatureSpace
+from ocf.formulations import get_formulation
+from ocf.inference import as_table, infer_space
+from ocf.model import as_user_model, require_classifier, table_columns
+from ocf.problem import Problem
+from ocf.progress import Progress
+from ocf.readers.conformance import check_conformance
+from ocf.solvers import Solver, get_solver
+from ocf.solvers.result import SolverOptions
+from ocf.solving import solve
+from ocf.targets import ClassTarget
+from ocf.words import listed
+
+logger = logging.getLogger(__name__)
+
+#: Most candidate rows of a class that incumbents start from.
+MAX_CANDIDATES = 5000
+
+
+class Explainer:
+    """Finds optimal counterfactuals of one model.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline, or path of a model file
+        Fitted scikit-learn, XGBoost or LightGBM trees. A Pipeline may encode and scale; users then speak in the
+        units and words of the table that the Pipeline takes.
+    data : DataFrame or array (n, n_columns), optional
+        Ideally the training data: bounds, scales, categories and first incumbents come from it. Needed unless
+        `features` is a FeatureSpace.
+    features : mapping of feature name to settings, FeatureSpace, or path of a problem file, optional
+        See `ocf.inference.infer_space` for the settings.
+    check : bool
+        Whether to check the reading of the model against the library at every threshold.
+    trust_pickle : bool
+        Whether `model` may be the path of a pickle or joblib file.
+
+    Attributes
+    ----------
+    space : FeatureSpace
+    classes : tuple
+        Class labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(X, y)
+    >>> explanation = Explainer(forest, data=X).explain(X.iloc[[0]], target=1)[0]
+    >>> explanation.status, explanation.verified
+    ('optimal', True)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        data: pd.DataFrame | ArrayLike | None = None,
+        features: Mapping[str, Mapping[str, Any]] | FeatureSpace | str | Path | None = None,
+        *,
+        check: bool = True,
+        trust_pickle: bool = False,
+    ) -> None:
+        self.model = as_user_model(model, trust_pickle=trust_pickle)
+        require_classifier(self.model)
+        self.ensemble = self.model.trees.ensemble
+        self.classes = self.ensemble.decision.classes
+        table = None if data is None else as_table(data, self.model.columns)
+        self.space = self._space(table, features)
+        self._coded = self._known_rows(table)
+        if check:
+            background = None if table is None else self.model.encode(self.space.to_frame(self._coded[:64]))
+            check_conformance(self.model.trees, background)
+        self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+        self._check = check
+        self._partitions: dict[frozenset[int], Partition] = {}
+        self._compiled: dict[tuple[Any, ...], Compiled] = {}
+        self._candidates: dict[tuple[Any, ...], IntArray] = {}
+        self._solvers: dict[str, Solver] = {}
+        decided = self.model.decide(self.space.to_frame(self._coded)) if len(self._coded) else np.zeros(0, np.int64)
+        self._known_classes = np.asarray(decided, np.int64)
+
+    # -- set up --------------------------------------------------------------------------------------------
+
+    def _space(
+        self, table: pd.DataFrame | None, features: Mapping[str, Any] | FeatureSpace | str | Path | None
+    ) -> FeatureSpace:
+        if isinstance(features, FeatureSpace):
+            return features
+        if isinstance(features, str | Path):
+            from ocf.problem_file import read_problem_file
+
+            features = read_problem_file(Path(features)).features
+        if table is None:
+            raise DataError("give data (ideally the training data) or a FeatureSpace as features")
+        columns = table_columns(self.model, tuple(table.columns))
+        extra = [c for c in table.columns if c not in columns]
+        if extra:
+            raise DataError(f"the data has columns that the model does not take: {listed(extra)}; drop them")
+        return infer_space(table[list(columns)], features)
+
+    def _known_rows(self, table: pd.DataFrame | None) -> FloatArray:
+        """Rows of the data without missing values, coded; at most a few thousand."""
+        if table is None:
+            return np.zeros((0, len(self.space)))
+        coded = self.space.from_frame(table)
+        coded = coded[~np.isnan(coded).any(axis=1)]
+        if len(coded) > MAX_CANDIDATES:
+            coded = coded[np.sort(np.random.default_rng(0).permutation(len(coded))[:MAX_CANDIDATES])]
+        return coded
+
+    def _base_row(self) -> FloatArray:
+        if len(self._coded):
+            return self._coded[0]
+        middle = [
+            0.0 if f.discrete else float(f.at_most(np.clip((f.lower + f.upper) / 2, f.lower, f.upper)))
+            for f in self.space.features
+        ]
+        if not np.isfinite(middle).all():
+            raise DataError("without data every numeric feature needs finite bounds")
+        return np.array(middle)
+
+    def _partition(self, missing: frozenset[int]) -> Partition:
+        if missing not in self._partitions:
+            lifted = lift(self.ensemble, self._encoding, missing)
+            if self._check and not missing:
+                check_lift(lifted, self.ensemble, self._encoding)
+            self._partitions[missing] = partition(lifted, self.space)
+        return self._partitions[missing]
+
+    # -- problems ------------------------------------------------------------------------------------------
+
+    def problem(
+        self,
+        row: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        norm: str | Mapping[str, float] | Cost = "l1",
+        **settings: Any,
+    ) -> Problem:
+        """The problem of one row, as the formulations see it; takes the settings of `explain`.
+
+        Parameters
+        ----------
+        row : one-row DataFrame, Series, or array (n_columns,)
+        """
+        frame = self._rows(row)
+        if len(frame) != 1:
+            raise DataError(f"expected one row, not {len(frame)}")
+        space = self._asked_space(**settings)
+        current = int(self.model.decide(self.space.to_frame(self.space.from_frame(frame)))[0])
+        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space)
+
+    def cells(self, problem: Problem) -> CellProblem:
+        """The finite form of a problem of this explainer."""
+        return to_cells(problem, self._partition(_missing(problem.origin)))
+
+    def _problem(self, origin: FloatArray, current: int, target: Any, cost: Cost, space: FeatureSpace) -> Problem:
+        part = self._partition(_missing(origin))
+        return Problem(part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost)
+
+    def _asked_space(
+        self,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+    ) -> FeatureSpace:
+        changes: dict[str, dict[str, Any]] = {}
+        for name, weight in (weights or {}).items():
+            down, up = weight if isinstance(weight, tuple | list) else (weight, weight)
+            changes.setdefault(name, {}).update(weight_down=float(down), weight_up=float(up))
+        for name, allowed in (permitted_range or {}).items():
+            values = tuple(allowed)
+            if not self.space.features[self.space.index(name)].discrete and len(values) != 2:
+                raise ProblemError(f"permitted range of {name!r} must be (lowest, highest), not {values}")
+            changes.setdefault(name, {})["permitted"] = values
+        if features_to_vary != "all":
+            if isinstance(features_to_vary, str):
+                raise ProblemError("features_to_vary is 'all' or a list of feature names")
+            vary = {self.space.names[self.space.index(name)] for name in features_to_vary}
+            for name in self.space.names:
+                if name not in vary:
+                    changes.setdefault(name, {})["action"] = "fixed"
+        space = self.space.updated(changes)
+        for feature in space.features:
+            feature.permitted_codes()
+        return space
+
+    def _rows(self, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
+        if isinstance(rows, pd.Series):
+            rows = rows.to_frame().T.infer_objects()
+        if not isinstance(rows, pd.DataFrame):
+            array = np.atleast_2d(np.asarray(rows))
+            if array.ndim != 2 or array.shape[1] != len(self.space.columns):
+                raise DataError(f"rows have shape {array.shape}; expected (n, {len(self.space.columns)})")
+            rows = pd.DataFrame(array, columns=list(self.space.columns))
+        return rows
+
+    # -- explanations --------------------------------------------------------------------------------------
+
+    def explain(
+        self,
+        X: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        norm: str | Mapping[str, float] | Cost = "l1",
+        *,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        formulation: str = "interval",
+        solver: str = "highs",
+        time_limit: float | None = None,
+        mip_gap: float = 0.0,
+        threads: int = 1,
+        seed: int = 0,
+        log: bool = False,
+        options: Mapping[str, Any] | None = None,
+        reduce: bool = True,
+        n_jobs: int = 1,
+        progress: bool | None = None,
+    ) -> Explanations:
+        """Find the cheapest change of each row that gives it the target.
+
+        Parameters
+        ----------
+        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        target : class label or "opposite"
+            ``"opposite"`` is the other class of a binary model, for each row its own.
+        norm : {"l0", "l1", "l2"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
+            l2 is squared. Distances are in units of each feature's scale.
+        weights : mapping of feature name to weight or (down, up)
+        features_to_vary : "all" or list of names
+            The others are fixed.
+        permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        formulation : str
+            See `ocf.formulations.FORMULATIONS`.
+        solver : str
+            See `ocf.solvers.SOLVERS`.
+        time_limit : float, optional
+            Seconds per row.
+        mip_gap : float
+            Relative gap at which a row may stop; 0 asks for a proof.
+        threads, seed, log, options
+            As in `ocf.solvers.result.SolverOptions`.
+        reduce : bool
+            Whether to shrink each problem by an incumbent before the solver sees it.
+        n_jobs : int
+            Rows solved at the same time, in processes of their own; -1 for one per core.
+        progress : bool, optional
+            Progress bar on stderr; by default only on a terminal and for several rows.
+
+        Returns
+        -------
+        Explanations
+            One per row, in order. A row that fails has status ``"error"`` and a message; the others are kept. After
+            Ctrl-C the rows that are not finished have status ``"interrupted"``.
+        """
+        frame = self._rows(X)
+        get_formulation(formulation)
+        get_solver(solver)
+        task = Task(
+            target=target,
+            cost=Cost.parse(norm),
+            space=self._asked_space(weights, features_to_vary, permitted_range),
+            formulation=formulation,
+            solver=solver,
+            options=SolverOptions(
+                time_limit=time_limit,
+                mip_gap=mip_gap,
+                threads=threads,
+                seed=seed,
+                log=log,
+                options=dict(options or {}),
+            ),
+            reduce=reduce,
+        )
+        if not isinstance(target, str) or target != "opposite":
+            ClassTarget.parse(self.ensemble, target)
+        coded = self.space.from_frame(frame)
+        for columns in {_missing(row) for row in coded}:
+            self._partition(columns)  # refuses missing values without a rule before any row is solved
+        current = np.asarray(self.model.decide(self.space.to_frame(coded)), np.int64)
+        if target == "opposite" and len(self.classes) != 2:
+            ClassTarget.parse(self.ensemble, target)
+        labels = list(frame.index)
+        rows = [Row(labels[k], frame.iloc[[k]], coded[k], int(current[k])) for k in range(len(coded))]
+        with Progress(len(rows), enabled=progress) as bar:
+            return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
+
+    def explain_row(self, row: Row, task: Task) -> Explanation:
+        """Explain one row; a row that fails gives an explanation with status ``"error"``."""
+        begin = time.perf_counter()
+        try:
+            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space)
+            return self._solve(row, task, problem, begin)
+        except OcfError as error:
+            return self._failed(row, task, str(error))
+        except Exception as error:  # one failing row never loses the others
+            logger.exception("row %r failed", row.label)
+            return self._failed(row, task, f"internal error: {type(error).__name__}: {error}")
+
+    def _failed(self, row: Row, task: Task, message: str) -> Explanation:
+        target = None if task.target == "opposite" else task.target
+        return failed(row.label, row.original, "error", message, predicted=self.classes[row.current], target=target)
+
+    def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        cells = self.cells(problem)
+        target = problem.target
+        built = {"build": 0.0, "compile": 0.0}
+
+        def compiled() -> Compiled:
+            key = (task.formulation, target, _missing(row.coded))
+            if key not in self._compiled:
+                self._compiled[key] = compile_formulation(task.formulation, cells)
+                built["build"] = self._compiled[key].build_seconds
+                built["compile"] = self._compiled[key].compile_seconds
+            return self._compiled[key]
+
+        def confirm(point: FloatArray) -> bool:
+            answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
+            return target.met_by(int(answer[0]))
+
+        outcome = solve(
+            cells,
+            compiled,
+            self._solver(task.solver),
+            task.options,
+            confirm=confirm,
+            candidates=self._known_cells(problem),
+            use_reduction=task.reduce,
+        )
+        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            method=task.method(outcome),
+            times=times,
+        )
+
+    def _solver(self, name: str) -> Solver:
+        """The solver object, kept between rows."""
+        if name not in self._solvers:
+            self._solvers[name] = get_solver(name)
+        return self._solvers[name]
+
+    def _known_cells(self, problem: Problem) -> IntArray:
+        """Distinct cells of the data's rows that the model gives the target."""
+        key = (_missing(problem.origin), problem.target)
+        if key not in self._candidates:
+            rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]
+            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+        return self._candidates[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for worker processes; solver objects and encoders are made anew there."""
+        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.model = as_user_model(self.model)
+        self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _missing(origin: FloatArray) -> frozenset[int]:
+    return frozenset(np.flatnonzero(np.isnan(origin)).tolist())

@@ -1,0 +1,600 @@
+"""What a user gets: one `Explanation` per row, `Explanations` for several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pandas as pd
+
+from ocf import records, render
+from ocf.costs import Cost
+from ocf.errors import DataError
+from ocf.features import Feature, FeatureSpace
+from ocf.solvers.result import Progress, Status, relative_gap
+from ocf.verify import Claims, verify
+
+if TYPE_CHECKING:
+    from ocf.ensemble import FloatArray
+    from ocf.model import UserModel
+    from ocf.problem import Problem
+    from ocf.solving import Outcome
+
+#: How a row can end: the statuses of a solve, and "interrupted" for a row that was stopped before its end.
+STATUSES = (*(s.value for s in Status), "interrupted")
+
+#: Keys of `Explanation.times`.
+TIMES = ("build", "compile", "incumbent", "reduce", "instance", "solve", "confirm", "verify", "total")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """The answer for one row.
+
+    Attributes
+    ----------
+    row : label
+        Index label of the row in the user's table.
+    status : {"optimal", "feasible", "infeasible", "unknown", "error", "interrupted"}
+        ``"optimal"``: no admissible change is cheaper, proven. ``"feasible"``: the model gives the target, but
+        something cheaper than `cost` and dearer than `bound` may exist. ``"infeasible"``: proven that no admissible
+        change gives the target. ``"unknown"``: a limit was hit before anything was found.
+    original : DataFrame (1, n_columns)
+        The row as the user gave it.
+    counterfactual : DataFrame (1, n_columns) or None
+        The changed row in the same columns, units, dtypes and under the same label. What does not change is taken
+        over bit by bit. A column takes another dtype only where its own cannot hold the new value exactly.
+    predicted : label or None
+        Class of the original by the user's model.
+    target : label or None
+        Class that was wanted.
+    decided : label or None
+        Class of the counterfactual by the user's own model.
+    cost : float or None
+        Cost of the counterfactual.
+    bound : float
+        Nothing admissible is cheaper: -inf when nothing is known, inf when proven infeasible.
+    gap : float
+        Relative distance of `bound` from `cost`: 0 when proven optimal, inf without a counterfactual.
+    times : dict of str to float
+        Seconds, by `TIMES`; build and compile are 0 for rows that share the compiled model of an earlier one.
+    nodes : int
+        Of the solver's branch and bound.
+    refused : int
+        Points of the solver that the user's model refused and that were cut off.
+    proved_by : str
+        ``"origin"``, ``"reduction"``, the name of a solver, or "".
+    method : dict
+        ``formulation, solver, solver_version, options, reduction``.
+    sizes : dict of str to int
+        Leaves and cells before and after the reduction; rows, columns, … of the matrix.
+    history : tuple of Progress
+        Bound and incumbent over time.
+    verified : bool
+        Whether there is a counterfactual and the independent check found nothing wrong.
+    checks : tuple of str
+        What that check found wrong; empty when all is well.
+    message : str
+        What a user should know, such as the cause of an error.
+    space : FeatureSpace or None
+        Descriptions of the features; None for rows that failed before there were any.
+    norm : Cost or None
+        The cost that was minimised.
+    classes : tuple
+        Class labels of the model.
+    problem : Problem or None
+        To replay; None after loading from JSON.
+    """
+
+    row: Any
+    status: str
+    original: pd.DataFrame
+    counterfactual: pd.DataFrame | None = None
+    predicted: Any = None
+    target: Any = None
+    decided: Any = None
+    cost: float | None = None
+    bound: float = -np.inf
+    gap: float = np.inf
+    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(TIMES, 0.0))
+    nodes: int = 0
+    refused: int = 0
+    proved_by: str = ""
+    method: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    history: tuple[Progress, ...] = ()
+    verified: bool = False
+    checks: tuple[str, ...] = ()
+    message: str = ""
+    space: FeatureSpace | None = None
+    norm: Cost | None = None
+    classes: tuple[Any, ...] = ()
+    problem: Problem | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when everything that JSON keeps is equal; `problem` is not compared."""
+        return self.to_dict() == other.to_dict() if isinstance(other, Explanation) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # the tables inside have none
+
+    def __repr__(self) -> str:
+        return f"<Explanation row={self.row!r} status={self.status!r} cost={self.cost!r} verified={self.verified}>"
+
+    def __str__(self) -> str:
+        return render.to_text(self)
+
+    def _repr_html_(self) -> str:
+        return render.to_fragment(self)
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a counterfactual."""
+        return self.counterfactual is not None
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """What changes: one row per changed feature, with ``feature, from, to, change, cost``.
+
+        `from` and `to` are in the user's words: numbers, or labels of levels. `change` is their difference where
+        that has a meaning and NaN elsewhere; `cost` is what this change adds to the total.
+        """
+        return self._changes.copy()
+
+    @cached_property
+    def _changes(self) -> pd.DataFrame:
+        names = ["feature", "from", "to", "change", "cost"]
+        rows = []
+        if self.counterfactual is not None and self.space is not None and self.norm is not None:
+            before, after = self.original.rename(columns=str), self.counterfactual.rename(columns=str)
+            origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            for i, feature in enumerate(self.space.features):
+                if origin[i] != point[i] and not np.isnan(point[i]):
+                    cost = self.norm.of(feature, origin[i], point[i]).item()
+                    labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
+                    rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
+        frame = pd.DataFrame(rows, columns=names, dtype=object)
+        return frame.astype({"feature": "str", "change": "float64", "cost": "float64"})
+
+    def to_frame(self) -> pd.DataFrame:
+        """The counterfactual as a table of one row with ``status, cost, bound, gap, verified, seconds``."""
+        return Explanations([self]).to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.verify_file`."""
+        changes = self._changes
+        return {
+            "schema": records.ONE,
+            "row": records.plain(self.row),
+            "status": self.status,
+            "predicted": records.plain(self.predicted),
+            "target": records.plain(self.target),
+            "decided": records.plain(self.decided),
+            "cost": records.plain(self.cost),
+            "bound": records.plain(self.bound),
+            "gap": records.plain(self.gap),
+            "verified": bool(self.verified),
+            "checks": list(self.checks),
+            "message": self.message,
+            "changes": records.plain(changes.to_dict("records")),
+            "original": records.table_to_record(self.original),
+            "counterfactual": None if self.counterfactual is None else records.table_to_record(self.counterfactual),
+            "times": records.plain(self.times),
+            "nodes": int(self.nodes),
+            "refused": int(self.refused),
+            "proved_by": self.proved_by,
+            "sizes": records.plain(self.sizes),
+            "history": records.plain(self.history),
+            "method": records.plain(self.method),
+            "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "classes": records.plain(self.classes),
+            "features": None if self.space is None else records.plain(self.space.to_dict()),
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Strict JSON of `to_dict`; written to `path` if one is given."""
+        return records.dumps(self.to_dict(), path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """Explanation from what `to_dict` wrote; without `problem`, and with column labels as text.
+
+        Raises
+        ------
+        DataError
+            It is something else, or a part of it is missing or malformed.
+        """
+        found = records.unpack(data)
+        if len(found) != 1:
+            raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
+        try:
+            return _from_record(found[0])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"the explanation is incomplete or damaged: {error!r}") from None
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Explanation:
+        """Explanation from a JSON text or from the file of that name."""
+        found = records.loads(source)
+        if len(found) != 1:
+            raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
+        return cls.from_dict(found[0])
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained web page; written to `path` if one is given."""
+        return render.to_page([self], path)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of what each change costs.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        return render.plot(self, ax)
+
+
+class Explanations(Sequence[Explanation]):
+    """Explanations of several rows, in the order of the user's rows. Immutable."""
+
+    def __init__(self, explanations: Iterable[Explanation] = ()) -> None:
+        self._rows = tuple(explanations)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Explanations: ...
+    def __getitem__(self, index: int | slice) -> Explanation | Explanations:
+        return Explanations(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if isinstance(other, Explanations) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Explanations: {render.counted(self)}>"
+
+    def __str__(self) -> str:
+        return render.batch_to_text(self)
+
+    def _repr_html_(self) -> str:
+        return render.batch_to_fragment(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Table of the counterfactuals, one row each, under the labels of the user's rows.
+
+        Returns
+        -------
+        DataFrame (n, n_columns + 6)
+            The user's columns, then ``status, cost, bound, gap, verified, seconds``; those names get the prefix
+            ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
+        """
+        if not self._rows:
+            return pd.DataFrame()
+        tables = [e.counterfactual for e in self._rows if e.counterfactual is not None]
+        places = [k for k, e in enumerate(self._rows) if e.counterfactual is not None]
+        if tables:
+            values = pd.concat(tables, ignore_index=True).set_axis(places, axis=0)
+            values = values.reindex(range(len(self))) if len(places) < len(self) else values
+        else:
+            values = pd.DataFrame(index=range(len(self)), columns=self._rows[0].original.columns)
+        results = pd.DataFrame(
+            {
+                "status": [e.status for e in self._rows],
+                "cost": np.array([np.nan if e.cost is None else e.cost for e in self._rows], np.float64),
+                "bound": np.array([e.bound for e in self._rows], np.float64),
+                "gap": np.array([e.gap for e in self._rows], np.float64),
+                "verified": np.array([e.verified for e in self._rows], bool),
+                "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
+            }
+        )
+        if set(results.columns) & set(values.columns):
+            results = results.add_prefix("ocf_")
+        frame = pd.concat([values, results], axis=1)
+        indices = [e.original.index for e in self._rows]
+        frame.index = indices[0].append(indices[1:])
+        return frame
+
+    def summary(self) -> pd.DataFrame:
+        """Table by status: ``rows, verified`` (counts), ``median_cost, median_seconds``."""
+        out = []
+        for status in STATUSES:
+            rows = [e for e in self._rows if e.status == status]
+            if rows:
+                costs = [e.cost for e in rows if e.cost is not None]
+                out.append(
+                    {
+                        "status": status,
+                        "rows": len(rows),
+                        "verified": sum(e.verified for e in rows),
+                        "median_cost": float(np.median(costs)) if costs else np.nan,
+                        "median_seconds": float(np.median([e.times.get("total", 0.0) for e in rows])),
+                    }
+                )
+        return pd.DataFrame(out, columns=["status", "rows", "verified", "median_cost", "median_seconds"]).set_index(
+            "status"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of schema ``ocf.explanations/1``; what all rows share is written once."""
+        return records.pack([e.to_dict() for e in self._rows])
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Strict JSON of `to_dict`; written to `path` if one is given."""
+        return records.dumps(self.to_dict(), path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanations:
+        """Explanations from what `to_dict` wrote, here or in `Explanation`."""
+        return cls(Explanation.from_dict(record) for record in records.unpack(data))
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Explanations:
+        """Explanations from a JSON text or from the file of that name, which may hold a single one."""
+        return cls(Explanation.from_dict(record) for record in records.loads(source))
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """CSV of `to_frame`; written to `path` if one is given."""
+        text: str = self.to_frame().to_csv()
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained web page; written to `path` if one is given."""
+        return render.to_page(self, path)
+
+
+# -- how explanations are made ---------------------------------------------------------------------------------
+
+
+def from_outcome(
+    outcome: Outcome,
+    problem: Problem,
+    *,
+    row: Any,
+    original: pd.DataFrame,
+    predicted: int,
+    classes: tuple[Any, ...],
+    model: UserModel,
+    method: Mapping[str, Any],
+    times: Mapping[str, float],
+) -> Explanation:
+    """Explanation of a solved problem, verified.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    problem : Problem
+    row : label
+    original : DataFrame (1, n_columns)
+        The row as the user gave it.
+    predicted : int
+        Index of its class by the user's model.
+    classes : tuple
+        Class labels, by index.
+    model : UserModel
+    method : mapping
+        ``formulation, solver, solver_version, options, reduction``.
+    times : mapping
+        Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
+    """
+    status, message = _honest_status(outcome)
+    counterfactual = None
+    if outcome.point is not None:
+        counterfactual = counterfactual_frame(problem.space, original, problem.origin, outcome.point)
+    begin = time.perf_counter()
+    verification = verify(
+        model,
+        original,
+        counterfactual,
+        target=classes[problem.target.index],
+        features=problem.space.to_dict(),
+        norm=problem.cost.to_dict(),
+        claims=Claims(status, outcome.cost, outcome.bound, predicted=classes[predicted]),
+    )
+    return Explanation(
+        row=row,
+        status=status,
+        original=original,
+        counterfactual=counterfactual,
+        predicted=classes[predicted],
+        target=classes[problem.target.index],
+        decided=verification.decided,
+        cost=outcome.cost,
+        bound=float(outcome.bound),
+        gap=relative_gap(outcome.cost, outcome.bound),
+        times=_times(outcome.times, times, time.perf_counter() - begin),
+        nodes=outcome.nodes,
+        refused=outcome.refused,
+        proved_by=outcome.proved_by,
+        method=_dicts(method),
+        sizes=dict(outcome.sizes),
+        history=outcome.history,
+        verified=verification.ok and counterfactual is not None,
+        checks=verification.problems,
+        message=message,
+        space=problem.space,
+        norm=problem.cost,
+        classes=tuple(classes),
+        problem=problem,
+    )
+
+
+def failed(
+    row: Any,
+    original: pd.DataFrame,
+    status: str,
+    message: str,
+    *,
+    predicted: Any = None,
+    target: Any = None,
+    classes: tuple[Any, ...] = (),
+    problem: Problem | None = None,
+    method: Mapping[str, Any] | None = None,
+    times: Mapping[str, float] | None = None,
+) -> Explanation:
+    """Explanation of a row that was not solved.
+
+    Parameters
+    ----------
+    row : label
+    original : DataFrame (1, n_columns)
+    status : {"error", "interrupted", "unknown"}
+    message : str
+        The cause, and what to do.
+    predicted, target : label, optional
+    classes, problem, method, times : optional
+        As far as they are known.
+    """
+    return Explanation(
+        row=row,
+        status=status,
+        original=original,
+        predicted=predicted,
+        target=target,
+        times=_times({}, times or {}, 0.0),
+        method=_dicts(method or {}),
+        message=message,
+        space=problem.space if problem else None,
+        norm=problem.cost if problem else None,
+        classes=tuple(classes),
+        problem=problem,
+    )
+
+
+def _honest_status(outcome: Outcome) -> tuple[str, str]:
+    """Status and message; a solver that stopped at a gap that was asked for has proven no optimality."""
+    if outcome.status is Status.OPTIMAL and relative_gap(outcome.cost, outcome.bound) > 0:
+        return Status.FEASIBLE.value, outcome.message or "stopped at the gap that was asked for"
+    return outcome.status.value, outcome.message
+
+
+def _times(of_outcome: Mapping[str, float], known: Mapping[str, float], verifying: float) -> dict[str, float]:
+    times = dict.fromkeys(TIMES, 0.0) | dict(of_outcome) | dict(known)
+    times["verify"] = verifying
+    rest = sum(v for k, v in times.items() if k not in ("total", "verify"))
+    times["total"] = known.get("total", rest) + verifying
+    return times
+
+
+def _dicts(value: Any) -> Any:
+    """Mappings made dicts all the way down: read-only views do not travel between processes."""
+    return {k: _dicts(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+
+def counterfactual_frame(
+    space: FeatureSpace, original: pd.DataFrame, origin: FloatArray, point: FloatArray
+) -> pd.DataFrame:
+    """The user's own row with only what changes overwritten; the rest is taken over bit by bit.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    original : DataFrame (1, n_columns)
+        As the user gave it: own order of columns, own dtypes.
+    origin, point : (n_features,) float64
+        The row and the point, coded.
+    """
+    table = original.copy()
+    places = {str(c): k for k, c in enumerate(table.columns)}
+    for i in np.flatnonzero((point != origin) & ~(np.isnan(point) & np.isnan(origin))):
+        feature = space.features[i]
+        for k, column in enumerate(feature.columns):
+            if len(feature.columns) > 1 or feature.base:
+                value: Any = int(point[i] == k + feature.base)
+            else:
+                value = feature.label(point[i])
+            old: Any = table.iloc[0, places[column]]
+            if pd.isna(old) or old != value:
+                held = _held(value, table.dtypes.iloc[places[column]]).set_axis(table.index)
+                # as a Series, since pandas guesses the dtype of an array of objects anew
+                table.isetitem(places[column], held)
+    return table
+
+
+def _held(value: Any, dtype: Any) -> Any:
+    """Column of one value, in the given dtype if that holds it exactly."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = list(dtype.categories)
+        known = categories if value in categories else [*categories, value]
+        return pd.Series(pd.Categorical([value], categories=known, ordered=dtype.ordered))
+    try:
+        column = pd.Series([value], dtype=dtype)
+        held = column.iloc[0]
+        # a NumPy scalar compares with a Python float in its own, lower precision; a Python number does not
+        if (held.item() if isinstance(held, np.generic) else held) == value:
+            return column
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return pd.Series([value])
+
+
+def _label(feature: Feature, table: pd.DataFrame, code: float) -> Any:
+    if feature.discrete:
+        return feature.label(code)
+    value = table[feature.columns[0]].iloc[0]
+    return None if pd.isna(value) else value.item() if isinstance(value, np.generic) else value
+
+
+def _difference(feature: Feature, origin: float, value: float) -> float:
+    if not feature.discrete:
+        return float(value - origin)
+    if feature.kind == "ordinal" and feature.numeric_levels:
+        return float(feature.positions[int(value)] - feature.positions[int(origin)])
+    return np.nan
+
+
+def _from_record(data: Mapping[str, Any]) -> Explanation:
+    row = tuple(data["row"]) if isinstance(data["row"], list) else data["row"]
+    counterfactual = data["counterfactual"]
+    bound, gap = records.number(data["bound"]), records.number(data["gap"])
+    return Explanation(
+        row=row,
+        status=data["status"],
+        original=records.table_from_record(data["original"], row),
+        counterfactual=None if counterfactual is None else records.table_from_record(counterfactual, row),
+        predicted=data["predicted"],
+        target=data["target"],
+        decided=data["decided"],
+        cost=records.number(data["cost"]),
+        bound=-np.inf if bound is None else bound,
+        gap=np.inf if gap is None else gap,
+        times={k: float(v) for k, v in data["times"].items()},
+        nodes=data["nodes"],
+        refused=data["refused"],
+        proved_by=data["proved_by"],
+        method=data["method"],
+        sizes=data["sizes"],
+        history=tuple(Progress(*map(float, record)) for record in data["history"]),
+        verified=data["verified"],
+        checks=tuple(data["checks"]),
+        message=data["message"],
+        space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
+        norm=None if data["norm"] is None else Cost(**data["norm"]),
+        classes=tuple(data["classes"]),
+    )

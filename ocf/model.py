@@ -1,0 +1,182 @@
+"""The user's own model: what it takes, what it decides, and the trees inside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.ensemble import FloatArray
+from ocf.errors import DataError, ModelError
+from ocf.readers import read_model
+from ocf.readers.base import TreeModel
+from ocf.words import listed
+
+
+@dataclass(frozen=True)
+class UserModel:
+    """A fitted model or Pipeline.
+
+    Attributes
+    ----------
+    native : object
+        As the user has it.
+    trees : TreeModel
+        Its last step, read.
+    columns : tuple of str or None
+        Columns of the table it takes, if it knows their names.
+    encode : callable
+        Table in the user's columns -> (n, n_model_columns) float64: what the trees get to see.
+    decide : callable
+        Table in the user's columns -> (n,) class indices or values, by the user's own model. Judges every point.
+    """
+
+    native: Any
+    trees: TreeModel
+    columns: tuple[str, ...] | None
+    encode: Callable[[pd.DataFrame], FloatArray]
+    decide: Callable[[pd.DataFrame], NDArray[Any]]
+
+
+def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
+    """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline, path, or UserModel
+    trust_pickle : bool
+        Whether a path may be a pickle or joblib file, which can run any code when it is loaded.
+
+    Raises
+    ------
+    ModelError
+        Unfitted, unreadable or unsupported.
+    """
+    if isinstance(model, UserModel):
+        return model
+    if isinstance(model, str | Path):
+        from ocf.readers.files import load_model
+
+        model = load_model(Path(model), trust_pickle=trust_pickle)
+    if hasattr(model, "steps") and hasattr(model, "named_steps"):
+        return _pipeline(model)
+    trees = read_model(model)
+    names = trees.ensemble.feature_names
+    known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
+
+    def arranged(table: pd.DataFrame) -> pd.DataFrame:
+        return table[list(matching_columns(known, tuple(table.columns)))] if known else table
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        return _numbers(arranged(table), trees.categories)
+
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        # an array model is given an array, in the dtype that the columns have in common
+        return trees.decide(arranged(table) if known else table.to_numpy())
+
+    return UserModel(model, trees, known, encode, decide)
+
+
+def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names, unless they are those that a library makes up for the columns of an array."""
+    made_up = any(all(n == f"{stem}{j}" for j, n in enumerate(names)) for stem in ("x", "f", "Column_"))
+    return None if made_up else names
+
+
+def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of a table under the names that a model knows; LightGBM writes ``_`` for a space.
+
+    Raises
+    ------
+    DataError
+        Some are missing.
+    """
+    by_name = {re.sub(r"\s", "_", c): c for c in columns} | {c: c for c in columns}
+    missing = [n for n in names if n not in by_name]
+    if missing:
+        raise DataError(f"the data misses columns that the model was fitted on: {listed(missing)}")
+    return tuple(by_name[n] for n in names)
+
+
+def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> FloatArray:
+    """Model columns of a table: category codes where the model has its own, the numbers themselves elsewhere."""
+    out = np.empty(table.shape, np.float64)
+    for j, name in enumerate(table.columns):
+        column = table[name]
+        if j in categories:
+            codes = {level: float(code) for code, level in enumerate(categories[j])}
+            out[:, j] = [codes.get(v, np.nan) for v in column.astype(object)]
+            continue
+        try:
+            out[:, j] = column.to_numpy(np.float64, na_value=np.nan)
+        except (ValueError, TypeError):
+            raise DataError(
+                f"the model takes numbers, but column {name!r} holds {column.dtype} values: put an encoder before the "
+                "model in a Pipeline (for example OneHotEncoder), or give ocf the encoded table"
+            ) from None
+    return out
+
+
+def _pipeline(model: Any) -> UserModel:
+    if len(model.steps) < 2:
+        return as_user_model(model.steps[-1][1])
+    before, last = model[:-1], model.steps[-1][1]
+    trees = read_model(last)
+    columns = _input_columns(model)
+
+    def given(table: pd.DataFrame) -> Any:
+        return table[list(columns)] if columns else table.to_numpy()
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        encoded = before.transform(given(table))
+        if hasattr(encoded, "toarray"):
+            encoded = encoded.toarray()
+        return np.asarray(encoded, np.float64)
+
+    classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
+
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        answers = model.predict(given(table))
+        if not classes:
+            return np.asarray(answers, np.float64)
+        return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
+
+    return UserModel(model, trees, columns, encode, decide)
+
+
+def _input_columns(model: Any) -> tuple[str, ...] | None:
+    try:
+        names = model.feature_names_in_
+    except AttributeError:
+        return None
+    return tuple(str(n) for n in names)
+
+
+def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of the user's data that the model takes, in the model's order.
+
+    Raises
+    ------
+    DataError
+        Some are missing, or the number of columns differs.
+    """
+    if model.columns is not None:
+        return matching_columns(model.columns, data_columns)
+    width = model.trees.ensemble.n_features
+    if not hasattr(model.native, "steps") and len(data_columns) != width:
+        raise DataError(
+            f"the data has {len(data_columns)} columns, but the model was fitted on {width} and knows no names"
+        )
+    return data_columns
+
+
+def require_classifier(model: UserModel) -> None:
+    """Refuse regressors where a class is asked for."""
+    if model.trees.ensemble.decision.kind == "value":
+        raise ModelError("the model is a regressor; class targets need a classifier")

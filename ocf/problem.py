@@ -1,0 +1,75 @@
+"""A counterfactual problem: everything that a formulation or a search may know about one query."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ocf.costs import Cost
+from ocf.ensemble import Ensemble, FloatArray
+from ocf.errors import ProblemError
+from ocf.features import FeatureSpace
+from ocf.targets import ClassTarget, target_from_dict
+
+#: Of the JSON that `Problem.to_json` writes.
+SCHEMA = "ocf.problem/1"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The cheapest admissible point to which the ensemble gives the target.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Its splits test the features of `space`, in coded values.
+    space : FeatureSpace
+    origin : (n_features,) float64
+        The coded row; NaN for a missing value, which stays missing.
+    target : ClassTarget
+    cost : Cost
+    """
+
+    ensemble: Ensemble
+    space: FeatureSpace
+    origin: FloatArray
+    target: ClassTarget
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        if self.origin.shape != (len(self.space),):
+            raise ProblemError(f"the origin has shape {self.origin.shape}, not ({len(self.space)},)")
+        if self.ensemble.n_features != len(self.space):
+            raise ProblemError(f"the ensemble tests {self.ensemble.n_features} features, not {len(self.space)}")
+
+    def to_json(self) -> str:
+        """JSON from which `from_json` makes the same problem again, to the last bit."""
+        data = {
+            "schema": SCHEMA,
+            "ensemble": self.ensemble.to_dict(),
+            "space": self.space.to_dict(),
+            "origin": [None if np.isnan(v) else v for v in self.origin.tolist()],
+            "target": self.target.to_dict(),
+            "cost": self.cost.to_dict(),
+        }
+        return json.dumps(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> Problem:
+        """Problem from what `to_json` wrote."""
+        try:
+            data: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ProblemError(f"not a problem file: {error}") from None
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ProblemError(f"not a problem of schema {SCHEMA!r}")
+        return cls(
+            Ensemble.from_dict(data["ensemble"]),
+            FeatureSpace.from_dict(data["space"]),
+            np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
+            target_from_dict(data["target"]),
+            Cost(**data["cost"]),
+        )

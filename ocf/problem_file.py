@@ -1,0 +1,354 @@
+"""Problem files: what may change, what is wanted and how to solve it, in TOML.
+
+::
+
+    [solve]                            # settings of `Explainer.explain`, all optional
+    target = 1
+    norm = "l1"                        # or a mix: norm = { l0 = 0.1, l1 = 1 }
+    features_to_vary = ["age", "income", "job"]
+    time_limit = 60
+    options = { mip_heuristic_effort = 0.1 }
+
+    [features.age]                     # settings of `ocf.inference.infer_space`, all optional
+    kind = "integer"
+    bounds = [18, 90]
+    actionability = "increasing"
+
+    [features.income]
+    step = 100
+    scale = 10000.0
+    weight = [2.0, 1.0]                # going down is twice as dear as going up
+    permitted_range = [20000, 60000]
+
+    [features.job]                     # one feature, held as one indicator column for each level
+    kind = "categorical"
+    columns = { clerk = "job_clerk", smith = "job_smith" }
+    base = "none"
+
+Features that are not named are inferred from the data. A section or key that is not known is an error, with the
+nearest known one in its message; nothing is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from ocf.errors import ProblemError
+from ocf.features import Action, Feature, FeatureSpace, Kind
+from ocf.words import nearest
+
+#: Columns at which lists of levels are wrapped.
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class ProblemFile:
+    """What a problem file says.
+
+    Attributes
+    ----------
+    features : dict of str to dict
+        Settings by feature name, for `ocf.inference.infer_space`.
+    solve : dict
+        Keyword arguments of `Explainer.explain`.
+    """
+
+    features: dict[str, dict[str, Any]] = field(default_factory=dict)
+    solve: dict[str, Any] = field(default_factory=dict)
+
+
+# -- what is allowed ---------------------------------------------------------------------------------------
+
+
+class _Rule(NamedTuple):
+    """What a value must be: the test, and the same in words."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_weight(value: Any) -> bool:
+    pair = value if _is_pair(value) else [value]
+    return all(_is_number(v) and 0 <= v < math.inf for v in pair)
+
+
+def _is_columns(value: Any) -> bool:
+    return _is_texts(list(value.values()) if isinstance(value, dict) else value) and len(value) > 0
+
+
+def _is_norm(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and all(map(_is_number, value.values())))
+
+
+def _one_of(words: Iterable[str]) -> _Rule:
+    known = tuple(words)
+    return _Rule(lambda v: v in known, "one of " + ", ".join(map(repr, known)))
+
+
+_FEATURE: dict[str, _Rule] = {
+    "kind": _one_of(get_args(Kind)),
+    "columns": _Rule(_is_columns, 'a table of levels and their columns, such as { clerk = "job_clerk" }'),
+    "base": _Rule(_is_scalar, "the level that has no indicator column"),
+    "levels": _Rule(
+        lambda v: isinstance(v, list) and len(v) > 0 and all(map(_is_scalar, v)),
+        "a list of all levels, in order",
+    ),
+    "bounds": _Rule(lambda v: _is_pair(v) and v[0] <= v[1], "[lowest, highest]"),
+    "step": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
+    "scale": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
+    "actionability": _one_of(get_args(Action)),
+    "weight": _Rule(_is_weight, "a number of at least 0, or two: [of going down, of going up]"),
+    "permitted_range": _Rule(
+        lambda v: isinstance(v, list) and all(map(_is_scalar, v)), "[lowest, highest], or a list of levels"
+    ),
+}
+
+_SOLVE: dict[str, _Rule] = {
+    "target": _Rule(_is_scalar, 'a class of the model, or "opposite"'),
+    "norm": _Rule(_is_norm, '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
+    "features_to_vary": _Rule(lambda v: v == "all" or _is_texts(v), '"all" or a list of feature names'),
+    "formulation": _Rule(lambda v: isinstance(v, str), "the name of a formulation"),
+    "solver": _Rule(lambda v: isinstance(v, str), "the name of a solver"),
+    "time_limit": _Rule(lambda v: _is_number(v) and v > 0, "a positive number of seconds"),
+    "mip_gap": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
+    "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+    "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
+    "n_jobs": _Rule(lambda v: _is_whole(v) and (v >= 1 or v == -1), "a number of processes, or -1 for one per core"),
+    "options": _Rule(
+        lambda v: isinstance(v, dict) and all(map(_is_scalar, v.values())), "a table of the solver's own options"
+    ),
+}
+
+#: Words that are known elsewhere, and where.
+_ELSEWHERE = {
+    "weights": "give 'weight' in the feature's own section, [features.NAME]",
+    "weight": "give it in the feature's own section, [features.NAME]",
+    "permitted_range": "give it in the feature's own section, [features.NAME]",
+    "gap": "it is called 'mip_gap'",
+}
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+def read_problem_file(path: str | Path) -> ProblemFile:
+    """Read a problem file.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    ProblemFile
+
+    Raises
+    ------
+    ProblemError
+        The file cannot be read, is not TOML, or has a section, key or value that means nothing; the message names the
+        file, the key and what to write instead.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
+    except OSError as error:
+        raise ProblemError(f"cannot read the problem file {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ProblemError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ProblemError(f"{path} is not valid TOML: {error}") from None
+    for section, content in data.items():
+        if section not in ("solve", "features"):
+            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, ("solve", "features"))
+            raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
+        if not isinstance(content, dict):
+            raise ProblemError(f"{path}: {section!r} must be a section, [{section}]")
+    features = data.get("features", {})
+    for name, settings in features.items():
+        if not isinstance(settings, dict):
+            raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{_key(name)}]")
+        _check(settings, _FEATURE, f"{path}: [features.{_key(name)}]")
+    _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
+    return ProblemFile(features, data.get("solve", {}))
+
+
+def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
+    for key, value in settings.items():
+        if key not in rules:
+            hint = _ELSEWHERE.get(key) if rules is _SOLVE else None
+            raise ProblemError(f"{where}: unknown key {repr(key) + '; ' + hint if hint else nearest(key, rules)}")
+        if not rules[key].holds(value):
+            raise ProblemError(f"{where}: {key} = {value!r} should be {rules[key].words}")
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+_HEADER = """\
+# A problem file of ocf. Edit what should be otherwise, delete what may be inferred from the data, and solve:
+#   ocf solve MODEL DATA --problem FILE
+# Lines that begin with # are comments; options among them show what else can be said.
+"""
+
+
+def write_problem_file(space: FeatureSpace, classes: Sequence[Any] = ()) -> str:
+    """Write a problem file that describes a space, as text to be edited.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    classes : sequence, optional
+        Labels of the model's classes, named in a comment.
+
+    Returns
+    -------
+    str
+        TOML. With the same data, `read_problem_file` and `ocf.inference.infer_space` make the same space of it.
+    """
+    sections = [_HEADER + "\n" + _solve_section(classes)]
+    return "\n".join(sections + [_feature_section(f) for f in space.features])
+
+
+def _solve_section(classes: Sequence[Any]) -> str:
+    labels = [_value(label) for label in map(_plain, classes) if _is_scalar(label)]
+    target, known = '"opposite"', f"  # or one of {', '.join(labels)}" if labels else ""
+    if len(labels) > 2:
+        target, known = labels[0], f"  # one of {', '.join(labels)}"
+    return f"""\
+[solve]
+# target = {target}{known}
+# norm = "l1"  # "l0", "l1", "l2" (squared), or a mix such as {{ l0 = 0.1, l1 = 1 }}
+# features_to_vary = "all"  # or a list of names; the others are fixed
+# formulation = "interval"
+# solver = "highs"
+# time_limit = 60  # seconds a row; none by default
+# mip_gap = 0  # 0 asks for a proof
+# threads = 1
+# seed = 0
+# reduce = true
+# n_jobs = 1
+# options = {{}}  # the solver's own options
+"""
+
+
+def _feature_section(feature: Feature) -> str:
+    lines = [f"[features.{_key(feature.name)}]", f"kind = {_value(feature.kind)}"]
+    if len(feature.columns) > 1 or feature.base:
+        lines += _group(feature)
+    elif feature.discrete:
+        lines += _levels(feature)
+    else:
+        lines.append(f"bounds = {_value([_tidy(feature.lower), _tidy(feature.upper)])}")
+        if feature.kind == "numeric":
+            lines.append(_line("step", feature.step, None, "0.01  # values are multiples of it"))
+    # a change of category is one change, whatever the scale
+    if feature.kind not in ("binary", "categorical") or feature.scale != max(len(feature.levels) - 1, 1):
+        lines.append(f"scale = {_value(_tidy(feature.scale))}")
+    choices = "fixed" if feature.kind == "categorical" else "fixed, increasing or decreasing"
+    lines.append(_line("actionability", feature.action, "free", f'"free"  # {choices}'))
+    if feature.kind == "categorical":
+        weights: Any = feature.weight_up
+        if feature.weight_down != feature.weight_up:  # the first has no meaning here, but it is part of the space
+            weights = [feature.weight_down, feature.weight_up]
+        lines.append(_line("weight", weights, 1.0, "1.0"))
+    else:
+        lines.append(_line("weight", [feature.weight_down, feature.weight_up], [1.0, 1.0], "[1.0, 1.0]  # down, up"))
+    lines.append(_permitted_range(feature))
+    return "\n".join(lines) + "\n"
+
+
+def _permitted_range(feature: Feature) -> str:
+    if feature.permitted is not None:
+        return f"permitted_range = {_value(feature.permitted)}"
+    if feature.discrete:
+        return "# permitted_range = []  # the levels that the answer may have"
+    bounds = _value([_tidy(feature.lower), _tidy(feature.upper)])
+    return f"# permitted_range = {bounds}  # where the answer must lie, even if the row itself does not"
+
+
+def _line(key: str, value: Any, default: Any, example: str) -> str:
+    """An assignment, or as a comment how to make one."""
+    return f"# {key} = {example}" if value == default else f"{key} = {_value(value)}"
+
+
+def _group(feature: Feature) -> list[str]:
+    levels = list(feature.levels[1:] if feature.base else feature.levels)
+    pairs = ", ".join(f"{_key(str(v))} = {_value(c)}" for v, c in zip(levels, feature.columns, strict=True))
+    lines = [f"columns = {{ {pairs} }}"]
+    if feature.base:
+        lines.append(f"base = {_value(feature.levels[0])}")
+    return lines
+
+
+def _levels(feature: Feature) -> list[str]:
+    if not all(_is_scalar(_plain(v)) for v in feature.levels):
+        return [f"# its {len(feature.levels)} levels are of a type that TOML lacks; they are taken from the data"]
+    if len(line := f"levels = {_value(list(feature.levels))}") <= WIDTH:
+        return [line]
+    lines, current = ["levels = ["], "   "
+    for level in feature.levels:
+        item = f" {_value(level)},"
+        if len(current) + len(item) > WIDTH and current.strip():
+            lines.append(current)
+            current = "   "
+        current += item
+    return [*lines, current, "]"]
+
+
+def _key(name: str) -> str:
+    """Key of TOML, quoted where it must be."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _text(text: str) -> str:
+    """Basic string of TOML: that of JSON, but for one control character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _tidy(value: float) -> float | int:
+    """Whole numbers of a readable size without a decimal point; they read back as the same float64."""
+    return int(value) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else value
+
+
+def _value(value: Any) -> str:
+    value = _plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)

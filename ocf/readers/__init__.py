@@ -1,0 +1,66 @@
+"""Readers: one file for each library whose models become an Ensemble.
+
+A reader module has two functions: ``matches(model) -> bool``, which judges an object by its type without
+importing the library, and ``read(model) -> TreeModel``. One whose library has a file format adds
+``sniff(data) -> bool`` and ``load(path) -> object``. Adding a library is one file and one line in `READERS`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ocf.errors import UnsupportedModelError
+from ocf.readers.base import TreeModel
+
+#: Modules asked in turn.
+READERS = (
+    "ocf.readers.sklearn",
+    "ocf.readers.xgboost",
+    "ocf.readers.lightgbm",
+)
+
+_SUPPORTED = (
+    "XGBoost boosters and estimators, LightGBM boosters and estimators, and scikit-learn's DecisionTree, "
+    "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
+    "AdaBoostClassifier"
+)
+
+
+def read_model(native: Any) -> TreeModel:
+    """Ensemble of a trained model, beside the model itself.
+
+    Parameters
+    ----------
+    native : object
+        A fitted model of a supported library.
+
+    Returns
+    -------
+    TreeModel
+
+    Raises
+    ------
+    ModelError
+        If the model is not fitted or corrupt.
+    UnsupportedModelError
+        If no reader knows the model.
+    """
+    for name in READERS:
+        reader = import_module(name)
+        if reader.matches(native):
+            return reader.read(native)
+    if _is_pipeline(native):
+        raise UnsupportedModelError(
+            "a Pipeline is split into its encoders and its model before reading: pass the Pipeline to "
+            "ocf.Explainer, or its last step, pipeline[-1], here"
+        )
+    kind = f"{type(native).__module__}.{type(native).__qualname__}"
+    raise UnsupportedModelError(f"no reader for {kind}; ocf reads {_SUPPORTED}")
+
+
+def _is_pipeline(native: Any) -> bool:
+    return any(
+        cls.__name__ == "Pipeline" and cls.__module__.split(".")[0] in ("sklearn", "imblearn")
+        for cls in type(native).__mro__
+    )

@@ -1,0 +1,46 @@
+"""What a reader returns: the ensemble, and the user's own model to confirm every point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.ensemble import Ensemble, FloatArray
+
+#: Rows as the library takes them: an array (n, n_features) or a table with the model's columns.
+Rows = NDArray[Any] | pd.DataFrame
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """A model of a tree library beside the ensemble that was read from it.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    native : object
+        The user's own object; never changed.
+    scores : callable
+        Rows -> (n, n_outputs) float64: the library's own scores on the ensemble's scale (margins before the
+        link; for forests the averaged probabilities or values). Used to check the reader.
+    decide : callable
+        Rows -> (n,) class indices (int64), or float64 values for regression: the library's own answer, as its
+        ``predict`` gives it. This judges every counterfactual.
+    library : str
+        Name and version, such as ``"scikit-learn 1.7.0"``.
+    categories : mapping of int to tuple
+        For columns whose codes in the ensemble are not the user's own values: code ``c`` of column ``j``
+        stands for ``categories[j][c]``. `scores` and `decide` take an array as codes and a table as the
+        user's values.
+    """
+
+    ensemble: Ensemble
+    native: Any
+    scores: Callable[[Rows], FloatArray]
+    decide: Callable[[Rows], NDArray[Any]]
+    library: str
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)

@@ -1,0 +1,204 @@
+"""What the readers of boosted trees share: joining single trees to an ensemble, and fitting rows to a model.
+
+A reader describes each tree in the library's own numbering and leaves the checks to `join`: children inside
+the tree, no node with two parents, nodes that cannot be reached (pruned ones) dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.errors import DataError, ModelError, UnsupportedModelError
+from ocf.readers.base import Rows
+
+#: Who turns scores into an answer: the library's booster, or one of its estimators.
+Role = Literal["booster", "classifier", "regressor"]
+#: As in `ocf.ensemble.Decision`.
+Link = Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
+
+#: Largest table of category sets, in entries. Past it the codes are hardly category codes.
+_MAX_SET_ENTRIES = 2**28
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One tree in the library's numbering of its nodes; the root is node 0.
+
+    Attributes
+    ----------
+    kind : (n_nodes,) uint8
+        LEAF, AXIS or SUBSET.
+    feature, left, right : (n_nodes,) int64
+        Ignored at leaves.
+    threshold : (n_nodes,) float64
+        Largest float64 that goes left, at AXIS nodes.
+    missing_left : (n_nodes,) bool
+    value : (n_nodes,) float64
+        Of leaves.
+    subsets : mapping of int to int array
+        Codes that go left, by SUBSET node.
+    output : int
+        Column of the scores that the tree adds to.
+    weight : float
+    """
+
+    kind: NDArray[np.uint8]
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    missing_left: BoolArray
+    value: FloatArray
+    subsets: Mapping[int, IntArray] = field(default_factory=dict)
+    output: int = 0
+    weight: float = 1.0
+
+
+def join(
+    trees: Sequence[Tree],
+    *,
+    feature_names: tuple[str, ...],
+    base_score: FloatArray,
+    decision: Decision,
+    precision: Literal["float32", "float64"],
+) -> Ensemble:
+    """Ensemble of `trees`, checked, without the nodes that no row can reach.
+
+    Raises
+    ------
+    ModelError
+        There is no tree, or one is malformed; the message names it.
+    UnsupportedModelError
+        A category code is too large for a table of sets.
+    """
+    if not trees:
+        raise ModelError("the model has no trees: fit it with at least one boosting round before reading it")
+    kept = [_reachable(tree, t) for t, tree in enumerate(trees)]
+    offsets = np.concatenate([[0], np.cumsum([len(nodes) for nodes in kept])])
+    kind = np.concatenate([tree.kind[nodes] for tree, nodes in zip(trees, kept, strict=True)])
+    is_leaf = kind == SplitKind.LEAF
+
+    def gather(name: str, where: BoolArray, other: Any) -> NDArray[Any]:
+        values = np.concatenate([getattr(t, name)[nodes] for t, nodes in zip(trees, kept, strict=True)])
+        return np.where(where, values, other)
+
+    children = {
+        name: np.concatenate(
+            [
+                # renumbered without the dropped nodes; -1 of a leaf stays -1
+                np.where(
+                    tree.kind[nodes] == SplitKind.LEAF,
+                    -1,
+                    start + np.searchsorted(nodes, getattr(tree, name)[nodes]),
+                )
+                for tree, nodes, start in zip(trees, kept, offsets[:-1], strict=True)
+            ]
+        )
+        for name in ("left", "right")
+    }
+    leaf_values = np.zeros((int(is_leaf.sum()), len(base_score)))
+    outputs = np.repeat([tree.output for tree in trees], np.diff(offsets))[is_leaf]
+    leaf_values[np.arange(len(leaf_values)), outputs] = gather("value", is_leaf, 0.0)[is_leaf]
+    set_index, sets = _set_table(trees, kept, offsets)
+    return Ensemble(
+        feature_names=feature_names,
+        tree_offsets=offsets.astype(np.int64),
+        kind=kind,
+        feature=gather("feature", ~is_leaf, -1).astype(np.int32),
+        threshold=gather("threshold", kind == SplitKind.AXIS, np.nan),
+        left=children["left"].astype(np.int32),
+        right=children["right"].astype(np.int32),
+        leaf=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
+        leaf_values=leaf_values,
+        tree_weights=np.array([tree.weight for tree in trees]),
+        base_score=base_score,
+        decision=decision,
+        precision=precision,
+        missing_left=gather("missing_left", ~is_leaf, False),
+        set_index=set_index,
+        sets=sets,
+    )
+
+
+def _reachable(tree: Tree, number: int) -> IntArray:
+    """Nodes that a row can reach, in ascending order."""
+    n = len(tree.kind)
+    seen = np.zeros(n, bool)
+    level = np.zeros(1, np.int64)
+    while len(level):
+        if level.min() < 0 or level.max() >= n:
+            raise ModelError(f"a child of a node lies outside tree {number}: the model is corrupt, save it again")
+        if seen[level].any() or len(np.unique(level)) != len(level):
+            raise ModelError(f"a node of tree {number} has two parents: the model is corrupt, save it again")
+        seen[level] = True
+        inner = level[tree.kind[level] != SplitKind.LEAF]
+        level = np.concatenate([tree.left[inner], tree.right[inner]])
+    return np.flatnonzero(seen)
+
+
+def _set_table(
+    trees: Sequence[Tree], kept: Sequence[IntArray], offsets: IntArray
+) -> tuple[NDArray[np.int32], BoolArray]:
+    """Row of the table of category sets for every node, and the table."""
+    set_index = np.full(int(offsets[-1]), -1, np.int32)
+    codes: list[IntArray] = []
+    for number, (tree, nodes, start) in enumerate(zip(trees, kept, offsets, strict=False)):
+        subset_nodes = nodes[tree.kind[nodes] == SplitKind.SUBSET]
+        for node in subset_nodes:
+            if int(node) not in tree.subsets or np.any(tree.subsets[int(node)] < 0):
+                raise ModelError(f"node {node} of tree {number} has no valid category set: the model is corrupt")
+            set_index[start + np.searchsorted(nodes, node)] = len(codes)
+            codes.append(tree.subsets[int(node)])
+    width = max((int(c.max()) + 1 for c in codes if len(c)), default=0)
+    if len(codes) * width > _MAX_SET_ENTRIES:
+        raise UnsupportedModelError(
+            f"category codes up to {width - 1} in {len(codes)} splits are too many to tabulate: number the "
+            "categories 0, 1, 2, … and fit again"
+        )
+    sets = np.zeros((len(codes), width), bool)
+    for row, members in zip(sets, codes, strict=True):
+        row[members] = True
+    return set_index, sets
+
+
+def fit_columns(rows: Rows, names: tuple[str, ...], *, named: bool) -> Rows:
+    """Rows with the columns that the model expects, in its order.
+
+    Parameters
+    ----------
+    rows : array (n, n_features) or DataFrame
+    names : tuple of str
+        The model's columns.
+    named : bool
+        Whether the model was trained with column names; if not, a table with other names is taken by
+        position.
+
+    Raises
+    ------
+    DataError
+        A column is missing, or the number of columns is wrong.
+    """
+    if not isinstance(rows, pd.DataFrame):
+        rows = np.asarray(rows)
+        if rows.ndim != 2 or rows.shape[1] != len(names):
+            raise DataError(
+                f"rows have shape {rows.shape}, the model takes (n, {len(names)}): give a column per feature"
+            )
+        return rows
+    columns = [str(c) for c in rows.columns]
+    if columns == list(names):
+        return rows
+    if len(set(columns)) == len(columns) and set(names) <= set(columns):
+        return rows.iloc[:, [columns.index(name) for name in names]]
+    if not named and len(columns) == len(names):
+        return rows
+    missing = [name for name in names if name not in columns]
+    cause = f"lacks the columns {missing[:5]}" if missing else "has two columns of one name"
+    raise DataError(f"the table {cause}: give the {len(names)} columns that the model was trained on")

@@ -1,0 +1,292 @@
+"""From a problem to a proven answer: incumbent, reduction, solver, and the user's model as judge.
+
+::
+
+    incumbent ──▶ reduction ──▶ (proved?) ──▶ matrix of what is left ──▶ solver ──▶ the user's model
+                                                    ▲                                   │
+                                                    └── exclude the leaves ◀── refused ─┘
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocf.cells import CellProblem
+from ocf.ensemble import FloatArray, IntArray
+from ocf.formulations.base import decode
+from ocf.incumbent import Incumbent, find_incumbent
+from ocf.reduction import reduce
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+
+if TYPE_CHECKING:
+    from ocf.compiled import Compiled
+    from ocf.solvers import Solver
+
+logger = logging.getLogger(__name__)
+
+#: Relative difference below which a bound meets a cost.
+PROOF = 1e-9
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer to one problem.
+
+    Attributes
+    ----------
+    status : Status
+    point : (n_features,) float64 or None
+        Coded row, confirmed by the user's model.
+    cost : float or None
+    bound : float
+        No admissible point is cheaper; inf when proven infeasible.
+    times : dict
+        Seconds in ``incumbent``, ``reduce``, ``instance`` (cutting the matrix down), ``solve`` and ``confirm``.
+    nodes : int
+        Of the solvers' branch-and-bound trees.
+    refused : int
+        Points that a solver found and the user's model refused; each was cut off.
+    proved_by : str
+        What gave the bound: ``"origin"``, ``"reduction"``, a solver's name, or "" where nothing is proven.
+    results : tuple of SolveResult
+        One per call of the solver.
+    sizes : dict
+        Leaves and cells before and after the reduction; rows, columns, nonzeros and binaries given to the solver.
+    history : tuple of Progress
+        Bound and incumbent over time.
+    message : str
+        What went wrong, where something did.
+    """
+
+    status: Status
+    point: FloatArray | None
+    cost: float | None
+    bound: float
+    times: dict[str, float]
+    nodes: int = 0
+    refused: int = 0
+    proved_by: str = ""
+    results: tuple[SolveResult, ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+    history: tuple[Progress, ...] = ()
+    message: str = ""
+
+
+def solve(
+    cells: CellProblem,
+    compiled: Callable[[], Compiled],
+    solver: Solver,
+    options: SolverOptions,
+    *,
+    confirm: Callable[[FloatArray], bool],
+    candidates: IntArray | None = None,
+    use_reduction: bool = True,
+) -> Outcome:
+    """Find the cheapest point to which the user's model gives the target.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    compiled : callable
+        Gives the compiled formulation when it is needed; reduction alone often proves optimality.
+    solver : Solver
+    options : SolverOptions
+        The time limit holds for this call as a whole.
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    candidates : (n, n_features) int64, optional
+        Cells of known rows of the target class.
+    use_reduction : bool
+        Off: neither incumbent nor reduction, the solver does everything.
+    """
+    run = _Run(cells, solver, options, confirm)
+    if use_reduction:
+        run.prepare(candidates)
+    while not run.finished:
+        run.step(compiled)
+    return run.outcome()
+
+
+class _Run:
+    """State of one solve."""
+
+    def __init__(
+        self, cells: CellProblem, solver: Solver, options: SolverOptions, confirm: Callable[[FloatArray], bool]
+    ) -> None:
+        self.start = time.perf_counter()
+        self.original = self.cells = cells
+        self.solver, self.options = solver, options
+        self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
+        self._confirm = confirm
+        self.best: Incumbent | None = None
+        self.bound = -np.inf
+        self.status: Status | None = None
+        self.proved_by = self.message = ""
+        self.refused = 0
+        self.results: list[SolveResult] = []
+        self.history: list[Progress] = []
+        self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
+        self._start_at_origin()
+
+    @property
+    def finished(self) -> bool:
+        return self.status is not None
+
+    @property
+    def upper(self) -> float:
+        return self.best.cost if self.best else np.inf
+
+    def confirm(self, point: FloatArray) -> bool:
+        begin = time.perf_counter()
+        answer = self._confirm(point)
+        self.times["confirm"] += time.perf_counter() - begin
+        return answer
+
+    def _start_at_origin(self) -> None:
+        """Nothing can be cheaper than a free point, if the origin is one."""
+        if self.cells.infeasible:
+            self._close(Status.INFEASIBLE, np.inf, "reduction")
+            return
+        part, origin = self.cells.partition, self.cells.problem.origin
+        choice = part.locate(origin[None, :])[0]
+        flat = part.offsets[:-1] + choice
+        unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
+        free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
+        if free and self.confirm(origin):
+            self.best = Incumbent(choice, origin, 0.0)
+            self._close(Status.OPTIMAL, 0.0, "origin")
+
+    def _close(self, status: Status, bound: float, by: str) -> None:
+        self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
+        self._record()
+
+    def _record(self) -> None:
+        self.history.append(Progress(time.perf_counter() - self.start, min(self.bound, self.upper), self.upper))
+
+    def prepare(self, candidates: IntArray | None) -> None:
+        """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
+        for search in ({"effort": 0}, {}):
+            if not self.finished:
+                self._search(candidates, **search)
+                self._reduce()
+
+    def _search(self, candidates: IntArray | None, **search: int) -> None:
+        begin, spent = time.perf_counter(), self.times["confirm"]
+        found = find_incumbent(self.original, candidates, self.confirm, **search)
+        if found and found.cost < self.upper:
+            self.best = found
+        self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
+        self._record()
+
+    def _reduce(self) -> None:
+        begin = time.perf_counter()
+        reduction = reduce(self.cells, self.upper)
+        self.times["reduce"] += time.perf_counter() - begin
+        self.cells = reduction.cells
+        self.bound = max(self.bound, min(reduction.bound, self.upper))
+        self.sizes |= {"leaves_left": int(self.cells.live.sum()), "cells_left": int(self.cells.open.sum())}
+        if reduction.proved:
+            self._proved("reduction")
+        else:
+            self._record()
+
+    def _proved(self, by: str) -> None:
+        if self.best:
+            self._close(Status.OPTIMAL, self.best.cost, by)
+        else:
+            self._close(Status.INFEASIBLE, np.inf, by)
+
+    def step(self, compiled: Callable[[], Compiled]) -> None:
+        """One call of the solver."""
+        formulation = compiled()
+        begin = time.perf_counter()
+        instance = formulation.instance(self.cells)
+        self.times["instance"] += time.perf_counter() - begin
+        form = instance.form
+        self.sizes |= {
+            "rows": form.n_rows,
+            "columns": form.n_cols,
+            "nonzeros": int(form.A.nnz),
+            "binaries": int(form.integer.sum()),
+        }
+        options = self._remaining()
+        if options is None:
+            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            return
+        offset = time.perf_counter() - self.start
+        cutoff = self.best.cost if self.best else None
+        result = self.solver.solve(form, options, cutoff=cutoff)
+        self.times["solve"] += result.seconds
+        self.results.append(result)
+        self.history += [
+            Progress(offset + p.seconds, min(max(p.bound, self.bound), self.upper), min(p.incumbent, self.upper))
+            for p in result.history
+        ]
+        if result.status is Status.INFEASIBLE:
+            self._proved(result.solver)
+        elif result.status is Status.ERROR:
+            self.message = result.message
+            self._close(Status.ERROR, self.bound, "")
+        else:
+            self._take(result, None if result.x is None else instance.restore(result.x), formulation.n_leaves)
+
+    def _remaining(self) -> SolverOptions | None:
+        if self.options.time_limit is None:
+            return self.options
+        left = self.options.time_limit - (time.perf_counter() - self.start)
+        return replace(self.options, time_limit=left) if left > 0 else None
+
+    def _take(self, result: SolveResult, x: FloatArray | None, n_leaves: int) -> None:
+        """Let the user's model judge what the solver found."""
+        self.bound = max(self.bound, min(result.bound, self.upper))
+        if x is None:
+            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            return
+        choice = decode(x[:n_leaves], self.cells)
+        if choice is None:
+            self.message = "the solver's tolerances admit a point that does not exist; try another solver"
+            self._close(Status.ERROR, self.bound, "")
+            return
+        point = self.cells.point(choice)
+        if not self.confirm(point):
+            self.refused += 1
+            leaves = self.cells.partition.leaves_at(choice)
+            logger.info("the model refuses a point within rounding of a tie; it is cut off and the search goes on")
+            self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
+            return
+        cost = self.cells.cost_of(choice)
+        improved = cost < self.upper
+        if improved:
+            self.best = Incumbent(choice, point, cost)
+        met = self.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
+        if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
+            self._close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
+        elif result.status is Status.OPTIMAL and improved:
+            # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
+            self._reduce()
+        else:
+            self._close(Status.FEASIBLE, self.bound, "")
+
+    def outcome(self) -> Outcome:
+        """The answer."""
+        assert self.status is not None
+        return Outcome(
+            self.status,
+            self.best.point if self.best else None,
+            self.best.cost if self.best else None,
+            self.bound if self.status is Status.INFEASIBLE else min(self.bound, self.upper),
+            self.times,
+            sum(r.nodes for r in self.results),
+            self.refused,
+            self.proved_by,
+            tuple(self.results),
+            self.sizes,
+            tuple(self.history),
+            self.message,
+        )

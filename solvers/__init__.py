@@ -1,0 +1,85 @@
+"""Solvers, one file each, that all answer the same question about the same arrays.
+
+>>> from ocf.solvers import get_solver
+>>> result = get_solver("highs").solve(form)                                            # doctest: +SKIP
+
+Adding a solver is one file with a class that follows `Solver`, and one line in `SOLVERS`.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import cast
+
+from ocf.errors import SolverError
+from ocf.solvers.base import Solver
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.standard_form import Reduced, StandardForm, compile_model
+
+__all__ = [
+    "SOLVERS",
+    "Availability",
+    "Progress",
+    "Reduced",
+    "SolveResult",
+    "Solver",
+    "SolverOptions",
+    "StandardForm",
+    "Status",
+    "available",
+    "compile_model",
+    "get_solver",
+]
+
+#: Name of a solver -> its module and class, imported when it is asked for.
+SOLVERS: dict[str, tuple[str, str]] = {
+    "highs": ("ocf.solvers.highs", "HighsSolver"),
+    "scip": ("ocf.solvers.scip", "ScipSolver"),
+}
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a solver can be used here; true or false by itself, with the reason when not."""
+
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+
+def get_solver(name: str) -> Solver:
+    """Make a solver by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `SOLVERS`.
+
+    Raises
+    ------
+    SolverError
+        When the name is unknown or the solver's package cannot be imported.
+    """
+    if name not in SOLVERS:
+        near = get_close_matches(str(name).lower(), SOLVERS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise SolverError(f"there is no solver {name!r}: {hint}The solvers are {', '.join(SOLVERS)}")
+    module, cls = SOLVERS[name]
+    try:
+        return cast(Solver, getattr(import_module(module), cls)())
+    except ImportError as error:
+        package = error.name or "its package"
+        raise SolverError(f"the solver {name!r} cannot be loaded ({error}): pip install {package}") from error
+
+
+def available() -> dict[str, Availability]:
+    """Tell for every solver whether it can be used here, and why not."""
+    out = {}
+    for name in SOLVERS:
+        try:
+            get_solver(name)
+            out[name] = Availability()
+        except SolverError as error:
+            out[name] = Availability(str(error))
+    return out

@@ -1,0 +1,204 @@
+"""What a solver is asked (`SolverOptions`) and what it answers (`SolveResult`), the same for every solver."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocf.errors import ProblemError
+
+#: Relative distance of bound and objective below which they are the same number to a solver in float64.
+PROOF_TOLERANCE = 1e-9
+
+#: Message of an INFEASIBLE result that only says that nothing is cheaper than the given cutoff.
+CUTOFF = "cutoff"
+
+
+class Status(Enum):
+    """How a solve ended. Each member is a statement about the problem, not about the solver's return code.
+
+    - ``OPTIMAL``: `x` is feasible and no point is cheaper by more than the gap that was asked for.
+    - ``FEASIBLE``: a limit was hit; `x` is feasible, `bound` holds.
+    - ``INFEASIBLE``: proven that no point exists (or, with message ``"cutoff"``, none below the cutoff).
+    - ``UNKNOWN``: a limit was hit and no point was found; `bound` holds.
+    - ``ERROR``: the solver failed or the problem is unbounded; `message` says which.
+    """
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+    ERROR = "error"
+
+
+class Progress(NamedTuple):
+    """One record of a solve's history: seconds since its start, proven lower bound, cost of the incumbent."""
+
+    seconds: float
+    bound: float
+    incumbent: float
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """One vocabulary of options for all solvers.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Wall seconds; None for no limit.
+    mip_gap : float
+        Relative gap at which the solver may stop. The default, 0, asks for a proof.
+    threads : int
+        Threads the solver may use. SCIP always uses one.
+    seed : int
+        Seed of the solver's own random choices.
+    log : bool
+        Print the solver's log.
+    options : mapping
+        Raw options under the solver's own names. They are set last, so they override everything else.
+
+    Raises
+    ------
+    ProblemError
+        When a value makes no sense.
+    """
+
+    time_limit: float | None = None
+    mip_gap: float = 0.0
+    threads: int = 1
+    seed: int = 0
+    log: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        limit = self.time_limit
+        if limit is not None and not (_is_number(limit) and limit > 0):
+            raise ProblemError(f"time_limit must be a positive number of seconds or None, not {limit!r}")
+        if not (_is_number(self.mip_gap) and 0 <= self.mip_gap < math.inf):
+            raise ProblemError(f"mip_gap must be a relative gap of at least 0, not {self.mip_gap!r}")
+        if not (_is_integer(self.threads) and self.threads >= 1):
+            raise ProblemError(f"threads must be a whole number of at least 1, not {self.threads!r}")
+        if not (_is_integer(self.seed) and 0 <= self.seed < 2**31):
+            raise ProblemError(f"seed must be a whole number from 0 to 2**31 - 1, not {self.seed!r}")
+        if not isinstance(self.log, bool | np.bool_):
+            raise ProblemError(f"log must be True or False, not {self.log!r}")
+        if not isinstance(self.options, Mapping) or not all(isinstance(k, str) for k in self.options):
+            raise ProblemError(f"options must map the solver's own option names to values, not {self.options!r}")
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle, for worker processes; a read-only view does not."""
+        fields = (self.time_limit, self.mip_gap, self.threads, self.seed, self.log, dict(self.options))
+        return type(self), fields
+
+
+@dataclass(frozen=True)
+class SolveResult:
+    """The answer of one solve.
+
+    Attributes
+    ----------
+    status : Status
+    x : (n_cols,) float array or None
+        Values of the columns; only when a feasible point is known. Integer columns hold whole numbers.
+    objective : float or None
+        Cost of `x`, recomputed from the form and not copied from the solver.
+    bound : float
+        Proven lower bound on the cost of every point: ``+inf`` when infeasible, ``-inf`` when nothing is known.
+    gap : float
+        ``(objective - bound) / |objective|``, 0 when proven (see `relative_gap`), inf when there is none.
+    seconds : float
+        Wall time of the solver, without building and compiling the model.
+    nodes : int
+        Nodes of the branch and bound tree.
+    history : tuple of Progress
+        Bound and incumbent over time; seconds and bound never fall, the incumbent never rises.
+    solver, version : str
+        Name as in the registry and version as the solver reports it.
+    options : mapping
+        The raw options that were set.
+    raw_status : str
+        The solver's own word for how it ended.
+    message : str
+        Remark for the user; empty when there is nothing to say.
+    """
+
+    status: Status
+    x: NDArray[np.float64] | None = None
+    objective: float | None = None
+    bound: float = -math.inf
+    gap: float = math.inf
+    seconds: float = 0.0
+    nodes: int = 0
+    history: tuple[Progress, ...] = ()
+    solver: str = ""
+    version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    raw_status: str = ""
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        has_point = self.status in (Status.OPTIMAL, Status.FEASIBLE)
+        if has_point != (self.x is not None) or has_point != (self.objective is not None):
+            raise ValueError(f"status {self.status.name} and the presence of x and objective do not agree")
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a point was found."""
+        return self.x is not None
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing is left to search: optimal or infeasible."""
+        return self.status in (Status.OPTIMAL, Status.INFEASIBLE)
+
+
+def relative_gap(objective: float | None, bound: float, noise: float = 0.0) -> float:
+    """Relative distance of a lower bound from an objective value.
+
+    Parameters
+    ----------
+    objective : float or None
+        Cost of the incumbent, None when there is none.
+    bound : float
+        Proven lower bound.
+    noise : float
+        Absolute distance that rounding alone explains; it matters when the objective is 0.
+
+    Returns
+    -------
+    float
+        0 when they agree within `PROOF_TOLERANCE` (relative) or `noise`, inf without an incumbent.
+    """
+    if objective is None or not math.isfinite(objective):
+        return math.inf
+    distance = max(objective - bound, 0.0)
+    if distance <= max(PROOF_TOLERANCE * abs(objective), noise):
+        return 0.0
+    return distance / abs(objective) if objective else math.inf
+
+
+def monotone(records: list[Progress]) -> tuple[Progress, ...]:
+    """Sort records by time, make the bound rise and the incumbent fall, and drop those that say nothing new."""
+    out: list[Progress] = []
+    bound, incumbent = -math.inf, math.inf
+    for record in sorted(records, key=lambda r: r.seconds):
+        better_bound, better_incumbent = max(bound, record.bound), min(incumbent, record.incumbent)
+        if (better_bound, better_incumbent) != (bound, incumbent):
+            bound, incumbent = better_bound, better_incumbent
+            out.append(Progress(record.seconds, bound, incumbent))
+    return tuple(out)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

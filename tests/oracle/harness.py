@@ -1,0 +1,268 @@
+"""Every method against brute force: what a test needs to play them against each other.
+
+Methods come from the registries of formulations and solvers, so a new one joins by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from oracle import brute_force
+from oracle.brute_force import Question
+from oracle.instances import Instance, Spec, make
+
+from ocf.cells import CellProblem, to_cells
+from ocf.compiled import compile_formulation
+from ocf.explainer import Explainer
+from ocf.formulations import FORMULATIONS
+from ocf.problem import Problem
+from ocf.solvers import available, get_solver
+from ocf.solvers.result import SolverOptions, Status
+from ocf.solving import solve
+
+#: Most points that brute force may try for one instance.
+LIMIT = 20_000
+#: Relative difference below which two costs are the same.
+TOLERANCE = 1e-9
+
+
+class Method(NamedTuple):
+    """One way to solve a problem."""
+
+    formulation: str
+    solver: str
+    reduce: bool
+
+    def __str__(self) -> str:
+        return f"{self.formulation}-{self.solver}{'' if self.reduce else '-unreduced'}"
+
+
+class Answer(NamedTuple):
+    """What a method says."""
+
+    status: str
+    cost: float | None
+    bound: float
+    counterfactual: pd.DataFrame | None
+    verified: bool
+    checks: tuple[str, ...]
+    message: str
+
+
+def methods() -> list[Method]:
+    """Every formulation with every solver that is installed, with and without reduction."""
+    solvers = [name for name, usable in available().items() if usable]
+    return [Method(f, s, reduce) for f in FORMULATIONS for s in solvers for reduce in (True, False)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance ready to be solved.
+
+    Attributes
+    ----------
+    instance : Instance
+    explainer : Explainer
+    problem : Problem
+    cells : CellProblem
+    question : Question
+        The same for brute force.
+    """
+
+    instance: Instance
+    explainer: Explainer
+    problem: Problem
+    cells: CellProblem
+    question: Question
+
+    def answer(self, method: Method) -> Answer:
+        """Ask the Explainer, by one method."""
+        found = self.explainer.explain(
+            self.instance.row,
+            **self.instance.question,
+            formulation=method.formulation,
+            solver=method.solver,
+            reduce=method.reduce,
+            progress=False,
+        )[0]
+        return Answer(
+            found.status, found.cost, found.bound, found.counterfactual, found.verified, found.checks, found.message
+        )
+
+    def describe(self) -> str:
+        """How to see this case again; the problem itself is saved beside."""
+        folder = Path(os.environ.get("OCF_FAILURES") or tempfile.gettempdir())
+        spec = self.instance.spec
+        path = folder / f"ocf-{spec.library}-{spec.layout}-{spec.seed}-{spec.shrink}.json"
+        path.write_text(self.problem.to_json())
+        return (
+            f"\nreplay: oracle.harness.prepare({tuple(spec)!r})"
+            f"\nproblem: ocf.Problem.from_json(open({str(path)!r}).read())"
+            f"\nquestion: {self.instance.question}\nfeatures: {self.instance.features}"
+        )
+
+
+def case_of(instance: Instance) -> Case:
+    """Read an instance's model and put the question to ocf and to brute force alike."""
+    explainer = Explainer(instance.model, data=instance.data, features=instance.features)
+    asked = dict(instance.question)
+    problem = explainer.problem(instance.row, asked.pop("target"), asked.pop("norm"), **asked)
+    cells = explainer.cells(problem)
+    part = cells.partition
+    named = _named(instance.data, problem.space.columns)
+    question = Question(
+        predict=_predictor(instance),
+        label=instance.question["target"],
+        space=problem.space,
+        origin=problem.origin,
+        cost=problem.cost,
+        cuts=[part.upper[part.cells_of(i)][:-1] for i in range(part.n_features)],
+        dtypes=named.dtypes,
+    )
+    return Case(instance, explainer, problem, cells, question)
+
+
+def _named(data: Any, columns: tuple[str, ...]) -> pd.DataFrame:
+    return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data, columns=list(columns))
+
+
+def _predictor(instance: Instance) -> Callable[[pd.DataFrame], np.ndarray]:
+    if isinstance(instance.data, np.ndarray):
+        return lambda table: instance.model.predict(table.to_numpy(instance.data.dtype))
+    return instance.model.predict
+
+
+def prepare(spec: Spec | tuple[Any, ...]) -> Case:
+    """Case of a spec, with as many trees as brute force can take."""
+    spec = Spec(*spec)
+    for shrink in range(spec.shrink, 12):
+        case = case_of(make(spec._replace(shrink=shrink)))
+        if brute_force.n_products(case.question) <= LIMIT:
+            return case
+    raise AssertionError(f"{spec} cannot be made small enough")
+
+
+def check_case(case: Case, which: list[Method] | None = None, *, seed: int = 0) -> str:
+    """Play every method against brute force and the user's model; the optimum's status.
+
+    Raises
+    ------
+    AssertionError
+        With what is needed to see the disagreement again.
+    """
+    try:
+        rng = np.random.default_rng(seed)
+        optimum = brute_force.search(case.question)
+        brute_force.assert_nothing_cheaper(case.question, optimum.cost, rng)
+        brute_force.assert_constant_within_cells(case.question, rng)
+    except AssertionError as error:
+        raise AssertionError(f"brute force: {error}{case.describe()}") from None
+    for method in which or methods():
+        answer = case.answer(method)
+        wrong = "; ".join(_objections(case, answer, optimum.cost))
+        assert not wrong, f"{method}: {wrong}\nanswer: {answer}\nbrute force: {optimum}{case.describe()}"
+    return "optimal" if math.isfinite(optimum.cost) else "infeasible"
+
+
+def _objections(case: Case, answer: Answer, cost: float) -> Iterator[str]:
+    """What is wrong with an answer, given the cost that brute force found."""
+    if not math.isfinite(cost):
+        if answer.status != "infeasible":
+            yield f"status {answer.status} where nothing is feasible"
+        return
+    if answer.status != "optimal":
+        yield f"status {answer.status} where the optimum is {cost}"
+        return
+    assert answer.cost is not None
+    assert answer.counterfactual is not None
+    if not same(answer.cost, cost):
+        yield f"cost {answer.cost!r}, brute force {cost!r}"
+    if not same(answer.bound, answer.cost):
+        yield f"optimal, but bound {answer.bound!r} and cost {answer.cost!r} differ"
+    if not answer.verified:
+        yield f"not verified: {'; '.join(answer.checks)}"
+    yield from point_objections(case, answer)
+
+
+def point_objections(case: Case, answer: Answer) -> Iterator[str]:
+    """What is wrong with a counterfactual as such: its prediction, cost, and admissibility."""
+    question, frame = case.question, answer.counterfactual
+    assert frame is not None
+    predicted = question.predict(frame)[0]
+    if predicted != question.label:
+        yield f"the user's model predicts {predicted!r}, not {question.label!r}"
+    point = question.space.from_frame(frame)[0]
+    claimed = brute_force.cost_of_point(question, point)
+    if not same(claimed, answer.cost or 0.0):
+        yield f"the point costs {claimed!r}, not {answer.cost!r}"
+    for feature, origin, value in zip(question.space.features, question.origin, point, strict=True):
+        if math.isnan(origin) != math.isnan(value):
+            yield f"feature {feature.name!r} goes from {origin} to {value}"
+        elif not math.isnan(origin) and not brute_force.is_admissible(feature, origin, value):
+            yield f"feature {feature.name!r}: {value!r} is not admissible from {origin!r}"
+
+
+def check_problem(problem: Problem) -> float:
+    """Play every method against brute force on a saved problem, with the ensemble in the place of the user's model.
+
+    Returns
+    -------
+    float
+        Cost of the optimum; inf if there is none.
+    """
+    cells = to_cells(problem)
+    question = question_of(problem, cells)
+    optimum = brute_force.search(question)
+
+    def confirm(point: np.ndarray) -> bool:
+        return bool(brute_force.gets_target(question, point[None, :])[0])
+
+    for method in methods():
+        found = solve(
+            cells,
+            partial(compile_formulation, method.formulation, cells),
+            get_solver(method.solver),
+            SolverOptions(),
+            confirm=confirm,
+            use_reduction=method.reduce,
+        )
+        if math.isfinite(optimum.cost):
+            assert found.status is Status.OPTIMAL, f"{method}: {found}"
+            assert same(found.cost, optimum.cost), f"{method}: cost {found.cost!r}, brute force {optimum.cost!r}"
+            assert same(found.bound, optimum.cost), f"{method}: bound {found.bound!r}, optimum {optimum.cost!r}"
+        else:
+            assert found.status is Status.INFEASIBLE, f"{method}: {found}"
+    return optimum.cost
+
+
+def question_of(problem: Problem, cells: CellProblem) -> Question:
+    """A saved problem for brute force: its ensemble judges, and says the index of a class."""
+    space, part = problem.space, cells.partition
+    dtypes = {c: np.dtype(bool) if len(f.columns) > 1 else f.dtype for f in space.features for c in f.columns}
+
+    def predict(table: pd.DataFrame) -> np.ndarray:
+        return problem.ensemble.decide(problem.ensemble.scores(space.from_frame(table)))
+
+    return Question(
+        predict=predict,
+        label=problem.target.index,
+        space=space,
+        origin=problem.origin,
+        cost=problem.cost,
+        cuts=[part.upper[part.cells_of(i)][:-1] for i in range(part.n_features)],
+        dtypes=pd.DataFrame(columns=list(space.columns)).astype(dtypes).dtypes,
+    )
+
+
+def same(a: float, b: float) -> bool:
+    """Whether two costs agree within the tolerance of a proof."""
+    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b), TOLERANCE)

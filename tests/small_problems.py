@@ -1,0 +1,167 @@
+"""Random problems small enough for brute force over all choices of cells, built without any library of trees."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ocf.cells import CellProblem, to_cells
+from ocf.costs import Cost
+from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.features import FeatureSpace
+from ocf.inference import infer_space
+from ocf.problem import Problem
+from ocf.targets import ClassTarget
+
+NORMS = ("l1", "l2", "l0", {"l0": 0.1, "l1": 1.0})
+
+
+def random_space(rng: np.random.Generator) -> tuple[FeatureSpace, FloatArray]:
+    """Features of every kind, some of them restricted, and coded rows, (30, n_features)."""
+    n = 30
+    table = pd.DataFrame(
+        {
+            "numeric": rng.normal(size=n),
+            "integer": rng.integers(0, 7, n),
+            "binary": rng.integers(0, 2, n),
+            "ordinal": rng.choice(["low", "middle", "high"], n),
+            "categorical": rng.choice(list("abcd"), n),
+            "other": rng.uniform(size=n),
+        }
+    )
+    table.loc[:1, "binary"] = [0, 1]
+    settings = {
+        "ordinal": {"kind": "ordinal", "levels": ["low", "middle", "high"]},
+        "categorical": {"levels": list("abcd"), "weight": float(rng.choice([0.3, 1.0]))},
+        "integer": {"actionability": str(rng.choice(["free", "free", "increasing", "decreasing", "fixed"]))},
+        "numeric": {"weight": [0.5, 2.0]},
+    }
+    space = infer_space(table, settings)
+    return space, space.from_frame(table)
+
+
+def random_ensemble(
+    rng: np.random.Generator, space: FeatureSpace, rows: FloatArray, n_trees: int, depth: int, n_classes: int
+) -> Ensemble:
+    """Trees with random splits at values of the rows and random leaves.
+
+    Two classes give one score against a threshold; more give one score each. About every fourth ensemble has votes
+    as leaf values, so that sums are exact and ties occur.
+    """
+    n_outputs = 1 if n_classes == 2 else n_classes
+    votes = rng.random() < 0.25
+    nodes: list[list[float]] = []
+    offsets, sets, values = [0], [], []
+    for _ in range(n_trees):
+        _grow(rng, space, rows, depth, nodes, sets)
+        offsets.append(len(nodes))
+    table = np.array(nodes)
+    kind = table[:, 0].astype(np.uint8)
+    leaf = np.full(len(kind), -1, np.int32)
+    n_leaves = int((kind == SplitKind.LEAF).sum())
+    leaf[kind == SplitKind.LEAF] = np.arange(n_leaves)
+    values = rng.integers(-1, 2, (n_leaves, n_outputs)) if votes else rng.normal(size=(n_leaves, n_outputs))
+    decision = (
+        Decision("threshold", ("no", "yes"), 0.0, bool(rng.integers(2)))
+        if n_classes == 2
+        else Decision("argmax", tuple(range(n_classes)))
+    )
+    return Ensemble(
+        space.names,
+        np.array(offsets, np.int64),
+        kind,
+        table[:, 1].astype(np.int32),
+        table[:, 2],
+        table[:, 3].astype(np.int32),
+        table[:, 4].astype(np.int32),
+        leaf,
+        values.astype(np.float64),
+        np.ones(n_trees),
+        np.zeros(n_outputs),
+        decision,
+        set_index=table[:, 5].astype(np.int32),
+        sets=np.array(sets, bool).reshape(len(sets), 4),
+    )
+
+
+def _grow(
+    rng: np.random.Generator,
+    space: FeatureSpace,
+    rows: FloatArray,
+    depth: int,
+    nodes: list[list[float]],
+    sets: list[BoolArray],
+) -> int:
+    """Append a subtree; returns its root."""
+    k = len(nodes)
+    if depth == 0 or rng.random() < 0.1:
+        nodes.append([SplitKind.LEAF, -1, np.nan, -1, -1, -1])
+        return k
+    f = int(rng.integers(len(space)))
+    if space.features[f].kind == "categorical":
+        sets.append(rng.random(4) < 0.5)
+        nodes.append([SplitKind.SUBSET, f, np.nan, -1, -1, len(sets) - 1])
+    else:
+        nodes.append([SplitKind.AXIS, f, float(rng.choice(rows[:, f])), -1, -1, -1])
+    nodes[k][3] = _grow(rng, space, rows, depth - 1, nodes, sets)
+    nodes[k][4] = _grow(rng, space, rows, depth - 1, nodes, sets)
+    return k
+
+
+def random_problem(seed: int) -> CellProblem:
+    """A problem of the kinds above, in cells."""
+    rng = np.random.default_rng(seed)
+    space, rows = random_space(rng)
+    n_classes = int(rng.choice([2, 2, 3]))
+    ensemble = random_ensemble(rng, space, rows, int(rng.integers(2, 7)), int(rng.integers(1, 4)), n_classes)
+    norm = NORMS[int(rng.integers(len(NORMS)))]
+    target = ClassTarget(int(rng.integers(n_classes)))
+    return to_cells(Problem(ensemble, space, rows[0], target, Cost.parse(norm)))
+
+
+class Exhaustive(NamedTuple):
+    """All choices of open cells.
+
+    Attributes
+    ----------
+    choices : (n, n_features) int64
+    sums : (n, n_rows) float64
+        Of gains.
+    feasible : (n,) bool
+        With live leaves only.
+    cost : (n,) float64
+    """
+
+    choices: IntArray
+    sums: FloatArray
+    feasible: BoolArray
+    cost: FloatArray
+
+    @property
+    def optimum(self) -> float:
+        """Cost of the cheapest feasible choice; inf when there is none."""
+        return float(self.cost[self.feasible].min(initial=np.inf))
+
+
+def exhaustive(cells: CellProblem) -> Exhaustive:
+    """Evaluate all choices of open cells, by the boxes of the leaves; shares no code with the kernels."""
+    part = cells.partition
+    spans = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+    choices = np.stack(np.meshgrid(*spans, indexing="ij"), axis=-1).reshape(-1, part.n_features)
+    inside = np.tile(part.reachable, (len(choices), 1))
+    for i in range(part.n_features):
+        level = np.arange(part.widths[i])
+        admits = (
+            (part.low[:, i, None] <= level) & (level <= part.high[:, i, None])
+            if part.ordered[i]
+            else part.members_of(i)
+        )
+        inside &= admits.T[choices[:, i]]
+    assert (inside.sum(axis=1) == part.ensemble.n_trees).all()
+    gain = cells.requirements.gain
+    sums = np.array([gain[row].sum(axis=0) for row in inside]).reshape(len(choices), gain.shape[1])
+    feasible = (sums >= cells.requirements.need).all(axis=1) & ~(inside & ~cells.live).any(axis=1)
+    cost = cells.cost[part.offsets[:-1] + choices].sum(axis=1)
+    return Exhaustive(choices, sums, feasible, cost)
