@@ -32,11 +32,11 @@ from sklearn.preprocessing import MinMaxScaler
 from ocf import Explainer
 from ocf.compiled import compile_formulation
 from ocf.datasets import Dataset, load_dataset, one_hot_pipeline
-from ocf.solvers import get_solver
+from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolverOptions
 
 PAPER_SETS = ("german_credit", "adult", "compas", "students", "phishing")
-METHODS = [(f, s) for f in ("interval", "ocean") for s in ("highs", "scip")]
+METHODS = [("interval", "box"), *((f, s) for f in ("interval", "ocean") for s in ("highs", "scip"))]
 
 
 def prepared(name: str, folder: str | None) -> tuple[Dataset, Any, pd.DataFrame, pd.DataFrame]:
@@ -56,7 +56,7 @@ def relaxation(explainer: Explainer, row: pd.DataFrame, formulation: str) -> flo
     if cells.infeasible:
         return float("inf")
     form = compile_formulation(formulation, cells).instance(cells).form
-    return get_solver("highs").solve_relaxation(form, SolverOptions()).bound
+    return HighsSolver().solve_relaxation(form, SolverOptions()).bound
 
 
 def measure(name: str, folder: str | None, n_rows: int, time_limit: float, bounds: bool) -> list[dict[str, Any]]:

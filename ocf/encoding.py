@@ -157,7 +157,9 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     out["feature"][still] = 0
     width = max((len(s) for s in sets), default=0)
     table = np.array([np.pad(s, (0, width - len(s))) for s in sets], bool).reshape(len(sets), width)
-    return replace(ensemble, feature_names=space.names, sets=table, missing_left=None, **out)
+    # NaN passes no comparison, so where it is decided to go left has to be said once more
+    missing_left = out["threshold"] == np.inf if missing else None
+    return replace(ensemble, feature_names=space.names, sets=table, missing_left=missing_left, **out)
 
 
 def _decide(out: dict[str, Any], nodes: IntArray, goes_left: BoolArray) -> None:

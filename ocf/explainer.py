@@ -27,7 +27,7 @@ from ocf.model import as_user_model, require_classifier, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
-from ocf.solvers import Solver, get_solver
+from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
 from ocf.solving import solve
 from ocf.targets import ClassTarget
@@ -98,7 +98,7 @@ class Explainer:
         self._partitions: dict[frozenset[int], Partition] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
-        self._solvers: dict[str, Solver] = {}
+        self._solvers: dict[str, Solver | CellSolver] = {}
         decided = self.model.decide(self.space.to_frame(self._coded)) if len(self._coded) else np.zeros(0, np.int64)
         self._known_classes = np.asarray(decided, np.int64)
 
@@ -254,9 +254,9 @@ class Explainer:
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
         formulation : str
-            See `ocf.formulations.FORMULATIONS`.
+            See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
-            See `ocf.solvers.SOLVERS`.
+            See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
             Seconds per row.
         mip_gap : float
@@ -283,7 +283,8 @@ class Explainer:
             target=target,
             cost=Cost.parse(norm),
             space=self._asked_space(weights, features_to_vary, permitted_range),
-            formulation=formulation,
+            # a search over cells takes its bounds from the tightest model
+            formulation="interval" if solver in CELL_SOLVERS else formulation,
             solver=solver,
             options=SolverOptions(
                 time_limit=time_limit,
@@ -363,7 +364,7 @@ class Explainer:
             times=times,
         )
 
-    def _solver(self, name: str) -> Solver:
+    def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""
         if name not in self._solvers:
             self._solvers[name] = get_solver(name)

@@ -297,11 +297,11 @@ class FeatureSpace:
         if not self.columns:
             object.__setattr__(self, "columns", tuple(c for f in self.features for c in f.columns))
         held = [c for f in self.features for c in f.columns]
+        twice = sorted({c for c in held if held.count(c) > 1})
+        if twice:
+            raise DataError(f"columns {twice} belong to two features")
         if sorted(held) != sorted(self.columns):
-            twice = sorted({c for c in held if held.count(c) > 1})
-            raise DataError(
-                f"columns {twice} belong to two features" if twice else "features and table columns do not match"
-            )
+            raise DataError("features and table columns do not match")
 
     def __len__(self) -> int:
         return len(self.features)

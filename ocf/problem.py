@@ -10,7 +10,7 @@ import numpy as np
 
 from ocf.costs import Cost
 from ocf.ensemble import Ensemble, FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.targets import ClassTarget, target_from_dict
 
@@ -66,10 +66,15 @@ class Problem:
             raise ProblemError(f"not a problem file: {error}") from None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ProblemError(f"not a problem of schema {SCHEMA!r}")
-        return cls(
-            Ensemble.from_dict(data["ensemble"]),
-            FeatureSpace.from_dict(data["space"]),
-            np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
-            target_from_dict(data["target"]),
-            Cost(**data["cost"]),
-        )
+        try:
+            return cls(
+                Ensemble.from_dict(data["ensemble"]),
+                FeatureSpace.from_dict(data["space"]),
+                np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
+                target_from_dict(data["target"]),
+                Cost(**data["cost"]),
+            )
+        except OcfError:
+            raise  # says what is wrong better than we could here
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProblemError(f"the problem file is incomplete or damaged: {error!r}") from None

@@ -22,6 +22,7 @@ from ocf.ensemble import FloatArray, IntArray
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.reduction import reduce
+from ocf.solvers.base import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Outcome:
 def solve(
     cells: CellProblem,
     compiled: Callable[[], Compiled],
-    solver: Solver,
+    solver: Solver | CellSolver,
     options: SolverOptions,
     *,
     confirm: Callable[[FloatArray], bool],
@@ -117,7 +118,11 @@ class _Run:
     """State of one solve."""
 
     def __init__(
-        self, cells: CellProblem, solver: Solver, options: SolverOptions, confirm: Callable[[FloatArray], bool]
+        self,
+        cells: CellProblem,
+        solver: Solver | CellSolver,
+        options: SolverOptions,
+        confirm: Callable[[FloatArray], bool],
     ) -> None:
         self.start = time.perf_counter()
         self.original = self.cells = cells
@@ -204,7 +209,27 @@ class _Run:
 
     def step(self, compiled: Callable[[], Compiled]) -> None:
         """One call of the solver."""
-        formulation = compiled()
+        options = self._remaining()
+        if options is None:
+            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+        elif isinstance(self.solver, CellSolver):
+            self._search_cells(self.solver, compiled(), options)
+        else:
+            self._solve_matrix(self.solver, compiled(), options)
+
+    def _search_cells(self, solver: CellSolver, formulation: Compiled, options: SolverOptions) -> None:
+        offset = time.perf_counter() - self.start
+        result = solver.solve_cells(
+            self.cells,
+            options,
+            cutoff=self.upper,
+            confirm=lambda choice: self.confirm(self.cells.point(choice)),
+            relaxation=formulation if formulation.formulation == "interval" else None,
+        )
+        if self._note(result, offset):
+            self._take(result, None if result.x is None else result.x.astype(np.int64))
+
+    def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
         begin = time.perf_counter()
         instance = formulation.instance(self.cells)
         self.times["instance"] += time.perf_counter() - begin
@@ -215,13 +240,19 @@ class _Run:
             "nonzeros": int(form.A.nnz),
             "binaries": int(form.integer.sum()),
         }
-        options = self._remaining()
-        if options is None:
-            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
-            return
         offset = time.perf_counter() - self.start
-        cutoff = self.best.cost if self.best else None
-        result = self.solver.solve(form, options, cutoff=cutoff)
+        result = solver.solve(form, options, cutoff=self.best.cost if self.best else None)
+        if not self._note(result, offset):
+            return
+        choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
+        if result.x is not None and choice is None:
+            self.message = "the solver's tolerances admit a point that does not exist; try another solver"
+            self._close(Status.ERROR, self.bound, "")
+        else:
+            self._take(result, choice)
+
+    def _note(self, result: SolveResult, offset: float) -> bool:
+        """Keep what a solver's result says of time and progress; whether the search goes on with it."""
         self.times["solve"] += result.seconds
         self.results.append(result)
         self.history += [
@@ -233,8 +264,7 @@ class _Run:
         elif result.status is Status.ERROR:
             self.message = result.message
             self._close(Status.ERROR, self.bound, "")
-        else:
-            self._take(result, None if result.x is None else instance.restore(result.x), formulation.n_leaves)
+        return not self.finished
 
     def _remaining(self) -> SolverOptions | None:
         if self.options.time_limit is None:
@@ -242,16 +272,11 @@ class _Run:
         left = self.options.time_limit - (time.perf_counter() - self.start)
         return replace(self.options, time_limit=left) if left > 0 else None
 
-    def _take(self, result: SolveResult, x: FloatArray | None, n_leaves: int) -> None:
+    def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""
         self.bound = max(self.bound, min(result.bound, self.upper))
-        if x is None:
-            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
-            return
-        choice = decode(x[:n_leaves], self.cells)
         if choice is None:
-            self.message = "the solver's tolerances admit a point that does not exist; try another solver"
-            self._close(Status.ERROR, self.bound, "")
+            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
         point = self.cells.point(choice)
         if not self.confirm(point):

@@ -12,13 +12,15 @@ from importlib import import_module
 from typing import cast
 
 from ocf.errors import SolverError
-from ocf.solvers.base import Solver
+from ocf.solvers.base import CellSolver, Solver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import Reduced, StandardForm, compile_model
 
 __all__ = [
+    "CELL_SOLVERS",
     "SOLVERS",
     "Availability",
+    "CellSolver",
     "Progress",
     "Reduced",
     "SolveResult",
@@ -37,6 +39,11 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "scip": ("ocf.solvers.scip", "ScipSolver"),
 }
 
+#: The same for solvers that search a problem over cells instead of a matrix (`CellSolver`).
+CELL_SOLVERS: dict[str, tuple[str, str]] = {
+    "box": ("ocf.solvers.box.solver", "BoxSolver"),
+}
+
 
 @dataclass(frozen=True)
 class Availability:
@@ -48,26 +55,27 @@ class Availability:
         return not self.reason
 
 
-def get_solver(name: str) -> Solver:
+def get_solver(name: str) -> Solver | CellSolver:
     """Make a solver by its name.
 
     Parameters
     ----------
     name : str
-        One of `SOLVERS`.
+        One of `SOLVERS` or `CELL_SOLVERS`.
 
     Raises
     ------
     SolverError
         When the name is unknown or the solver's package cannot be imported.
     """
-    if name not in SOLVERS:
-        near = get_close_matches(str(name).lower(), SOLVERS, n=1, cutoff=0.5)
+    known = SOLVERS | CELL_SOLVERS
+    if name not in known:
+        near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SolverError(f"there is no solver {name!r}: {hint}The solvers are {', '.join(SOLVERS)}")
-    module, cls = SOLVERS[name]
+        raise SolverError(f"there is no solver {name!r}: {hint}The solvers are {', '.join(known)}")
+    module, cls = known[name]
     try:
-        return cast(Solver, getattr(import_module(module), cls)())
+        return cast(Solver | CellSolver, getattr(import_module(module), cls)())
     except ImportError as error:
         package = error.name or "its package"
         raise SolverError(f"the solver {name!r} cannot be loaded ({error}): pip install {package}") from error
@@ -76,7 +84,7 @@ def get_solver(name: str) -> Solver:
 def available() -> dict[str, Availability]:
     """Tell for every solver whether it can be used here, and why not."""
     out = {}
-    for name in SOLVERS:
+    for name in SOLVERS | CELL_SOLVERS:
         try:
             get_solver(name)
             out[name] = Availability()

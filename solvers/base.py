@@ -4,13 +4,15 @@ An adapter translates: a form into its solver's calls, the solver's return code 
 worth is decided here, once for all solvers, by looking at the point itself.
 """
 
+from __future__ import annotations
+
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +30,12 @@ from ocf.solvers.result import (
     relative_gap,
 )
 from ocf.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from ocf.cells import CellProblem
+    from ocf.compiled import Compiled
+    from ocf.ensemble import IntArray
+
 
 Vector = NDArray[np.float64]
 
@@ -91,6 +99,43 @@ class Solver(Protocol):
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound."""
+
+
+@runtime_checkable
+class CellSolver(Protocol):
+    """A search over cells, which needs no matrix."""
+
+    name: str
+    version: str
+
+    def solve_cells(
+        self,
+        cells: CellProblem,
+        options: SolverOptions | None = None,
+        *,
+        cutoff: float = math.inf,
+        confirm: Callable[[IntArray], bool] | None = None,
+        relaxation: Compiled | None = None,
+    ) -> SolveResult:
+        """Find the cheapest choice of open cells that meets the target.
+
+        Parameters
+        ----------
+        cells : CellProblem
+        options : SolverOptions, optional
+        cutoff : float
+            Only points cheaper than this count; INFEASIBLE with message ``"cutoff"`` says that there is none.
+        confirm : callable, optional
+            Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
+        relaxation : Compiled, optional
+            The interval model, for LP bounds.
+
+        Returns
+        -------
+        SolveResult
+            Its `x` is the choice of cells, (n_features,).
+        """
+        ...
 
 
 class Claim(Enum):

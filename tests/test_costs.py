@@ -76,7 +76,7 @@ def test_parse() -> None:
     ("norm", "message"),
     [
         ("l3", "unknown norm"),
-        ("L1", "did you mean 'l1'"),
+        ("L1", "known: l0, l1, l2"),
         ({"l1": 1, "linf": 1}, "unknown norm 'linf'"),
         ({"l1": 0.0}, "not all 0"),
         ({}, "not all 0"),

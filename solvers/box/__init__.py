@@ -1,0 +1,9 @@
+"""The exact box search: branch-and-bound and decomposition over integer ranks of cells.
+
+Source: Blanchart, An exact counterfactual-example-based approach to tree-ensemble models interpretability (2021).
+"""
+
+from ocf.solvers.box.decomposition import PureBox, decompose
+from ocf.solvers.box.search import BoxResult, solve_cells
+
+__all__ = ["BoxResult", "PureBox", "decompose", "solve_cells"]

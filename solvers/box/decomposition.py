@@ -1,0 +1,145 @@
+"""Decomposition of the space into pure boxes: maximal boxes of cells over which every tree keeps its leaf.
+
+Feature by feature, the starts and ends of the leaves that are left cut the feature into maximal intersection
+intervals (Blanchart 2021, algorithm 1), and each interval keeps the leaves that cover it (algorithm 2). Cells are
+ranks, so that the ends come sorted (section VII.D). The search tree is walked depth-first, which keeps one path in
+memory where the paper's width-first order keeps a level.
+
+A level of an unordered feature is an interval of its own, joined with the levels that the same leaves admit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ocf.cells import CellProblem
+from ocf.ensemble import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class PureBox:
+    """A box on which the ensemble's score is constant.
+
+    Attributes
+    ----------
+    cells : tuple of int64 arrays, one per feature
+        Open cells of the box, counted within the feature, in order; a run of the open cells of an ordered feature.
+    leaves : (n_trees,) int64
+        The leaf of each tree.
+    margins : (n_rows,) float64
+        By how much the requirements of the target are exceeded (`CellProblem.margins`).
+    scores : (n_outputs,) float64
+        The ensemble's raw score.
+    cost : float
+        Of the cheapest point of the box.
+    """
+
+    cells: tuple[IntArray, ...]
+    leaves: IntArray
+    margins: FloatArray
+    scores: FloatArray
+    cost: float
+
+    @property
+    def volume(self) -> int:
+        """Number of choices of cells in the box."""
+        out = 1
+        for cells in self.cells:
+            out *= len(cells)
+        return out
+
+
+def decompose(
+    cells: CellProblem, *, radius: float = np.inf, target_only: bool = False, limit: int | None = None
+) -> Iterator[PureBox]:
+    """Yield the pure boxes of a problem's open cells and live leaves.
+
+    Without a radius the boxes partition all choices of open cells, except those in dead leaves. Their number grows
+    exponentially with the features: a radius or a limit keeps it in hand.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    radius : float
+        Only boxes whose cheapest point costs at most this (box, algorithm 5, line 17; equation 10).
+    target_only : bool
+        Only boxes that meet the requirements of the target; branches in which the best live leaf of every tree
+        together cannot are left early.
+    limit : int, optional
+        Most boxes to yield.
+
+    Yields
+    ------
+    PureBox
+    """
+    if cells.infeasible:
+        return
+    walk = _Walk(cells, radius, target_only)
+    for count, box in enumerate(walk.boxes(0, np.flatnonzero(cells.live), 0.0, ())):
+        if limit is not None and count >= limit:
+            return
+        yield box
+
+
+class _Walk:
+    """The depth-first walk over features."""
+
+    def __init__(self, cells: CellProblem, radius: float, target_only: bool) -> None:
+        self.cells, self.target_only = cells, target_only
+        part = cells.partition
+        self.opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+        self.price = [cells.cost[part.cells_of(i)][opened] for i, opened in enumerate(self.opened)]
+        least = np.array([price.min() for price in self.price])
+        # what the features from i on cost at least
+        self.rest = np.append(np.cumsum(least[::-1])[::-1], 0.0)
+        self.most = radius + 1e-12 * abs(radius) if np.isfinite(radius) else np.inf
+        self.tree = part.ensemble.leaf_tree
+        self.scores = part.ensemble.contributions
+
+    def boxes(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[PureBox]:
+        """Boxes below a node of the search tree: features before i are decided, `leaves` are those that are left."""
+        if i == len(self.opened):
+            box = self._box(leaves, cost, chosen)
+            if box is not None:
+                yield box
+            return
+        for ranks, inside in self._intersect(i, leaves):
+            own = float(self.price[i][ranks].min())
+            if cost + own + self.rest[i + 1] <= self.most and self._complete(inside):
+                yield from self.boxes(i + 1, inside, cost + own, (*chosen, self.opened[i][ranks]))
+
+    def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+        """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""
+        part, opened = self.cells.partition, self.opened[i]
+        if part.ordered[i]:
+            start = np.searchsorted(opened, part.low[leaves, i])
+            stop = np.searchsorted(opened, part.high[leaves, i], side="right")
+            ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
+            for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+                yield np.arange(a, b), leaves[(start <= a) & (b <= stop)]
+        else:
+            admits = part.members_of(i)[leaves][:, opened]
+            patterns, group = np.unique(admits, axis=1, return_inverse=True)
+            for k in range(patterns.shape[1]):
+                yield np.flatnonzero(group.ravel() == k), leaves[patterns[:, k]]
+
+    def _complete(self, leaves: IntArray) -> bool:
+        """Whether every tree has a leaf left and, where that is asked for, the target is within reach."""
+        present, first = np.unique(self.tree[leaves], return_index=True)
+        if len(present) < self.cells.partition.ensemble.n_trees:
+            return False
+        if not self.target_only:
+            return True
+        requirements = self.cells.requirements
+        best = np.maximum.reduceat(requirements.gain[leaves], first).sum(axis=0)
+        return bool((best >= requirements.need - 1e-9 * (1.0 + np.abs(requirements.need))).all())
+
+    def _box(self, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> PureBox | None:
+        margins = self.cells.margins(leaves)
+        if self.target_only and not (margins >= 0).all():
+            return None
+        base = self.cells.partition.ensemble.base_score
+        return PureBox(chosen, leaves, margins, base + self.scores[leaves].sum(axis=0), cost)

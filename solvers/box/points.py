@@ -1,0 +1,145 @@
+"""Points of a box: its cheapest one, roundings of the LP's point, and pulling a feasible point back to the origin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ocf.cells import CellProblem
+from ocf.ensemble import FloatArray, IntArray
+from ocf.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
+from ocf.solvers.box.instance import Domain, Instance, cheapest_open
+
+#: Levels at which the LP's point is rounded.
+LEVELS = np.array([0.5, 0.9, 0.7, 0.3, 0.1, 0.99, 0.8, 0.6, 0.4, 0.2, 0.05])
+
+
+class Evaluator(NamedTuple):
+    """What evaluating choices of cells needs.
+
+    Attributes
+    ----------
+    arrays : SearchArrays
+    gain : (n_leaves, n_rows) float64
+    need : (n_rows,) float64
+    cost : (n_cells,) float64
+        inf where the cell is closed.
+    line : (largest number of cells, n_rows) float64
+        Scratch.
+    at : Position
+        Scratch; after a call it says where the last point stood.
+    """
+
+    arrays: SearchArrays
+    gain: FloatArray
+    need: FloatArray
+    cost: FloatArray
+    line: FloatArray
+    at: Position
+
+
+def make_evaluator(cells: CellProblem) -> Evaluator:
+    """Evaluator of a problem's open cells."""
+    arrays, need = search_arrays(cells.partition), cells.requirements.need
+    line = np.empty((int(cells.partition.widths.max()), len(need)))
+    gain = np.ascontiguousarray(cells.requirements.gain)
+    return Evaluator(arrays, gain, need, open_costs(cells), line, new_position(arrays, len(need)))
+
+
+@njit(cache=True, nogil=True)
+def _meets(need: FloatArray, sums: FloatArray) -> bool:
+    failed = 0
+    for r in range(len(need)):
+        # the caller judges by exact sums; here nothing within rounding may be lost
+        failed += sums[r] < need[r] - 1e-12 * (1.0 + abs(need[r]))
+    return failed == 0
+
+
+@njit(cache=True, nogil=True)
+def total_cost(evaluator: Evaluator, x: IntArray) -> float:
+    """Cost of a choice of cells; inf when a cell is closed."""
+    total = 0.0
+    for f in range(len(x)):
+        total += evaluator.cost[evaluator.arrays.offsets[f] + x[f]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
+    """Whether the requirements hold at x, up to rounding. Leaves the leaves of x in ``evaluator.at.leaf``."""
+    trees = evaluator.arrays.trees
+    locate(trees.root, trees.node, trees.sets, evaluator.gain, x, evaluator.at)
+    return bool(_meets(evaluator.need, evaluator.at.sums))
+
+
+@njit(cache=True, nogil=True)
+def cheapest_point(instance: Instance, domain: Domain, x: IntArray) -> None:
+    """Write the cheapest point of a box that is not empty."""
+    for f in range(len(x)):
+        x[f] = instance.cell[cheapest_open(instance, domain, f)]
+
+
+@njit(cache=True, nogil=True)
+def _round(instance: Instance, domain: Domain, share: FloatArray, level: float, x: IntArray) -> None:
+    """Write the last cell of each ordered feature that the LP's point reaches by `level`; the fullest of others."""
+    for f in range(len(x)):
+        offset = instance.offsets[f]
+        if instance.ordered[f]:
+            j = offset + domain.lo[f]
+            while j < offset + domain.hi[f] and share[j + 1] >= level:
+                j += 1
+        else:
+            j = cheapest_open(instance, domain, f)
+            for other in range(offset, instance.offsets[f + 1]):
+                if domain.level[other] and share[other] > share[j]:
+                    j = other
+        x[f] = instance.cell[j]
+
+
+@njit(cache=True, nogil=True)
+def best_rounding(
+    evaluator: Evaluator, instance: Instance, domain: Domain, share: FloatArray, levels: FloatArray, limit: float
+) -> tuple[float, IntArray]:
+    """Cheapest of the LP point's roundings that meet the requirements, each pulled back; inf when none is of use."""
+    n_features = len(instance.ordered)
+    best, chosen = np.inf, np.zeros(n_features, np.int64)
+    x, last = np.empty(n_features, np.int64), np.full(n_features, -1, np.int64)
+    for level in levels:
+        _round(instance, domain, share, level, x)
+        if np.array_equal(x, last):
+            continue
+        last[:] = x
+        if not meets_target(evaluator, x):
+            continue
+        pull_back(evaluator, x)
+        cost = total_cost(evaluator, x)
+        if cost < limit and cost < best:
+            best = cost
+            chosen[:] = x
+    return best, chosen
+
+
+@njit(cache=True, nogil=True)
+def pull_back(evaluator: Evaluator, x: IntArray) -> None:
+    """Move features of a feasible point to cheaper cells while the requirements hold, the largest saving first."""
+    trees, offsets = evaluator.arrays.trees, evaluator.arrays.offsets
+    member = evaluator.arrays.boxes.member
+    while True:
+        meets_target(evaluator, x)
+        best, best_f, best_cell = 0.0, -1, -1
+        for f in range(len(x)):
+            line = evaluator.line[: offsets[f + 1] - offsets[f]]
+            cost = evaluator.cost[offsets[f] : offsets[f + 1]]
+            if cost[x[f]] - cost.min() <= best:
+                continue
+            column = evaluator.arrays.column[f]
+            scan(trees.node, trees.sets, member, column, evaluator.gain, x, f, evaluator.at, line)
+            for j in range(len(cost)):
+                saving = cost[x[f]] - cost[j]
+                if saving > best and _meets(evaluator.need, line[j]):
+                    best, best_f, best_cell = saving, f, j
+        if best_f < 0:
+            return
+        x[best_f] = best_cell

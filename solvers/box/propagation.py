@@ -1,0 +1,343 @@
+r"""Shrinking a box: leaves die, sides move in, and a lower bound on the cost of whatever is left.
+
+Rules, repeated until nothing changes, for a limit from which on a cost is of no use:
+
+* *cost*: a leaf dies when the cheapest point of its part of the box costs the limit or more (the paper removes leaves
+  farther than the upper bound once, before its search: section VII.F; here at every node, and for the box too);
+* *target*: a leaf dies when with it the sum over trees of the best live leaf misses a requirement (the paper's
+  algorithm 5, line 18, only asks whether *some* leaf votes for the target);
+* *hull*: the box shrinks to what the live leaves of every single tree cover;
+* *multipliers*: a leaf dies, a side moves in, when the Lagrangian bound with it reaches the limit.
+
+The Lagrangian bound relaxes the rows that link leaves to cells and to the target, with any multipliers of the
+right sign; what remains falls apart into trees and features:
+
+.. math::
+
+    L = k + \sum_t \min_{l \in t\ live} w_l + \sum_i \min_{j \in box_i} v_{ij}.
+
+With the multipliers of an optimal LP basis it equals the LP bound, and since one leaf is chosen anew per tree and one
+cell per feature it stays strong in the boxes below.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open
+
+#: Relative rounding of sums of gains that is allowed for.
+ROUNDING = 1e-12
+
+
+class Multipliers(NamedTuple):
+    """The Lagrangian bound of one choice of multipliers.
+
+    Attributes
+    ----------
+    constant : float
+        ``k``, less all rounding that evaluating the bound may meet.
+    leaf : (n_live,) float64
+        ``w``.
+    cell : (n_open,) float64
+        ``v``.
+    """
+
+    constant: float
+    leaf: FloatArray
+    cell: FloatArray
+
+
+class Workspace(NamedTuple):
+    """Scratch arrays, so that nothing is allocated at a node.
+
+    Attributes
+    ----------
+    least : (n_features,) float64
+    best : (n_trees,) float64
+    cheapest, leaves, low, high, touched : (n_features,) int64
+    covered : (n_open,) bool
+    """
+
+    least: FloatArray
+    best: FloatArray
+    cheapest: IntArray
+    leaves: IntArray
+    low: IntArray
+    high: IntArray
+    touched: IntArray
+    covered: BoolArray
+
+
+def new_workspace(instance: Instance) -> Workspace:
+    """Workspace of the sizes that an instance needs."""
+    n_features = len(instance.ordered)
+    return Workspace(
+        np.empty(n_features),
+        np.empty(len(instance.trees) - 1),
+        np.empty(n_features, np.int64),
+        np.zeros(n_features, np.int64),
+        np.empty(n_features, np.int64),
+        np.empty(n_features, np.int64),
+        np.empty(n_features, np.int64),
+        np.empty(len(instance.cell), np.bool_),
+    )
+
+
+@njit(cache=True, nogil=True)
+def propagate(
+    instance: Instance, domain: Domain, multipliers: Multipliers, limit: float, work: Workspace, rounds: int = 1000
+) -> float:
+    """Apply all rules until nothing changes, or for a number of rounds: the first ones do most of the work.
+
+    Returns
+    -------
+    float
+        No point of the box is cheaper; inf when none is of use.
+    """
+    bound = -np.inf
+    for _ in range(rounds):
+        bound = max(bound, _combinatorial(instance, domain, limit, work, rounds))
+        if bound == np.inf:
+            return np.inf
+        lagrangian = relaxed_bound(instance, domain, multipliers, work)
+        if lagrangian >= limit:
+            return np.inf
+        bound = max(bound, lagrangian)
+        if not _filter_by_multipliers(instance, domain, multipliers, limit - lagrangian, work):
+            break
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Workspace, rounds: int) -> float:
+    """Apply the rules of cost, target and hull until nothing changes, or for a number of rounds."""
+    bound = -np.inf
+    for _ in range(rounds):
+        base = _least_costs(instance, domain, work)
+        if base >= limit:
+            return np.inf
+        bound = _price_leaves(instance, domain, base, limit, work)
+        if bound >= limit or not _reach(instance, domain, work.best):
+            return np.inf
+        moved = _drop_dear_cells(instance, domain, limit - base, work.least)
+        if not _shrink_to_hull(instance, domain, work) and not moved:
+            break
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _least_costs(instance: Instance, domain: Domain, work: Workspace) -> float:
+    """Cheapest cell of each feature in the box; returns the sum of their costs, inf when a feature has none."""
+    total = 0.0
+    for f in range(len(work.least)):
+        j = cheapest_open(instance, domain, f)
+        if j < 0:
+            return np.inf
+        work.least[f] = instance.cost[j]
+        work.cheapest[f] = j
+        total += work.least[f]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _restricted(instance: Instance, domain: Domain, leaf: int, k: int) -> float:
+    """Cost of the cheapest cell of the box that meets restriction k of a leaf; inf where there is none."""
+    f = instance.feature[k]
+    if instance.ordered[f]:
+        low, high = max(instance.low[k], domain.lo[f]), min(instance.high[k], domain.hi[f])
+        return instance.cost[cheapest_between(instance, f, low, high)] if low <= high else np.inf
+    best = np.inf
+    for j in range(instance.offsets[f], instance.offsets[f + 1]):
+        if domain.level[j] and instance.member[leaf, j]:
+            best = min(best, instance.cost[j])
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _price_leaves(instance: Instance, domain: Domain, base: float, limit: float, work: Workspace) -> float:
+    """Rule of cost. Returns the largest over trees of the cheapest live leaf's cost, inf when a tree has none."""
+    bound = base
+    for tree in range(len(instance.trees) - 1):
+        cheapest = np.inf
+        for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+            if not domain.live[leaf]:
+                continue
+            price = base
+            for k in range(instance.start[leaf], instance.start[leaf + 1]):
+                f = instance.feature[k]
+                rank = work.cheapest[f] - instance.offsets[f]
+                # most leaves admit the cheapest cell: nothing to look up
+                if instance.ordered[f] and instance.low[k] <= rank <= instance.high[k]:
+                    continue
+                price += _restricted(instance, domain, leaf, k) - work.least[f]
+                if price >= limit:
+                    break
+            if price >= limit or price == np.inf:
+                domain.live[leaf] = False
+            else:
+                cheapest = min(cheapest, price)
+        bound = max(bound, cheapest)
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _reach(instance: Instance, domain: Domain, best: FloatArray) -> bool:
+    """Rule of the target; False when no choice of live leaves meets it."""
+    for r in range(len(instance.need)):
+        total, size = 0.0, abs(instance.need[r])
+        for tree in range(len(best)):
+            best[tree] = -np.inf
+            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+                if domain.live[leaf]:
+                    best[tree] = max(best[tree], instance.gain[leaf, r])
+            if best[tree] == -np.inf:
+                return False
+            total += best[tree]
+            size += abs(best[tree])
+        spare = total - instance.need[r] + ROUNDING * size
+        if spare < 0:
+            return False
+        for tree in range(len(best)):
+            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+                if best[tree] - instance.gain[leaf, r] > spare:
+                    domain.live[leaf] = False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _drop_dear_cells(instance: Instance, domain: Domain, spare: float, least: FloatArray) -> bool:
+    """Take off the ends of the box that cost too much by themselves; whether anything moved.
+
+    The cheapest cell itself never costs too much, so something is left.
+    """
+    moved = False
+    for f in range(len(least)):
+        offset = instance.offsets[f]
+        if instance.ordered[f]:
+            while instance.cost[offset + domain.lo[f]] - least[f] >= spare:
+                domain.lo[f] += 1
+                moved = True
+            while instance.cost[offset + domain.hi[f]] - least[f] >= spare:
+                domain.hi[f] -= 1
+                moved = True
+        else:
+            for j in range(offset, instance.offsets[f + 1]):
+                if domain.level[j] and instance.cost[j] - least[f] >= spare:
+                    domain.level[j] = False
+                    moved = True
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def _shrink_to_hull(instance: Instance, domain: Domain, work: Workspace) -> bool:
+    """Rule of the hull; whether the box shrank."""
+    shrank = False
+    for tree in range(len(instance.trees) - 1):
+        n_live = n_touched = 0
+        for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+            if not domain.live[leaf]:
+                continue
+            n_live += 1
+            for k in range(instance.start[leaf], instance.start[leaf + 1]):
+                f = instance.feature[k]
+                if work.leaves[f] == 0:
+                    # a leaf before this one admits the whole feature: nothing to learn
+                    if n_live > 1:
+                        continue
+                    work.touched[n_touched] = f
+                    n_touched += 1
+                    work.low[f], work.high[f] = instance.low[k], instance.high[k]
+                    if not instance.ordered[f]:
+                        work.covered[instance.offsets[f] : instance.offsets[f + 1]] = False
+                work.leaves[f] += 1
+                if instance.ordered[f]:
+                    work.low[f] = min(work.low[f], instance.low[k])
+                    work.high[f] = max(work.high[f], instance.high[k])
+                else:
+                    for j in range(instance.offsets[f], instance.offsets[f + 1]):
+                        if instance.member[leaf, j]:
+                            work.covered[j] = True
+        for m in range(n_touched):
+            f = work.touched[m]
+            if work.leaves[f] == n_live and _narrow(instance, domain, work, f):
+                shrank = True
+            work.leaves[f] = 0
+    return shrank
+
+
+@njit(cache=True, nogil=True)
+def _narrow(instance: Instance, domain: Domain, work: Workspace, f: int) -> bool:
+    """Intersect the box with what one tree covers on feature f; whether it shrank."""
+    shrank = False
+    if instance.ordered[f]:
+        if work.low[f] > domain.lo[f]:
+            domain.lo[f] = work.low[f]
+            shrank = True
+        if work.high[f] < domain.hi[f]:
+            domain.hi[f] = work.high[f]
+            shrank = True
+        return shrank
+    for j in range(instance.offsets[f], instance.offsets[f + 1]):
+        if domain.level[j] and not work.covered[j]:
+            domain.level[j] = False
+            shrank = True
+    return shrank
+
+
+@njit(cache=True, nogil=True)
+def relaxed_bound(instance: Instance, domain: Domain, multipliers: Multipliers, work: Workspace) -> float:
+    """Lagrangian bound of a box. Writes the minimum of each tree to `work.best`, of each feature to `work.least`."""
+    total = multipliers.constant
+    for tree in range(len(work.best)):
+        best = np.inf
+        for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+            if domain.live[leaf]:
+                best = min(best, multipliers.leaf[leaf])
+        work.best[tree] = best
+        total += best
+    for f in range(len(work.least)):
+        offset = instance.offsets[f]
+        best = np.inf
+        if instance.ordered[f]:
+            for j in range(offset + domain.lo[f], offset + domain.hi[f] + 1):
+                best = min(best, multipliers.cell[j])
+        else:
+            for j in range(offset, instance.offsets[f + 1]):
+                if domain.level[j]:
+                    best = min(best, multipliers.cell[j])
+        work.least[f] = best
+        total += best
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _filter_by_multipliers(
+    instance: Instance, domain: Domain, multipliers: Multipliers, spare: float, work: Workspace
+) -> bool:
+    """Rule of the multipliers, after `relaxed_bound`; whether anything changed. The minima themselves stay."""
+    changed = False
+    for tree in range(len(work.best)):
+        for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+            if domain.live[leaf] and multipliers.leaf[leaf] - work.best[tree] >= spare:
+                domain.live[leaf] = False
+                changed = True
+    for f in range(len(work.least)):
+        offset = instance.offsets[f]
+        if instance.ordered[f]:
+            while multipliers.cell[offset + domain.lo[f]] - work.least[f] >= spare:
+                domain.lo[f] += 1
+                changed = True
+            while multipliers.cell[offset + domain.hi[f]] - work.least[f] >= spare:
+                domain.hi[f] -= 1
+                changed = True
+        else:
+            for j in range(offset, instance.offsets[f + 1]):
+                if domain.level[j] and multipliers.cell[j] - work.least[f] >= spare:
+                    domain.level[j] = False
+                    changed = True
+    return changed

@@ -1,0 +1,51 @@
+"""The box search under the name of a solver: a `CellProblem` in, a `SolveResult` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import ocf
+from ocf.cells import CellProblem
+from ocf.ensemble import IntArray
+from ocf.solvers.box.search import solve_cells
+from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
+
+if TYPE_CHECKING:
+    from ocf.compiled import Compiled
+
+
+class BoxSolver:
+    """The exact box branch-and-bound; see `ocf.solvers.base.CellSolver`."""
+
+    name = "box"
+    version = ocf.__version__
+
+    def solve_cells(
+        self,
+        cells: CellProblem,
+        options: SolverOptions | None = None,
+        *,
+        cutoff: float = np.inf,
+        confirm: Callable[[IntArray], bool] | None = None,
+        relaxation: Compiled | None = None,
+    ) -> SolveResult:
+        """Search a problem over cells; the result's `x` is the choice of cells, (n_features,)."""
+        found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation)
+        return SolveResult(
+            found.status,
+            None if found.cells is None else found.cells.astype(np.float64),
+            found.cost,
+            found.bound,
+            relative_gap(found.cost, found.bound),
+            found.seconds,
+            found.nodes,
+            found.history,
+            self.name,
+            self.version,
+            dict(options.options) if options else {},
+            raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
+            message=found.message,
+        )

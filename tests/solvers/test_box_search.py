@@ -1,0 +1,248 @@
+"""The box search against brute force over all choices of cells, with and without LP bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from small_problems import exhaustive, random_ensemble, random_problem, random_space
+
+from ocf.cells import CellProblem, partition, to_cells
+from ocf.compiled import Compiled, compile_formulation
+from ocf.costs import Cost
+from ocf.ensemble import IntArray
+from ocf.inference import infer_space
+from ocf.problem import Problem
+from ocf.readers.sklearn import read
+from ocf.reduction import reduce
+from ocf.solvers.box import BoxResult, relaxation, solve_cells
+from ocf.solvers.result import SolverOptions, Status
+from ocf.targets import ClassTarget
+
+SEEDS = st.integers(0, 10**6)
+
+
+def compiled(cells: CellProblem) -> Compiled:
+    # the interval model is made for ensembles without empty leaves
+    return compile_formulation("interval" if cells.partition.reachable.all() else "ocean", cells)
+
+
+def check(cells: CellProblem, result: BoxResult, optimum: float, cutoff: float = np.inf) -> None:
+    """What the result says is true."""
+    if optimum >= cutoff * (1 - 1e-10) or not np.isfinite(optimum):
+        assert result.status is Status.INFEASIBLE
+        assert result.cells is None
+        assert result.bound == cutoff
+        assert result.message == ("cutoff" if np.isfinite(cutoff) else "")
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.cost == pytest.approx(optimum, rel=1e-9, abs=1e-300)
+    assert result.bound == result.cost
+    assert result.cells is not None
+    assert cells.cost_of(result.cells) == result.cost
+    leaves = cells.partition.leaves_at(result.cells)
+    assert cells.open[cells.partition.offsets[:-1] + result.cells].all()
+    assert cells.live[leaves].all()
+    assert (cells.margins(leaves) >= 0).all()
+
+
+def large_problem(seed: int, n_trees: int = 30, depth: int = 4) -> CellProblem:
+    """Beyond brute force over leaves, within brute force over cells of a few features."""
+    rng = np.random.default_rng(seed)
+    space, rows = random_space(rng)
+    ensemble = random_ensemble(rng, space, rows, n_trees, depth, 2)
+    return to_cells(Problem(ensemble, space, rows[0], ClassTarget(int(rng.integers(2))), Cost(l1=1)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS)
+def test_without_lp_equals_brute_force(seed: int) -> None:
+    cells = random_problem(seed)
+    check(cells, solve_cells(cells), exhaustive(cells).optimum)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_with_lp_equals_brute_force(seed: int) -> None:
+    cells = random_problem(seed)
+    check(cells, solve_cells(cells, relaxation=compiled(cells)), exhaustive(cells).optimum)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.booleans())
+def test_cutoffs_and_reduction_before(seed: int, use_lp: bool) -> None:
+    cells = random_problem(seed)
+    everything = exhaustive(cells)
+    costs = np.unique(everything.cost[everything.feasible])
+    if not len(costs):
+        return
+    formulation = compiled(cells) if use_lp else None
+    for cutoff in (costs[0], costs[0] * 1.000001 + 1e-9, costs[len(costs) // 2], costs[-1] * 1.5 + 1):
+        reduced = reduce(cells, cutoff)
+        if reduced.proved:
+            continue
+        result = solve_cells(reduced.cells, cutoff=cutoff, relaxation=formulation)
+        check(cells, result, costs[0], cutoff)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.floats(0.05, 0.4), st.booleans())
+def test_dead_leaves_and_closed_cells(seed: int, share: float, use_lp: bool) -> None:
+    cells = random_problem(seed)
+    rng = np.random.default_rng(seed)
+    cells = cells.with_(
+        live=cells.live & (rng.random(len(cells.live)) > share), open=cells.open & (rng.random(len(cells.open)) > share)
+    )
+    if not cells.infeasible:
+        result = solve_cells(cells, relaxation=compiled(cells) if use_lp else None)
+        check(cells, result, exhaustive(cells).optimum)
+
+
+@pytest.mark.parametrize("use_lp", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_excluded_choices_of_leaves(seed: int, use_lp: bool) -> None:
+    """The optimum's leaves are excluded again and again; the next best must follow."""
+    cells = random_problem(seed)
+    everything = exhaustive(cells)
+    formulation = compiled(cells) if use_lp else None
+    leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
+    feasible = everything.feasible.copy()
+    for _ in range(4):
+        optimum = everything.cost[feasible].min(initial=np.inf)
+        result = solve_cells(cells, relaxation=formulation)
+        check(cells, result, optimum)
+        if result.cells is None:
+            return
+        chosen = cells.partition.leaves_at(result.cells)
+        feasible &= (leaves != chosen).any(axis=1)
+        cells = cells.with_(excluded=(*cells.excluded, chosen))
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.booleans())
+def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> None:
+    """With a wide band of doubt, a model that refuses by leaves shapes the answer."""
+    cells = random_problem(seed)
+    wide = np.full(len(cells.requirements.need), 0.7)
+    requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
+    cells = cells.with_(requirements=requirements)
+    everything = exhaustive(cells)
+    leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
+
+    def refuses(chosen: IntArray) -> bool:
+        return bool(chosen.sum() % 2)
+
+    def confirm(x: IntArray) -> bool:
+        chosen = cells.partition.leaves_at(x)
+        assert (cells.margins(chosen) < 0.7).any()
+        return not refuses(chosen)
+
+    doubtful = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
+    refused = np.array([refuses(row) for row in leaves])
+    feasible = everything.feasible & ~(doubtful & refused)
+    optimum = everything.cost[feasible].min(initial=np.inf)
+    check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
+
+
+@pytest.mark.parametrize("boosted", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_models_of_scikit_learn(seed: int, boosted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=80), rng.integers(0, 5, 80), rng.integers(0, 2, 80)]).astype(float)
+    y = (x[:, 0] + 0.5 * x[:, 1] + rng.normal(size=80) > 1).astype(int) + (x[:, 2] * (x[:, 0] > 1)).astype(int)
+    kind = GradientBoostingClassifier if boosted else RandomForestClassifier
+    model = kind(n_estimators=6, max_depth=3, random_state=seed).fit(x, y)
+    space = infer_space(x, {"x1": {"kind": "integer"}})
+    ensemble = read(model).ensemble
+    part = partition(ensemble, space)
+    current = int(model.predict(x[:1])[0])
+    for target in sorted(set(range(3)) - {current}):
+        cells = to_cells(Problem(ensemble, space, x[0], ClassTarget(target), Cost.parse("l1")), part)
+        optimum = exhaustive(cells).optimum
+        check(cells, solve_cells(cells), optimum)
+        check(cells, solve_cells(cells, relaxation=compiled(cells)), optimum)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_give_valid_bounds(seed: int) -> None:
+    cells = large_problem(seed)
+    proved = solve_cells(cells, relaxation=compiled(cells))
+    for use_lp in (False, True):
+        for n in (0, 1, 5):
+            options = SolverOptions(options={"node_limit": n})
+            result = solve_cells(cells, options, relaxation=compiled(cells) if use_lp else None)
+            assert result.nodes <= n
+            if proved.cost is not None:
+                assert result.bound <= proved.cost * (1 + 1e-9)
+                assert result.status in (Status.OPTIMAL, Status.FEASIBLE, Status.UNKNOWN)
+            if result.status in (Status.FEASIBLE, Status.UNKNOWN):
+                assert result.message == "node limit"
+                assert (result.cells is not None) == (result.status is Status.FEASIBLE)
+
+
+def test_time_and_memory_limits() -> None:
+    cells = large_problem(1)
+    assert solve_cells(cells, SolverOptions(time_limit=1e-9)).message in ("time limit", "")
+    result = solve_cells(cells, SolverOptions(options={"memory_limit": 1e-9}))
+    assert result.message in ("memory limit", "")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gap_history_and_determinism(seed: int) -> None:
+    cells = large_problem(seed)
+    first, second = (solve_cells(cells, relaxation=compiled(cells)) for _ in range(2))
+    assert (first.status, first.cost, first.nodes, first.lp_solves) == (
+        second.status,
+        second.cost,
+        second.nodes,
+        second.lp_solves,
+    )
+    bounds = [p.bound for p in first.history]
+    assert bounds == sorted(bounds)
+    if first.cost is None:
+        return
+    assert max(bounds) <= first.cost
+    loose = solve_cells(cells, SolverOptions(mip_gap=0.2), relaxation=compiled(cells))
+    assert loose.status is Status.OPTIMAL
+    assert loose.cost is not None
+    assert loose.bound <= first.cost * (1 + 1e-9)
+    assert loose.cost <= loose.bound / (1 - 0.2) * (1 + 1e-9)
+
+
+def test_wrong_multipliers_never_cut_off_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that returns nonsense makes the search slower, not wrong."""
+    rng = np.random.default_rng(0)
+    right = relaxation.Relaxation.multipliers
+
+    def wrong(self: Any, dual: Any, costs: bool = True) -> Any:
+        return right(self, dual + rng.normal(size=len(dual)) * (rng.random(len(dual)) < 0.3), costs)
+
+    monkeypatch.setattr(relaxation.Relaxation, "multipliers", wrong)
+    for seed in range(40):
+        cells = random_problem(seed)
+        check(cells, solve_cells(cells, relaxation=compiled(cells)), exhaustive(cells).optimum)
+
+
+def test_without_highspy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: Any, reference: float) -> None:
+        raise ImportError("highspy")
+
+    monkeypatch.setattr(relaxation.Relaxation, "start", missing)
+    cells = random_problem(8)
+    result = solve_cells(cells, relaxation=compiled(cells))
+    assert result.lp_solves == 0
+    check(cells, result, exhaustive(cells).optimum)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 3000, 500))
+def test_thousands_of_problems(start: int) -> None:
+    for seed in range(start, start + 500):
+        cells = random_problem(seed)
+        optimum = exhaustive(cells).optimum
+        check(cells, solve_cells(cells), optimum)
+        check(cells, solve_cells(cells, relaxation=compiled(cells)), optimum)
