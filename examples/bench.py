@@ -59,15 +59,18 @@ def relaxation(explainer: Explainer, row: pd.DataFrame, formulation: str) -> flo
     return HighsSolver().solve_relaxation(form, SolverOptions()).bound
 
 
-def measure(name: str, folder: str | None, n_rows: int, time_limit: float, bounds: bool) -> list[dict[str, Any]]:
+def measure(
+    name: str, folder: str | None, n_rows: int, time_limit: float, bounds: bool, methods: list[tuple[str, str]]
+) -> list[dict[str, Any]]:
     """One record per row and method."""
     data, model, train, rows = prepared(name, folder)
-    explainers = {m: Explainer(model, data=train, features=data.settings) for m in METHODS}
+    explainers = {m: Explainer(model, data=train, features=data.settings) for m in methods}
     records = []
     for k in range(min(n_rows, len(rows))):
         row = rows.iloc[[k]]
-        lp = {f: relaxation(explainers[f, "highs"], row, f) for f in ("interval", "ocean")} if bounds else {}
-        for formulation, solver in METHODS:
+        first = {f: explainers[f, s] for f, s in reversed(methods)}
+        lp = {f: relaxation(explainer, row, f) for f, explainer in first.items()} if bounds else {}
+        for formulation, solver in methods:
             start = time.perf_counter()
             explanation = explainers[formulation, solver].explain(
                 row, target=1, formulation=formulation, solver=solver, time_limit=time_limit
@@ -132,15 +135,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets")
     parser.add_argument("--sets", nargs="+", help="data sets (default: breast_cancer, and the papers' with --data)")
+    parser.add_argument("--methods", nargs="+", help="such as interval/box ocean/scip (default: all)")
     parser.add_argument("--rows", type=int, default=10, help="rows per set")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds per row")
     parser.add_argument("--no-bounds", action="store_true", help="leave out the LP bounds")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results"), help="folder for the results")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
+    methods = [(f, s) for f, s in METHODS if not args.methods or f"{f}/{s}" in args.methods]
     records = []
     for name in args.sets or ("breast_cancer", *(PAPER_SETS if args.data else ())):
-        records += measure(name, args.data, args.rows, args.time_limit, not args.no_bounds)
+        records += measure(name, args.data, args.rows, args.time_limit, not args.no_bounds, methods)
         (args.output / "runs.json").write_text(json.dumps(records, indent=1))
     text = f"{machine()}\n\n{table(records)}\n"
     (args.output / "table.md").write_text(text)

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
-from ocf.errors import ConformanceError, DataError, UnsupportedModelError
+from ocf.errors import ConformanceError, DataError, OcfError, UnsupportedModelError
 from ocf.features import Feature, FeatureSpace
 
 #: From a table in the user's columns to the matrix of model columns, (n, n_model_columns) float64.
@@ -62,7 +62,7 @@ def probe(space: FeatureSpace, encode: Encoder, base: FloatArray, column_names: 
     space : FeatureSpace
     encode : Encoder
     base : (n_features,) float64
-        A coded row without missing values.
+        A coded row; its missing values stay missing.
     column_names : tuple of str
         Of the model columns, for messages.
 
@@ -82,7 +82,8 @@ def probe(space: FeatureSpace, encode: Encoder, base: FloatArray, column_names: 
             f"the table encodes to {encoded.shape[1]} model columns, but the model was fitted on {len(column_names)}"
         )
     moved = np.zeros((n, encoded.shape[1]), bool)
-    np.logical_or.at(moved, owner, encoded[1:] != encoded[0])
+    same = (encoded[1:] == encoded[0]) | (np.isnan(encoded[1:]) & np.isnan(encoded[0]))
+    np.logical_or.at(moved, owner, ~same)
     shared = np.flatnonzero(moved.sum(axis=0) > 1)
     if len(shared):
         j = shared[0]
@@ -95,6 +96,8 @@ def probe(space: FeatureSpace, encode: Encoder, base: FloatArray, column_names: 
 
 
 def _probe_values(feature: Feature, base: float) -> FloatArray:
+    if np.isnan(base):
+        return np.zeros(0)
     if feature.discrete:
         return np.arange(len(feature.levels), dtype=np.float64)
     low, high = _finite_range(feature, base)
@@ -116,7 +119,7 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         Over model columns.
     encoding : Encoding
     missing : frozenset of int
-        Features whose value is missing: their splits are decided by the model's rule for it.
+        Features whose value is missing: the splits that it moves are decided by the preprocessing and the model's rule.
 
     Returns
     -------
@@ -134,6 +137,8 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF)
     if np.any(ensemble.kind[inner] == SplitKind.OBLIQUE):
         raise UnsupportedModelError("oblique splits are not supported by this formulation yet")
+    if missing:
+        encoding = _with_missing(encoding, ensemble, missing)
     owner = encoding.column_feature[ensemble.feature[inner]]
     out = {
         name: getattr(ensemble, name).copy() for name in ("kind", "feature", "threshold", "left", "right", "set_index")
@@ -141,15 +146,16 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     out["set_index"][:] = -1
     sets: list[BoolArray] = []
     still = inner[owner < 0]
-    _decide(out, still, _goes_left(ensemble, still, encoding.encode(space.to_frame(encoding.base))[0]))
+    row = encoding.encode(space.to_frame(encoding.base))[0]
+    if ensemble.missing_left is None and np.isnan(row[ensemble.feature[still]]).any():
+        raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
+    _decide(out, still, _goes_left(ensemble, still, row))
     for i, feature in enumerate(space.features):
         nodes = inner[owner == i]
         if not len(nodes):
             continue
         out["feature"][nodes] = i
-        if i in missing:
-            _decide(out, nodes, _missing_side(ensemble, nodes, encoding, i))
-        elif feature.discrete:
+        if feature.discrete:
             _lift_discrete(ensemble, nodes, encoding, i, out, sets)
         else:
             _lift_numeric(ensemble, nodes, encoding, i, out)
@@ -172,15 +178,21 @@ def _goes_left(ensemble: Ensemble, nodes: IntArray, row: FloatArray) -> BoolArra
     return ensemble._goes_left(row[None, :], np.zeros(len(nodes), np.int64), nodes)
 
 
-def _missing_side(ensemble: Ensemble, nodes: IntArray, encoding: Encoding, i: int) -> BoolArray:
-    name = encoding.space.names[i]
+def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int]) -> Encoding:
+    """The encoding of rows with missing values: they may move other columns (indicators) or be filled from others."""
+    space, base = encoding.space, encoding.base.copy()
+    base[list(missing)] = np.nan
     try:
-        row = encoding.varied(i, np.array([np.nan]))[0]
+        return probe(space, encoding.encode, base, ensemble.feature_names)
     except (ValueError, TypeError) as error:
-        raise DataError(f"feature {name!r} is missing (NaN), and the preprocessing refuses it: {error}") from None
-    if ensemble.missing_left is None and np.isnan(row[ensemble.feature[nodes]]).any():
-        raise DataError(f"feature {name!r} is missing (NaN), and the model has no rule for it: fill in a value")
-    return _goes_left(ensemble, nodes, row)
+        if isinstance(error, OcfError):
+            raise
+        raise DataError(f"{_named(space, missing)} missing (NaN), and the preprocessing refuses it: {error}") from None
+
+
+def _named(space: FeatureSpace, missing: frozenset[int]) -> str:
+    names = ", ".join(repr(space.names[i]) for i in sorted(missing))
+    return f"feature {names} is" if len(missing) == 1 else f"features {names} are"
 
 
 def _lift_discrete(

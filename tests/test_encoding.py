@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oracle.instances import LIBRARIES, Spec, make, specs
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.impute import SimpleImputer
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -191,9 +191,21 @@ def check_missing(model: Any, table: pd.DataFrame) -> None:
         assert not cut.any()
 
 
-def test_missing_values_without_a_rule_are_refused() -> None:
-    from sklearn.ensemble import GradientBoostingClassifier
+def test_missing_values_that_are_filled_from_several_features_are_refused() -> None:
+    table = with_holes()
+    ensemble, _, encoding, _ = lifted(make_pipeline(KNNImputer(), forest()).fit(table, LABELS), table)
+    with pytest.raises(UnsupportedModelError, match="depends on several features"):
+        lift(ensemble, encoding, frozenset({0}))
 
+
+def test_missing_values_that_the_preprocessing_refuses() -> None:
+    refusing = FunctionTransformer(validate=True)
+    ensemble, _, encoding, _ = lifted(make_pipeline(refusing, forest()).fit(TABLE, LABELS), TABLE)
+    with pytest.raises(DataError, match=r"features 'income', 'age' are missing .* the preprocessing refuses"):
+        lift(ensemble, encoding, frozenset({0, 2}))
+
+
+def test_missing_values_without_a_rule_are_refused() -> None:
     ensemble, _, encoding, _ = lifted(GradientBoostingClassifier(n_estimators=3).fit(TABLE, LABELS), TABLE)
     with pytest.raises(DataError, match=r"'income' is missing .* no rule for it: fill in a value"):
         lift(ensemble, encoding, frozenset({0}))

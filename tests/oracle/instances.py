@@ -329,7 +329,7 @@ def _with_missing(rng: Rng, column: Column) -> Column:
         return column
     values = column.values.mask(rng.random(len(column.values)) < 0.15)
     encoder = column.encoder
-    if rng.random() < 0.3:
+    if rng.random() < 0.5:
         encoder = make_pipeline(SimpleImputer(add_indicator=bool(rng.random() < 0.5)), StandardScaler())
     elif isinstance(encoder, FunctionTransformer):
         encoder = "passthrough"
@@ -355,7 +355,8 @@ def _train(spec: Spec, size: Size, columns: list[Column], data: Any, labels: np.
 
 def _row(rng: Rng, columns: list[Column], data: Any) -> Any:
     """A row of the data, some of its numbers moved off the grid or out of the data's range."""
-    k = int(rng.integers(len(data)))
+    missing = np.flatnonzero(pd.DataFrame(data).isna().any(axis=1))
+    k = int(rng.choice(missing) if len(missing) and rng.random() < 0.5 else rng.integers(len(data)))
     row = data[[k]].copy() if isinstance(data, np.ndarray) else data.iloc[[k]].copy()
     for j, column in enumerate(columns):
         if not pd.api.types.is_float_dtype(column.values) or column.dummies is not None or rng.random() < 0.6:
