@@ -8,8 +8,8 @@ without cutting planes was measured 2 to 4 times faster than with them. To have 
 random forests of 100 trees of depth 5, in seconds in all without, with, and with five rounds at the root: breast cancer
 26, 64, 39 (11 rows), students 9, 27, 11 (8), spambase 2.9, 25, 8.6 (6), credit_default 0.4, 3.4, 0.8 (6).
 
-The dual presolving of linear constraints is off: SCIP 10.0 was caught cutting off an optimum by it
-(``tests/oracle``, "scip_dual_presolving").
+Dual reductions are off: SCIP 10.0 was caught cutting off optima of OCEAN's model by the dual presolving of linear
+constraints, and by others where that was off (``tests/oracle``, "scip_dual_presolving", "scip_dual_reductions").
 """
 
 import logging
@@ -171,6 +171,8 @@ def raw_options(options: SolverOptions) -> dict[str, Any]:
         "separating/maxrounds": 0,
         "separating/maxroundsroot": 0,
         "constraints/linear/dualpresolving": False,
+        "misc/allowweakdualreds": False,
+        "misc/allowstrongdualreds": False,
         "lp/threads": 1,
         # SCIP would swallow Ctrl-C and carry on returning a result.
         "misc/catchctrlc": False,

@@ -117,7 +117,7 @@ def test_time_limit_keeps_a_verified_point() -> None:
     y = (x.sum(axis=1) + rng.normal(size=400) > 0).astype(int)
     forest = RandomForestClassifier(60, max_depth=6, random_state=0).fit(x, y)
     row = x[forest.predict(x) == 0].iloc[[0]]
-    found = Explainer(forest, data=x).explain(row, target=1, time_limit=0.3)[0]
+    found = Explainer(forest, data=x).explain(row, target=1, time_limit=1e-3)[0]
     assert found.status == "feasible"
     assert found.verified
     assert found.bound <= found.cost
