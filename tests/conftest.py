@@ -1,4 +1,8 @@
-"""Makes the oracle harness importable from every test, as ``oracle.instances`` and so on."""
+"""Makes the oracle harness importable from every test, as ``oracle.instances`` and so on.
+
+Random tests run the same examples every time, so that a red test is about the change at hand.
+``HYPOTHESIS_PROFILE=explore`` draws new ones on every run.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,13 @@ import os
 import sys
 from pathlib import Path
 
+from hypothesis import settings
+
 # the instances are tiny and the cores are shared: threads of the libraries would only get in each other's way
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile("repeat", derandomize=True, database=None, deadline=None, print_blob=True)
+settings.register_profile("explore", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))

@@ -19,7 +19,7 @@ from ocf.problem import Problem
 from ocf.targets import ClassTarget
 
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)
-FEW = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=40, deadline=None)
 
 
 def random_coded(part: Partition, space: FeatureSpace, rng: np.random.Generator, n: int) -> np.ndarray:

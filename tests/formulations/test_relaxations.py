@@ -18,7 +18,7 @@ from ocf.solvers import get_solver
 from ocf.solvers.result import Status
 
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)
-FEW = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+FEW = settings(max_examples=40, deadline=None)
 LP_TOLERANCE = 1e-6
 
 

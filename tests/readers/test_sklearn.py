@@ -144,7 +144,8 @@ def assert_agrees(model: TreeModel, x: np.ndarray) -> None:
         ranked = np.sort(scores, axis=1)
     sure = ranked[:, -1] - ranked[:, -2] > 4 * ensemble.rounding
     np.testing.assert_array_equal(model.decide(points)[sure], ensemble.decide(scores)[sure])
-    assert sure.mean() > 0.3
+    # scikit-learn does not split a feature whose values differ by less than 1e-7: such a tree ties everywhere
+    assert sure.mean() > 0.3 or not np.any(ensemble.kind == SplitKind.AXIS)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

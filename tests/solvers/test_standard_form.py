@@ -234,7 +234,7 @@ def all_points(n):
 
 
 @given(small_forms(ANY))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 def test_tidy_keeps_exactly_the_same_points(form):
     tidied = form.tidy()
     assert tidied.n_cols == form.n_cols
@@ -244,7 +244,7 @@ def test_tidy_keeps_exactly_the_same_points(form):
 
 
 @given(small_forms(WHOLE), st.data())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 def test_substitute_keeps_the_points_that_satisfy_it(form, data):
     n = form.n_cols
     group = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
