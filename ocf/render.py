@@ -95,7 +95,7 @@ def wanted(e: Explanation) -> str:
 
 
 def _likely(e: Explanation) -> str:
-    return "" if e.probability is None else f" with a probability of at least {number(e.probability, DIGITS)}"
+    return "" if e.probability is None else f" with a probability of at least {e.probability!r}"
 
 
 def _labels(e: Explanation) -> tuple[Any, ...]:
@@ -103,10 +103,11 @@ def _labels(e: Explanation) -> tuple[Any, ...]:
 
 
 def interval(lowest: float | None, highest: float | None) -> str:
-    """Bounds of a value in words; None is an open end."""
-    if lowest is None or highest is None:
-        return f"at least {word(lowest)}" if highest is None else f"at most {word(highest)}"
-    return word(lowest) if lowest == highest else f"{word(lowest, highest)} to {word(highest, lowest)}"
+    """Bounds of a value in words, all their digits as the user gave them; None is an open end."""
+    low, high = (repr(float(b)).removesuffix(".0") if b is not None else "" for b in (lowest, highest))
+    if not (low and high):
+        return f"at least {low}" if low else f"at most {high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _by(e: Explanation) -> str:
