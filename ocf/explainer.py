@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +16,10 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
+from ocf.choice import AUTO, Way, choose, second_way
 from ocf.compiled import Compiled, compile_formulation
 from ocf.costs import Cost
+from ocf.cross_check import compare, judged
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
@@ -28,9 +31,9 @@ from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
-from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
+from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
-from ocf.solving import solve_alternatives
+from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
 from ocf.words import listed
 
@@ -240,7 +243,7 @@ class Explainer:
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         formulation: str = "interval",
-        solver: str = "highs",
+        solver: str = AUTO,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
@@ -248,6 +251,7 @@ class Explainer:
         log: bool = False,
         options: Mapping[str, Any] | None = None,
         reduce: bool = True,
+        cross_check: bool = False,
         n_jobs: int = 1,
         progress: bool | None = None,
     ) -> Explanations:
@@ -271,7 +275,8 @@ class Explainer:
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
-            See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
+            ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
+            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
             Seconds per row.
         mip_gap : float
@@ -280,6 +285,10 @@ class Explainer:
             As in `ocf.solvers.result.SolverOptions`.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
+        cross_check : bool
+            Whether to solve each row once more, by another formulation and another solver and without the reduction,
+            with the same limits. Where the two contradict each other, the row gets the status ``"error"`` and keeps
+            both claims, the second in ``method["cross_check"]``.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -293,14 +302,14 @@ class Explainer:
         """
         frame = self._rows(X)
         get_formulation(formulation)
-        get_solver(solver)
+        if solver != AUTO:
+            get_solver(solver)
         task = Task(
             target=target,
             probability=probability,
             cost=Cost.parse(norm),
             space=self._asked_space(weights, features_to_vary, permitted_range),
-            # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS else formulation,
+            formulation=formulation,
             solver=solver,
             options=SolverOptions(
                 time_limit=time_limit,
@@ -311,6 +320,7 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            cross_check=cross_check,
         )
         coded = self.space.from_frame(frame)
         # refuses a target that means nothing, whatever the row, before any row is solved
@@ -343,14 +353,37 @@ class Explainer:
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        way = choose(problem, task.formulation, task.solver)
+        outcome, built = self._outcome(row, task, problem, way)
+        method = task.method(way, outcome)
+        if task.cross_check:
+            other = second_way(problem, way)
+            second, _ = self._outcome(row, replace(task, reduce=False), problem, other)
+            method["cross_check"] = compare(way, outcome, other, second)
+            outcome = judged(outcome, method["cross_check"])
+        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            method=method,
+            times=times,
+        )
+
+    def _outcome(self, row: Row, task: Task, problem: Problem, way: Way) -> tuple[Outcome, dict[str, float]]:
+        """The answer of one way, and the seconds of building and compiling its formulation."""
         alternatives = self.alternatives(problem)
         target = problem.target
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled(k: int) -> Compiled:
-            key = (task.formulation, target, k, _missing(row.coded))
+            key = (way.formulation, target, k, _missing(row.coded))
             if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
+                self._compiled[key] = compile_formulation(way.formulation, alternatives[k])
                 built["build"] += self._compiled[key].build_seconds
                 built["compile"] += self._compiled[key].compile_seconds
             return self._compiled[key]
@@ -362,24 +395,13 @@ class Explainer:
         outcome = solve_alternatives(
             alternatives,
             [partial(compiled, k) for k in range(len(alternatives))],
-            self._solver(task.solver),
+            self._solver(way.solver),
             task.options,
             confirm=confirm,
             candidates=self._known_cells(problem),
             use_reduction=task.reduce,
         )
-        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
-        return from_outcome(
-            outcome,
-            problem,
-            row=row.label,
-            original=row.original,
-            predicted=row.current,
-            classes=self.classes,
-            model=self.model,
-            method=task.method(outcome),
-            times=times,
-        )
+        return outcome, built
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""

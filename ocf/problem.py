@@ -46,6 +46,14 @@ class Problem:
         if self.ensemble.n_features != len(self.space):
             raise ProblemError(f"the ensemble tests {self.ensemble.n_features} features, not {len(self.space)}")
 
+    @property
+    def coupling(self) -> str:
+        """What ties features together besides the trees, in words, such as "linear constraints"; empty when nothing.
+
+        Searches that treat one feature at a time refuse a problem by this (`ocf.solvers.base.CellSolver.refuses`).
+        """
+        return ""
+
     def to_json(self) -> str:
         """JSON from which `from_json` makes the same problem again, to the last bit."""
         data = {

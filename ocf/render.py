@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -305,7 +305,9 @@ def _details(e: Explanation) -> str:
     facts = [
         ("bound", number(e.bound, 10)),
         ("cost", "" if e.cost is None else number(e.cost, 10)),
-        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}))),
+        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}) and k not in _APART)),
+        ("chosen because", str(e.method.get("why", ""))),
+        ("cross-check", _cross_check(e.method.get("cross_check", {}))),
         ("seconds", ", ".join(f"{k} {number(v, 3)}" for k, v in e.times.items() if v)),
         ("size", ", ".join(f"{v:,} {k.replace('_', ' ')}" for k, v in e.sizes.items())),
         ("nodes", str(e.nodes)),
@@ -313,6 +315,18 @@ def _details(e: Explanation) -> str:
     ]
     rows = "".join(f"<tr><td>{name}</td><td>{escape(text)}</td></tr>" for name, text in facts if text not in ("", "0"))
     return f"<details><summary>how it was found</summary><table>{rows}</table></details>"
+
+
+#: Parts of the method that have a line of their own.
+_APART = ("why", "cross_check")
+
+
+def _cross_check(check: Mapping[str, Any]) -> str:
+    """What a second way of solving the row said."""
+    if not check:
+        return ""
+    cost = "" if check["cost"] is None else f" for {number(check['cost'], 10)}"
+    return f"{check['verdict']}: {check['solver']} on {check['formulation']}, {check['status']}{cost}"
 
 
 # -- plot ------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ocf.cells import CellProblem
     from ocf.compiled import Compiled
     from ocf.ensemble import IntArray
+    from ocf.problem import Problem
 
 
 Vector = NDArray[np.float64]
@@ -62,6 +63,9 @@ class Solver(Protocol):
     @property
     def version(self) -> str:
         """Version of the solver itself."""
+
+    def refuses(self, problem: Problem) -> str:
+        """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
 
     def solve(
         self,
@@ -107,6 +111,10 @@ class CellSolver(Protocol):
 
     name: str
     version: str
+
+    def refuses(self, problem: Problem) -> str:
+        """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
 
     def solve_cells(
         self,

@@ -18,6 +18,8 @@ Traps that this file deals with (HiGHS 1.15):
 - Python's Ctrl-C does not reach a running solve: it runs in a thread and looks at a flag.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import time
@@ -26,7 +28,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -47,6 +49,9 @@ from ocf.solvers.base import (
 )
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from ocf.problem import Problem
 
 Event = cb.HighsCallbackType
 
@@ -81,6 +86,10 @@ class HighsSolver:
     def version(self) -> str:
         """Version of HiGHS."""
         return _version()
+
+    def refuses(self, problem: Problem) -> str:
+        """Nothing: what a problem says is in its matrix."""
+        return ""
 
     def solve(
         self,

@@ -277,7 +277,7 @@ def test_contradictory_ranges_are_infeasible(ask: Callable[..., Answer], write: 
 
 def test_the_solver_log_goes_to_stderr(files: Path) -> None:
     command = [sys.executable, "-m", "ocf", "solve", files / "forest.skops", files / "data.csv"]
-    command += ["--rows", "0", "--no-reduce", "--log"]
+    command += ["--rows", "0", "--no-reduce", "--log", "--solver", "highs"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "HiGHS" in done.stderr
     assert done.stdout.startswith("row 0")

@@ -43,7 +43,7 @@ EXIT_CODES = """\
   [cyan]3[/]  some row is proven infeasible
   [cyan]4[/]  a limit, or the gap asked for, was reached with a feasible point
   [cyan]5[/]  a limit was reached with nothing
-  [cyan]6[/]  verification failed
+  [cyan]6[/]  verification failed, or --cross-check found two different answers
 [cyan]130[/]  interrupted; finished rows are kept
 When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
@@ -125,7 +125,7 @@ def solve(
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
     solver: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="highs (default), or another of ocf solvers.", rich_help_panel=RUN),
+        typer.Option(metavar="NAME", help="auto (default), or one of ocf solvers.", rich_help_panel=RUN),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
@@ -148,6 +148,10 @@ def solve(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="The solver's own option; may be repeated.", rich_help_panel=RUN),
     ] = None,
+    cross_check: Annotated[
+        bool,
+        typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
+    ] = False,
     no_reduce: Annotated[
         bool,
         typer.Option("--no-reduce", metavar="", help="No incumbent, no reduction: solver only.", rich_help_panel=RUN),
@@ -179,6 +183,7 @@ def solve(
         "seed": seed,
         "n_jobs": n_jobs,
         "reduce": False if no_reduce else None,
+        "cross_check": cross_check or None,
     }
     features, settings = _settings(problem, flags, option or [])
     begin = time.perf_counter()
@@ -261,13 +266,15 @@ def _settings(
 
 def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
+    from ocf.choice import AUTO
     from ocf.costs import Cost
     from ocf.formulations import get_formulation
     from ocf.solvers import get_solver
 
     Cost.parse(settings.get("norm", "l1"))
     get_formulation(settings.get("formulation", "interval"))
-    get_solver(settings.get("solver", "highs"))
+    if settings.get("solver", AUTO) != AUTO:
+        get_solver(settings["solver"])
 
 
 def _load(
@@ -300,6 +307,8 @@ def exit_code(explanations: Explanations) -> ExitCode:
 
 def _row_code(explanation: Explanation) -> ExitCode:
     if explanation.counterfactual is not None and not explanation.verified:
+        return ExitCode.UNVERIFIED
+    if explanation.method.get("cross_check", {}).get("verdict") == "disagrees":
         return ExitCode.UNVERIFIED
     return _BY_STATUS[explanation.status]
 

@@ -15,6 +15,7 @@ from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
 
 if TYPE_CHECKING:
     from ocf.compiled import Compiled
+    from ocf.problem import Problem
 
 
 class BoxSolver:
@@ -22,6 +23,10 @@ class BoxSolver:
 
     name = "box"
     version = ocf.__version__
+
+    def refuses(self, problem: Problem) -> str:
+        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
+        return f"does not know {problem.coupling}" if problem.coupling else ""
 
     def solve_cells(
         self,
