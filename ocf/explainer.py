@@ -31,6 +31,7 @@ from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
+from ocf.regions import Regions
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
 from ocf.solving import Outcome, solve_alternatives
@@ -332,6 +333,57 @@ class Explainer:
         rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
+
+    def counterfactual_regions(
+        self,
+        row: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        *,
+        radius: float,
+        norm: str | Mapping[str, float] | Cost = "l1",
+        probability: float | None = None,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        limit: int | None = 1000,
+    ) -> Regions:
+        """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
+
+        Their number grows fast with the radius and the number of features: keep the radius near the cost of the
+        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted.
+
+        Parameters
+        ----------
+        row : one-row DataFrame, Series, or array (n_columns,)
+        target, norm, probability, weights, features_to_vary, permitted_range
+            As in `explain`.
+        radius : float
+            Regions are listed whose nearest point costs at most this.
+        limit : int, optional
+            Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
+
+        Returns
+        -------
+        Regions
+            Found as they are asked for: iterate, or call `to_frame` or `plot`.
+
+        Raises
+        ------
+        ProblemError
+            Something couples the features, so that regions are no boxes.
+        """
+        problem = self.problem(
+            row,
+            target,
+            norm,
+            probability=probability,
+            weights=weights,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+        )
+        if problem.coupling:
+            raise ProblemError(f"with {problem.coupling} regions are no boxes: ask for them without")
+        return Regions(self.alternatives(problem), self.model, radius=radius, limit=limit)
 
     def explain_row(self, row: Row, task: Task) -> Explanation:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""

@@ -173,7 +173,7 @@ def solve(
     if output is not None:
         check_output(output, (".json", ".csv", ".html"))
     flags = {
-        **_wanted(target, probability, at_least, at_most),
+        **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "formulation": formulation,
         "solver": solver,
@@ -185,9 +185,9 @@ def solve(
         "reduce": False if no_reduce else None,
         "cross_check": cross_check or None,
     }
-    features, settings = _settings(problem, flags, option or [])
+    features, settings = settings_of(problem, flags, option or [])
     begin = time.perf_counter()
-    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     with _stdout_to_stderr() if log else nullcontext():
         explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
@@ -223,12 +223,12 @@ def export(
     """Write the optimisation problem of one row of DATA to a file."""
     check_output(output, (".mps", ".lp", ".json"))
     flags = {
-        **_wanted(target, probability, at_least, at_most),
+        **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "formulation": formulation,
     }
-    features, settings = _settings(problem, flags, [])
-    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    features, settings = settings_of(problem, flags, [])
+    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in QUESTION if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
@@ -240,7 +240,7 @@ def export(
 # -- from the command line to a question -------------------------------------------------------------------
 
 
-def _wanted(
+def wanted(
     target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
 ) -> dict[str, Any]:
     """Settings of the target, from the flags for it."""
@@ -251,7 +251,7 @@ def _wanted(
     return with_interval({key: value for key, value in flags.items() if value is not None})
 
 
-def _settings(
+def settings_of(
     path: Path | None, flags: Mapping[str, Any], options: list[str]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
@@ -277,7 +277,7 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         get_solver(settings["solver"])
 
 
-def _load(
+def load(
     model_path: Path,
     data_path: Path,
     reference_path: Path | None,
