@@ -73,6 +73,8 @@ class Compiled:
     def _costs(self, cells: CellProblem) -> tuple[FloatArray, float]:
         """Cost of each column, and the constant. Closed cells cost what the open cell before them costs."""
         c = np.zeros(self.form.n_cols)
+        if cells.leaf_cost is not None:
+            c[: self.n_leaves] = cells.leaf_cost
         constant = 0.0
         part = cells.partition
         for i in range(part.n_features):

@@ -24,6 +24,7 @@ from ocf.features import FeatureSpace
 from ocf.formulations import get_formulation
 from ocf.inference import as_table, infer_space
 from ocf.model import as_user_model, require_classifier, table_columns
+from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
@@ -95,7 +96,9 @@ class Explainer:
             check_conformance(self.model.trees, background)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
-        self._partitions: dict[frozenset[int], Partition] = {}
+        self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
@@ -142,13 +145,32 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int]) -> Partition:
-        if missing not in self._partitions:
-            lifted = lift(self.ensemble, self._encoding, missing)
+    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        key = _key(missing, detector)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self._encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
-                check_lift(lifted, self.ensemble, self._encoding)
-            self._partitions[missing] = partition(lifted, self.space)
-        return self._partitions[missing]
+                check_lift(lifted, ensemble, encoding)
+            self._partitions[key] = partition(lifted, self.space)
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _detector(self, wish: Plausibility | None, target: ClassTarget) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self._coded[[target.met_by(int(c)) for c in self._known_classes]]
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -157,6 +179,7 @@ class Explainer:
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
+        plausibility: Any = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -170,15 +193,30 @@ class Explainer:
             raise DataError(f"expected one row, not {len(frame)}")
         space = self._asked_space(**settings)
         current = int(self.model.decide(self.space.to_frame(self.space.from_frame(frame)))[0])
-        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space)
+        wish = Plausibility.parse(plausibility)
+        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space, wish)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer."""
-        return to_cells(problem, self._partition(_missing(problem.origin)))
+        keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return to_cells(problem, self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin)))
 
-    def _problem(self, origin: FloatArray, current: int, target: Any, cost: Cost, space: FeatureSpace) -> Problem:
-        part = self._partition(_missing(origin))
-        return Problem(part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost)
+    def _problem(
+        self,
+        origin: FloatArray,
+        current: int,
+        target: Any,
+        cost: Cost,
+        space: FeatureSpace,
+        wish: Plausibility | None = None,
+    ) -> Problem:
+        wanted = ClassTarget.parse(self.ensemble, target, current)
+        detector = self._detector(wish, wanted)
+        part = self._partition(_missing(origin), detector)
+        if detector is None:
+            return Problem(part.ensemble, space, origin, wanted, cost)
+        depth = self._depths[_key(_missing(origin), detector)]
+        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, wanted, cost, depth)
 
     def _asked_space(
         self,
@@ -228,6 +266,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        plausibility: Any = None,
         formulation: str = "interval",
         solver: str = "highs",
         time_limit: float | None = None,
@@ -253,6 +292,10 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        plausibility : bool, mapping, isolation forest, or Plausibility, optional
+            Keep to points that an isolation forest does not take for outliers among the rows of the target; see
+            `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
+            as nine of ten of them.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
@@ -295,6 +338,7 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            plausibility=Plausibility.parse(plausibility),
         )
         if not isinstance(target, str) or target != "opposite":
             ClassTarget.parse(self.ensemble, target)
@@ -313,7 +357,7 @@ class Explainer:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
-            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space)
+            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -328,10 +372,11 @@ class Explainer:
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         cells = self.cells(problem)
         target = problem.target
+        detector = self._detector(task.plausibility, target)
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled() -> Compiled:
-            key = (task.formulation, target, _missing(row.coded))
+            key = (task.formulation, target, *_key(_missing(row.coded), detector))
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, cells)
                 built["build"] = self._compiled[key].build_seconds
@@ -339,8 +384,8 @@ class Explainer:
             return self._compiled[key]
 
         def confirm(point: FloatArray) -> bool:
-            answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
-            return target.met_by(int(answer[0]))
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return target.met_by(int(self.model.decide(table)[0])) and (detector is None or detector.accepts(table))
 
         outcome = solve(
             cells,
@@ -348,7 +393,7 @@ class Explainer:
             self._solver(task.solver),
             task.options,
             confirm=confirm,
-            candidates=self._known_cells(problem),
+            candidates=self._known_cells(problem, detector),
             use_reduction=task.reduce,
         )
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
@@ -362,6 +407,7 @@ class Explainer:
             model=self.model,
             method=task.method(outcome),
             times=times,
+            detector=detector,
         )
 
     def _solver(self, name: str) -> Solver | CellSolver:
@@ -370,22 +416,28 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem) -> IntArray:
+    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that the model gives the target."""
-        key = (_missing(problem.origin), problem.target)
+        missing = _missing(problem.origin)
+        key = (problem.target, *_key(missing, detector))
         if key not in self._candidates:
             rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]
-            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
         return self._candidates[key]
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, "_solvers": {}, "_detectors": {}, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
+    """Under which a partition and what depends on it are kept."""
+    return (missing, None if detector is None else detector.key)
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

@@ -22,6 +22,7 @@ from ocf.cli.tables import (
     parse_norm,
     parse_options,
     parse_rows,
+    parse_wish,
     read_table,
 )
 from ocf.errors import ProblemError
@@ -90,6 +91,15 @@ Target = Annotated[str | None, typer.Option(metavar="CLASS", help="Class that is
 Norm = Annotated[
     str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
 ]
+Plausible = Annotated[
+    str | None,
+    typer.Option(
+        "--plausibility",
+        metavar="WISH",
+        help="Keep to points that are no outliers to an isolation forest: on, or settings: quantile=0.1,trees=100,"
+        "depth=4.2,weight=0.1,required=false,forest=FILE.",
+    ),
+]
 FORMULATION_HELP = "interval (default), or another of ocf solvers."
 
 
@@ -103,6 +113,7 @@ def solve(
     target: Target = None,
     problem: ProblemToml = None,
     norm: Norm = None,
+    plausibility: Plausible = None,
     drop: Drop = None,
     reference: Reference = None,
     trust_pickle: TrustPickle = False,
@@ -155,6 +166,7 @@ def solve(
     flags = {
         "target": target,
         "norm": None if norm is None else parse_norm(norm),
+        "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
         "solver": solver,
         "time_limit": time_limit,
@@ -165,6 +177,7 @@ def solve(
         "reduce": False if no_reduce else None,
     }
     features, settings = _settings(problem, flags, option or [])
+    _load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
     explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
@@ -188,6 +201,7 @@ def export(
     target: Target = None,
     problem: ProblemToml = None,
     norm: Norm = None,
+    plausibility: Plausible = None,
     drop: Drop = None,
     reference: Reference = None,
     trust_pickle: TrustPickle = False,
@@ -198,10 +212,17 @@ def export(
 ) -> None:
     """Write the optimisation problem of one row of DATA to a file."""
     check_output(output, (".mps", ".lp", ".json"))
-    flags = {"target": target, "norm": None if norm is None else parse_norm(norm), "formulation": formulation}
+    flags = {
+        "target": target,
+        "norm": None if norm is None else parse_norm(norm),
+        "plausibility": None if plausibility is None else parse_wish(plausibility),
+        "formulation": formulation,
+    }
     features, settings = _settings(problem, flags, [])
+    _load_forest(settings, problem, trust_pickle)
     explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in ("target", "norm", "features_to_vary") if key in settings}
+    asked_of_it = ("target", "norm", "features_to_vary", "plausibility")
+    question = {key: settings[key] for key in asked_of_it if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
         output.write_text(asked.to_json() + "\n", encoding="utf-8")
@@ -223,6 +244,19 @@ def _settings(
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
     return said.features, settings
+
+
+def _load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
+    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is."""
+    from ocf.plausibility import Plausibility
+    from ocf.readers.files import load_model
+
+    wish = settings.get("plausibility")
+    if isinstance(wish, Mapping) and "forest" in wish:
+        path = Path(wish["forest"])
+        beside = problem.parent / path if problem is not None and not path.exists() else path
+        wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
+    settings["plausibility"] = Plausibility.parse(wish)
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
