@@ -77,10 +77,10 @@ class Plausibility:
     def __post_init__(self) -> None:
         def number(value: Any, low: float, high: float) -> bool:
             whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            return whole and math.isfinite(value) and low <= value < high
+            return bool(whole and math.isfinite(value) and low <= value < high)
 
         def whole(value: Any, low: int) -> bool:
-            return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low
+            return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low)
 
         rules = {
             "quantile": (number(self.quantile, 0, 1), "a share of at least 0 and below 1"),
@@ -158,17 +158,31 @@ class IsolationDepth:
         deepest = np.maximum.reduceat(depth, offsets[:-1])[self.forest.leaf_tree]
         return self.weight / self.forest.n_trees * (deepest - depth)
 
-    def added_to(self, requirements: Requirements) -> Requirements:
-        """Requirements over the leaves of the model's trees and the isolation trees behind them (33)."""
-        rows = int(self.least is not None)
+    def added_to(self, requirements: Requirements, trees: Ensemble) -> Requirements:
+        """Requirements over the leaves of the model's trees and of the isolation trees behind them (33).
+
+        Parameters
+        ----------
+        requirements : Requirements
+            Over the leaves of the model's trees.
+        trees : Ensemble
+            All trees, as `join_trees` joins them.
+        """
+        if requirements.curve is not None:  # sees the leaves of all trees, of which the last score nothing
+            silent = replace(trees, leaf_values=trees.leaf_values[:, :-1], base_score=trees.base_score[:-1])
+            requirements = replace(requirements, curve=replace(requirements.curve, ensemble=silent))
         depth = self.forest.leaf_values
-        gain = np.zeros((len(requirements.gain) + len(depth), requirements.gain.shape[1] + rows))
-        gain[: len(requirements.gain), : requirements.gain.shape[1]] = requirements.gain
+        gain = np.pad(requirements.gain, ((0, len(depth)), (0, int(self.least is not None))))
         if self.least is None:
             return replace(requirements, gain=gain)
-        gain[len(requirements.gain) :, -1] = depth[:, 0]
+        gain[-len(depth) :, -1] = depth[:, 0]
         need = self.least * self.forest.n_trees - self.doubt
-        return Requirements(gain, np.append(requirements.need, need), np.append(requirements.doubt, 2 * self.doubt))
+        return replace(
+            requirements,
+            gain=gain,
+            need=np.append(requirements.need, need),
+            doubt=np.append(requirements.doubt, 2 * self.doubt),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
@@ -442,10 +456,11 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, columns: 
     if set(names) <= set(columns) if names else len(columns) == width:
         return lambda table: table.to_numpy() if names is None else table[list(names)]
     if width != seen:
+        shown = listed(names) if names else "without names"
         raise DataError(
-            f"the isolation forest was fitted on {width} columns ({listed(names) if names else 'without names'}): neither "
-            f"on those of the data ({listed(columns)}) nor on the {seen} that the model sees of them; fit it on one of "
-            "these, or give it in a Pipeline"
+            f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "
+            f"({listed(columns)}), and the model sees {seen}: fit it on the data or on what the model sees of them, or "
+            "give it in a Pipeline"
         )
 
     def matrix(table: pd.DataFrame) -> Any:

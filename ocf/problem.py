@@ -14,7 +14,7 @@ from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.plausibility import IsolationDepth, join_trees
-from ocf.targets import ClassTarget, Requirements, target_from_dict
+from ocf.targets import Requirements, Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
@@ -31,7 +31,8 @@ class Problem:
     space : FeatureSpace
     origin : (n_features,) float64
         The coded row; NaN for a missing value, which stays missing.
-    target : ClassTarget
+    target : Target
+        What is wanted of the model's answer; see `ocf.targets`.
     cost : Cost
     plausibility : IsolationDepth or None
         How deep the point must lie in isolation trees.
@@ -40,7 +41,7 @@ class Problem:
     ensemble: Ensemble
     space: FeatureSpace
     origin: FloatArray
-    target: ClassTarget
+    target: Target
     cost: Cost
     plausibility: IsolationDepth | None = None
 
@@ -60,10 +61,10 @@ class Problem:
         return join_trees(self.ensemble, self.plausibility.forest) if self.plausibility else self.ensemble
 
     @cached_property
-    def requirements(self) -> Requirements:
-        """What target and plausibility ask of the leaves of all trees."""
-        asked = self.target.requirements(self.ensemble)
-        return self.plausibility.added_to(asked) if self.plausibility else asked
+    def alternatives(self) -> tuple[Requirements, ...]:
+        """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
+        asked = self.target.alternatives(self.ensemble)
+        return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
 
     @cached_property
     def penalty(self) -> FloatArray | None:

@@ -231,6 +231,7 @@ def test_the_settings_reach_the_explainer(
         "threads": 2,
         "features_to_vary": ["age"],
         "options": {"a": 1, "b": "x", "c": True},
+        "plausibility": None,
         "mip_gap": 0.1,
         "time_limit": 5.0,
         "solver": "scip",
@@ -512,7 +513,7 @@ def test_damaged_models(files: Path, tmp_path: Path, suffix: str, damage: str) -
 def test_models_that_cannot_be_explained(files: Path) -> None:
     data = files / "data.csv"
     refused("solve", files / "unfitted.joblib", data, "--trust-pickle", words=["fit"])
-    refused("solve", files / "regressor.skops", data, words=["regressor", "classifier"])
+    refused("solve", files / "regressor.skops", data, words=["regressor", "--at-least"])
     refused("solve", files / "forest.joblib", data, words=["--trust-pickle"])
     assert Answer("solve", files / "forest.joblib", data, "--trust-pickle", "--rows", "0").code == 0
 

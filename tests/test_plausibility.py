@@ -136,7 +136,7 @@ def test_results_and_problems_survive_json(
     problem = explainer.problem(rows.iloc[[0]], 1, plausibility=wish)
     again = Problem.from_json(problem.to_json())
     assert again.to_json() == problem.to_json()
-    np.testing.assert_array_equal(again.requirements.gain, problem.requirements.gain)
+    np.testing.assert_array_equal(again.alternatives[0].gain, problem.alternatives[0].gain)
     np.testing.assert_array_equal(again.penalty, problem.penalty)
     assert explainer.cells(problem).partition.ensemble.n_trees == 30
     found = explainer.explain(rows, target=1, plausibility=wish)
