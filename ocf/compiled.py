@@ -92,7 +92,7 @@ class Compiled:
         for i in range(part.n_features):
             span = part.cells_of(i)
             cost, usable = cells.cost[span], cells.open[span]
-            if part.ordered[i]:
+            if not len(self.levels[i]):
                 last_open = np.maximum.accumulate(np.where(usable, np.arange(len(cost)), usable.argmax()))
                 filled = cost[last_open]
                 constant += filled[0]
@@ -108,7 +108,7 @@ class Compiled:
         part = cells.partition
         for i in range(part.n_features):
             usable = np.flatnonzero(cells.open[part.cells_of(i)])
-            if part.ordered[i]:
+            if not len(self.levels[i]):
                 beyond = np.arange(1, part.widths[i])  # column j stands for "in cell j or beyond"
                 nearest = usable[np.minimum(np.searchsorted(usable, beyond), len(usable) - 1)]
                 fixed = (beyond <= usable[0]) | (beyond > usable[-1])
