@@ -15,6 +15,7 @@ from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.explanation import Explanation, failed
 from ocf.features import FeatureSpace
+from ocf.plausibility import Plausibility
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
-    cross_check: bool
+    cross_check: bool = False
+    plausibility: Plausibility | None = None
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -11,7 +11,7 @@ import typer
 from ocf.cli import solve
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,8 @@ def regions(
     features, settings = solve.settings_of(problem, flags, [])
     explainer, table = solve.load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in solve.QUESTION if key in settings}
+    if question.pop("plausibility", None):
+        raise ProblemError("regions are listed without plausibility: leave it out of the problem file")
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(table.iloc[[place]], **question, radius=radius, limit=limit)
     _write(found.to_frame(), output)
