@@ -59,6 +59,7 @@ class Task:
     options: SolverOptions
     reduce: bool
     cross_check: bool = False
+    n_optimal: int = 1
     plausibility: Plausibility | None = None
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:

@@ -34,9 +34,10 @@ from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
 from ocf.regions import Regions
 from ocf.solvers import CellSolver, Solver, get_solver
-from ocf.solvers.result import SolverOptions
+from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
+from ocf.ties import tied_points
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -288,6 +289,7 @@ class Explainer:
         options: Mapping[str, Any] | None = None,
         reduce: bool = True,
         cross_check: bool = False,
+        n_optimal: int = 1,
         n_jobs: int = 1,
         progress: bool | None = None,
     ) -> Explanations:
@@ -329,6 +331,9 @@ class Explainer:
             Whether to solve each row once more, by another formulation and another solver and without the reduction,
             with the same limits. Where the two contradict each other, the row gets the status ``"error"`` and keeps
             both claims, the second in ``method["cross_check"]``.
+        n_optimal : int
+            How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
+            `Explanation.ties_complete` says whether there are more.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -342,6 +347,8 @@ class Explainer:
         """
         frame = self._rows(X)
         get_formulation(formulation)
+        if not isinstance(n_optimal, int) or n_optimal < 1:
+            raise ProblemError(f"n_optimal is a number of answers, at least 1, not {n_optimal!r}")
         if solver != AUTO:
             get_solver(solver)
         task = Task(
@@ -361,6 +368,7 @@ class Explainer:
             ),
             reduce=reduce,
             cross_check=cross_check,
+            n_optimal=n_optimal,
             plausibility=Plausibility.parse(plausibility),
         )
         coded = self.space.from_frame(frame)
@@ -446,11 +454,11 @@ class Explainer:
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         way = choose(problem, task.formulation, task.solver)
-        outcome, built = self._outcome(row, task, problem, way)
+        outcome, ties, complete, built = self._outcome(row, task, problem, way)
         method = task.method(way, outcome)
         if task.cross_check:
             other = second_way(problem, way)
-            second, _ = self._outcome(row, replace(task, reduce=False), problem, other)
+            second, *_ = self._outcome(row, replace(task, reduce=False, n_optimal=1), problem, other)
             method["cross_check"] = compare(way, outcome, other, second)
             outcome = judged(outcome, method["cross_check"])
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
@@ -465,10 +473,14 @@ class Explainer:
             method=method,
             times=times,
             detector=self._detector(task.plausibility, problem.target),
+            ties=ties,
+            ties_complete=complete,
         )
 
-    def _outcome(self, row: Row, task: Task, problem: Problem, way: Way) -> tuple[Outcome, dict[str, float]]:
-        """The answer of one way, and the seconds of building and compiling its formulation."""
+    def _outcome(
+        self, row: Row, task: Task, problem: Problem, way: Way
+    ) -> tuple[Outcome, list[FloatArray], bool | None, dict[str, float]]:
+        """The answer of one way, other points of the same cost and whether these are all, and seconds of building."""
         alternatives = self.alternatives(problem)
         target = problem.target
         detector = self._detector(task.plausibility, target)
@@ -486,16 +498,23 @@ class Explainer:
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
             return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
+        forms = [partial(compiled, k) for k in range(len(alternatives))]
+        solver = self._solver(way.solver)
         outcome = solve_alternatives(
             alternatives,
-            [partial(compiled, k) for k in range(len(alternatives))],
-            self._solver(way.solver),
+            forms,
+            solver,
             task.options,
             confirm=confirm,
             candidates=self._known_cells(problem, detector),
             use_reduction=task.reduce,
         )
-        return outcome, built
+        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+            return outcome, [], None, built
+        points, complete = tied_points(
+            outcome, alternatives, forms, solver, task.options, confirm=confirm, limit=task.n_optimal
+        )
+        return outcome, points[1:], complete, built
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""

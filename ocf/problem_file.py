@@ -169,6 +169,7 @@ _SOLVE: dict[str, _Rule] = {
     "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
     "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
+    "n_optimal": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "cross_check": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "n_jobs": _Rule(lambda v: _is_whole(v) and (v >= 1 or v == -1), "a number of processes, or -1 for one per core"),
     "options": _Rule(
@@ -305,6 +306,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # threads = 1
 # seed = 0
 # reduce = true
+# n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
 # n_jobs = 1
 # options = {{}}  # the solver's own options

@@ -14,6 +14,8 @@ import numpy as np
 from ocf.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ocf.explanation import Explanation
 
 #: Digits of numbers in text and pages; the tables and the JSON hold all of them.
@@ -151,11 +153,22 @@ def counted(explanations: Iterable[Explanation]) -> str:
     return f"{total} row{'s' * (total != 1)}" + (f" ({parts})" if parts else "")
 
 
-def _change_rows(e: Explanation) -> list[tuple[str, str, str, str]]:
+def _change_rows(e: Explanation, changes: pd.DataFrame | None = None) -> list[tuple[str, str, str, str]]:
     return [
         (str(name), word(old, new), word(new, old, new=True), number(cost))
-        for name, old, new, cost in e.changes[["feature", "from", "to", "cost"]].itertuples(index=False)
+        for name, old, new, cost in (e.changes if changes is None else changes)[
+            ["feature", "from", "to", "cost"]
+        ].itertuples(index=False)
     ]
+
+
+def ties(e: Explanation) -> list[str]:
+    """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
+    found = []
+    for table in e.ties:
+        changes = (f"{name} {old} → {new}" for name, old, new, _ in _change_rows(e, e.changes_to(table)))
+        found.append("or for the same cost: " + ", ".join(changes))
+    return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
 
 
 # -- text ------------------------------------------------------------------------------------------------------
@@ -167,6 +180,7 @@ def to_text(e: Explanation) -> str:
     rows = _change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
+    lines += [f"  {other}" for other in ties(e)]
     return "\n".join(lines)
 
 
@@ -281,10 +295,11 @@ def _article(e: Explanation) -> str:
     verified = '<span class="status">verified</span>' if e.verified else ""
     notes = f'<p class="note">{escape(e.message)}</p>' if e.message else ""
     notes += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in plausibility(e))
+    others = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in ties(e))
     notes += "".join(f'<p class="wrong">not verified: {escape(problem)}</p>' for problem in e.checks)
     return (
         f'<article><h2>{escape(headline(e))}</h2><span class="status">{escape(e.status)}</span>{verified}'
-        f"{notes}{_change_table(e)}{_details(e)}</article>"
+        f"{notes}{_change_table(e)}{others}{_details(e)}</article>"
     )
 
 

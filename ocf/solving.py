@@ -249,6 +249,8 @@ class _Run:
         unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
         free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
         free = free and self.cells.cost_of(choice) == 0
+        leaves = part.leaves_at(choice)
+        free = free and not any(np.array_equal(leaves, other) for other in self.cells.excluded)
         if free and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")

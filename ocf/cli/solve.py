@@ -159,6 +159,10 @@ def solve(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="The solver's own option; may be repeated.", rich_help_panel=RUN),
     ] = None,
+    n_optimal: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Optimal answers to list where several tie; default 1.", rich_help_panel=RUN),
+    ] = None,
     cross_check: Annotated[
         bool,
         typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
@@ -196,6 +200,7 @@ def solve(
         "n_jobs": n_jobs,
         "reduce": False if no_reduce else None,
         "cross_check": cross_check or None,
+        "n_optimal": n_optimal,
     }
     features, settings = settings_of(problem, flags, option or [])
     _load_forest(settings, problem, trust_pickle)
