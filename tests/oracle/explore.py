@@ -15,6 +15,7 @@ import os
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from oracle.harness import Case, check_case, prepare
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--failures", default="oracle-failures", help="folder for problems that fail")
     args = parser.parse_args()
-    os.makedirs(args.failures, exist_ok=True)
+    Path(args.failures).mkdir(parents=True, exist_ok=True)
     os.environ["OCF_FAILURES"] = args.failures
     warnings.simplefilter("ignore")
     seen: Counter[tuple[str, str]] = Counter()
