@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ocf.constraints import Constraint
 from ocf.costs import Cost
 from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
@@ -55,6 +56,7 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
+    constraints: tuple[Constraint, ...] = ()
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -21,6 +21,7 @@ symbol                 meaning, shape
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ocf.couplings import Placement, Values, constrain
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import DataError
 from ocf.features import FeatureSpace
@@ -134,7 +136,7 @@ class Partition:
         return np.flatnonzero(inside)
 
 
-def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
+def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatArray] | None = None) -> Partition:
     """Cut the space of features into cells and find each leaf's box.
 
     Parameters
@@ -142,6 +144,9 @@ def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
     ensemble : Ensemble
         Over the features of `space`, as `ocf.encoding.lift` gives it.
     space : FeatureSpace
+    cuts : mapping of feature index to (n,) float64, optional
+        Ends of cells besides the thresholds, where something else than the ensemble changes; unordered features
+        have a cell for each level anyway.
 
     Raises
     ------
@@ -158,7 +163,7 @@ def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
             )
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
     uppers = [
-        np.append(np.unique(ensemble.threshold[axis & (tested == i)]), np.inf)
+        np.append(np.unique(np.append((cuts or {}).get(i, []), ensemble.threshold[axis & (tested == i)])), np.inf)
         if ordered[i]
         else np.arange(len(feature.levels), dtype=np.float64)
         for i, feature in enumerate(space.features)
@@ -237,8 +242,13 @@ class CellProblem:
         Cells that a solution may use.
     live : (n_leaves,) bool
         Leaves that a solution may use.
-    excluded : tuple of (n_trees,) int64 arrays
-        Choices of one leaf per tree that the user's model has rejected.
+    excluded : tuple of (n,) int64 arrays
+        Leaves, one of each of some trees, that a solution may not use all together: choices that the user's model
+        has rejected, and those that are already known.
+    values : Values or None
+        Rows of the user's constraints and values inside cells; None without constraints.
+    tangents : tuple of (cell, slide)
+        Where a model has to follow a curved cost exactly.
     """
 
     problem: Problem
@@ -249,6 +259,8 @@ class CellProblem:
     open: BoolArray
     live: BoolArray
     excluded: tuple[IntArray, ...] = ()
+    values: Values | None = None
+    tangents: tuple[tuple[int, float], ...] = ()
 
     def with_(self, **changes: object) -> CellProblem:
         """Copy with some attributes replaced."""
@@ -272,6 +284,25 @@ class CellProblem:
         """Cost of a choice of cells."""
         return float(self.cost[self.partition.offsets[:-1] + cells].sum())
 
+    @property
+    def couples(self) -> bool:
+        """Whether values inside cells matter, so that only a mathematical model can decide; see `ocf.couplings`."""
+        return self.values is not None and self.values.couples
+
+    def place(self, cells: IntArray) -> Placement | None:
+        """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
+        if self.values is None:
+            return Placement(self.point(cells), self.cost_of(cells))
+        return self.values.place(self.partition.offsets[:-1] + cells)
+
+    def allows(self, point: FloatArray) -> bool:
+        """Whether a coded point meets the user's constraints, exactly."""
+        return self.values is None or self.values.allows(point)
+
+    def is_excluded(self, leaves: IntArray) -> bool:
+        """Whether one leaf of each tree, as a whole, is excluded."""
+        return any(np.isin(choice, leaves).all() for choice in self.excluded)
+
     def margins(self, leaves: IntArray) -> FloatArray:
         """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
         return self.requirements.gain[leaves].sum(axis=0) - self.requirements.need
@@ -286,6 +317,8 @@ def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
     part : Partition, optional
         Of the problem's ensemble, if it is at hand from another row.
     """
+    if problem.constraints:
+        return constrain(problem)
     part = part or partition(problem.ensemble, problem.space)
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)

@@ -61,6 +61,12 @@ class Cost:
         return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
         return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
 
+    def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:
+        """First and second derivative of the cost along steps away from the origin, at a coded number."""
+        weight = feature.weight_down if step < 0 else feature.weight_up
+        d, unit = abs(value - origin) / feature.scale, abs(step) / feature.scale
+        return weight * (self.l1 * unit + 2 * self.l2 * d * unit), weight * 2 * self.l2 * unit * unit
+
     def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
         """Cost of moving a whole coded row; features that are missing in both cost nothing."""
         return float(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_cells
 from ocf.compiled import Compiled, compile_formulation
+from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
@@ -62,6 +64,8 @@ class Explainer:
     space : FeatureSpace
     classes : tuple
         Class labels.
+    constraints : tuple of Constraint
+        Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Explainer:
         self.ensemble = self.model.trees.ensemble
         self.classes = self.ensemble.decision.classes
         table = None if data is None else as_table(data, self.model.columns)
+        self.constraints: tuple[Constraint, ...] = ()
         self.space = self._space(table, features)
         self._coded = self._known_rows(table)
         if check:
@@ -112,7 +117,8 @@ class Explainer:
         if isinstance(features, str | Path):
             from ocf.problem_file import read_problem_file
 
-            features = read_problem_file(Path(features)).features
+            said = read_problem_file(Path(features))
+            features, self.constraints = said.features, said.constraints
         if table is None:
             raise DataError("give data (ideally the training data) or a FeatureSpace as features")
         columns = table_columns(self.model, tuple(table.columns))
@@ -157,6 +163,7 @@ class Explainer:
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -170,15 +177,26 @@ class Explainer:
             raise DataError(f"expected one row, not {len(frame)}")
         space = self._asked_space(**settings)
         current = int(self.model.decide(self.space.to_frame(self.space.from_frame(frame)))[0])
-        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space)
+        asked = checked(self.constraints if constraints is None else constraints, space)
+        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space, asked)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer."""
         return to_cells(problem, self._partition(_missing(problem.origin)))
 
-    def _problem(self, origin: FloatArray, current: int, target: Any, cost: Cost, space: FeatureSpace) -> Problem:
+    def _problem(
+        self,
+        origin: FloatArray,
+        current: int,
+        target: Any,
+        cost: Cost,
+        space: FeatureSpace,
+        constraints: tuple[Constraint, ...] = (),
+    ) -> Problem:
         part = self._partition(_missing(origin))
-        return Problem(part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost)
+        return Problem(
+            part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost, constraints
+        )
 
     def _asked_space(
         self,
@@ -207,6 +225,21 @@ class Explainer:
             feature.permitted_codes()
         return space
 
+    def _asked_constraints(self, constraints: Any, rows: FloatArray) -> tuple[Constraint, ...]:
+        """Constraints that fit the features; those that the data itself breaks are named in a warning."""
+        asked = checked(constraints, self.space)
+        for constraint in asked:
+            if not constraint.absolute:
+                continue
+            if unsatisfiable(constraint, self.space, np.vstack([rows, self._coded])):
+                raise ProblemError(f"no values within the bounds satisfy the constraint {constraint.title!r}")
+            broken = broken_by(constraint, self.space, self._coded)
+            if broken:
+                logger.warning(
+                    "constraint %r is broken by %d of %d rows of the data", constraint.title, broken, len(self._coded)
+                )
+        return asked
+
     def _rows(self, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
         if isinstance(rows, pd.Series):
             rows = rows.to_frame().T.infer_objects()
@@ -228,6 +261,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         formulation: str = "interval",
         solver: str = "highs",
         time_limit: float | None = None,
@@ -253,6 +287,8 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        constraints : sequence of Constraint
+            Relations between features that every counterfactual must respect: see `ocf.constraints`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
@@ -279,6 +315,7 @@ class Explainer:
         frame = self._rows(X)
         get_formulation(formulation)
         get_solver(solver)
+        coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             cost=Cost.parse(norm),
@@ -295,10 +332,10 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
         )
         if not isinstance(target, str) or target != "opposite":
             ClassTarget.parse(self.ensemble, target)
-        coded = self.space.from_frame(frame)
         for columns in {_missing(row) for row in coded}:
             self._partition(columns)  # refuses missing values without a rule before any row is solved
         current = np.asarray(self.model.decide(self.space.to_frame(coded)), np.int64)
@@ -313,7 +350,7 @@ class Explainer:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
-            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space)
+            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space, task.constraints)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -332,6 +369,9 @@ class Explainer:
 
         def compiled() -> Compiled:
             key = (task.formulation, target, _missing(row.coded))
+            if cells.values is not None:
+                self._compiled.pop((*key, "constrained"), None)  # it is of another row
+                key = (*key, "constrained")
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, cells)
                 built["build"] = self._compiled[key].build_seconds
@@ -348,10 +388,12 @@ class Explainer:
             self._solver(task.solver),
             task.options,
             confirm=confirm,
-            candidates=self._known_cells(problem),
+            candidates=self._known_cells(problem, cells.partition),
             use_reduction=task.reduce,
         )
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        if cells.values is not None and not outcome.message:
+            outcome = replace(outcome, message=cells.values.remark())
         return from_outcome(
             outcome,
             problem,
@@ -370,8 +412,11 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem) -> IntArray:
+    def _known_cells(self, problem: Problem, part: Partition) -> IntArray:
         """Distinct cells of the data's rows that the model gives the target."""
+        if problem.constraints:
+            rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]
+            return np.unique(part.locate(rows), axis=0)
         key = (_missing(problem.origin), problem.target)
         if key not in self._candidates:
             rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ocf import records, render
+from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
 from ocf.errors import DataError
 from ocf.features import Feature, FeatureSpace
@@ -89,6 +90,8 @@ class Explanation:
         Class labels of the model.
     problem : Problem or None
         To replay; None after loading from JSON.
+    constraints : tuple of Constraint
+        What every counterfactual had to respect.
     """
 
     row: Any
@@ -115,6 +118,7 @@ class Explanation:
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -195,6 +199,7 @@ class Explanation:
             "history": records.plain(self.history),
             "method": records.plain(self.method),
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "constraints": records.plain([c.to_dict() for c in self.constraints]),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -416,6 +421,7 @@ def from_outcome(
         features=problem.space.to_dict(),
         norm=problem.cost.to_dict(),
         claims=Claims(status, outcome.cost, outcome.bound, predicted=classes[predicted]),
+        constraints=[c.to_dict() for c in problem.constraints],
     )
     return Explanation(
         row=row,
@@ -442,6 +448,7 @@ def from_outcome(
         norm=problem.cost,
         classes=tuple(classes),
         problem=problem,
+        constraints=problem.constraints,
     )
 
 
@@ -597,4 +604,5 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
+        constraints=tuple(map(from_dict, data.get("constraints", ()))),
     )

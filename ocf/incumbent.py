@@ -118,9 +118,9 @@ def find_incumbent(
             if x.tobytes() in tried or not _allowed(cells, x):
                 continue
             tried.add(x.tobytes())
-            point = cells.point(x)
-            if confirm is None or confirm(point):
-                return Incumbent(x, point, cells.cost_of(x))
+            placed = cells.place(x)
+            if placed is not None and (confirm is None or confirm(placed.point)):
+                return Incumbent(x, placed.point, placed.cost)
             if len(tried) >= _REFUSALS:
                 logger.debug("the model refused %d points; looking no further", len(tried))
                 return None
@@ -133,7 +133,7 @@ def _allowed(cells: CellProblem, x: IntArray) -> bool:
     return (
         bool(cells.open[cells.partition.offsets[:-1] + x].all() and cells.live[leaves].all())
         and bool((cells.margins(leaves) >= 0).all())
-        and not any(np.array_equal(leaves, choice) for choice in cells.excluded)
+        and not cells.is_excluded(leaves)
     )
 
 

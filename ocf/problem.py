@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
 from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
+from ocf.records import plain
 from ocf.targets import ClassTarget, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
@@ -31,6 +33,8 @@ class Problem:
         The coded row; NaN for a missing value, which stays missing.
     target : ClassTarget
     cost : Cost
+    constraints : tuple of Constraint
+        What every counterfactual must respect; see `ocf.constraints`.
     """
 
     ensemble: Ensemble
@@ -38,6 +42,7 @@ class Problem:
     origin: FloatArray
     target: ClassTarget
     cost: Cost
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.origin.shape != (len(self.space),):
@@ -54,6 +59,7 @@ class Problem:
             "origin": [None if np.isnan(v) else v for v in self.origin.tolist()],
             "target": self.target.to_dict(),
             "cost": self.cost.to_dict(),
+            "constraints": plain([c.to_dict() for c in self.constraints]),
         }
         return json.dumps(data)
 
@@ -73,6 +79,7 @@ class Problem:
                 np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
                 target_from_dict(data["target"]),
                 Cost(**data["cost"]),
+                tuple(map(from_dict, data.get("constraints", ()))),
             )
         except OcfError:
             raise  # says what is wrong better than we could here

@@ -25,6 +25,28 @@
     columns = { clerk = "job_clerk", smith = "job_smith" }
     base = "none"
 
+    [[constraints]]                    # what every answer must respect; see `ocf.constraints`
+    name = "solvent"
+    kind = "linear"
+    terms = { income = 1, debt = -2, job = { smith = -500 } }
+    sense = ">="
+    bound = 1000
+
+    [[constraints]]
+    kind = "implication"
+    when = { job = ["none"] }
+    then = { income = { max = 1000 } }
+
+    [[constraints]]
+    name = "months"
+    kind = "budget"
+    limit = 24
+    costs = { education = { school = 12, college = 36 }, income = [0, 0.01] }
+
+    [[constraints]]
+    kind = "max_changes"
+    most = 3
+
 Features that are not named are inferred from the data. A section or key that is not known is an error, with the
 nearest known one in its message; nothing is ignored.
 """
@@ -42,6 +64,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from ocf.constraints import Constraint, from_dict
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
@@ -60,10 +83,12 @@ class ProblemFile:
         Settings by feature name, for `ocf.inference.infer_space`.
     solve : dict
         Keyword arguments of `Explainer.explain`.
+    constraints : tuple of Constraint
     """
 
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
     solve: dict[str, Any] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -149,6 +174,17 @@ _SOLVE: dict[str, _Rule] = {
     ),
 }
 
+#: Top level of a file.
+SECTIONS = ("solve", "features", "constraints")
+
+#: Keys of each kind of constraint, besides its kind and name.
+_CONSTRAINT = {
+    "linear": ("terms", "sense", "bound", "relative"),
+    "implication": ("when", "then"),
+    "budget": ("limit", "costs"),
+    "max_changes": ("most", "among"),
+}
+
 #: Words that are known elsewhere, and where.
 _ELSEWHERE = {
     "weights": "give 'weight' in the feature's own section, [features.NAME]",
@@ -188,9 +224,11 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     except tomllib.TOMLDecodeError as error:
         raise ProblemError(f"{path} is not valid TOML: {error}") from None
     for section, content in data.items():
-        if section not in ("solve", "features"):
-            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, ("solve", "features"))
+        if section not in SECTIONS:
+            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
             raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
+        if section == "constraints":
+            continue
         if not isinstance(content, dict):
             raise ProblemError(f"{path}: {section!r} must be a section, [{section}]")
     features = data.get("features", {})
@@ -199,7 +237,28 @@ def read_problem_file(path: str | Path) -> ProblemFile:
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{_key(name)}]")
         _check(settings, _FEATURE, f"{path}: [features.{_key(name)}]")
     _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
-    return ProblemFile(features, data.get("solve", {}))
+    return ProblemFile(features, data.get("solve", {}), _constraints(data.get("constraints", []), path))
+
+
+def _constraints(tables: Any, path: Path) -> tuple[Constraint, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ProblemError(f"{path}: constraints are sections in double brackets, [[constraints]], one for each")
+    out = []
+    for number, table in enumerate(tables, start=1):
+        where = f"{path}: [[constraints]] {table.get('name') or number}"
+        if "kind" not in table:
+            raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINT)}")
+        if table["kind"] not in _CONSTRAINT:
+            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINT)}")
+        known = ("kind", "name", *_CONSTRAINT[table["kind"]])
+        for key in table:
+            if key not in known:
+                raise ProblemError(f"{where}: unknown key {nearest(key, known)}")
+        try:
+            out.append(from_dict(table))
+        except ProblemError as error:
+            raise ProblemError(f"{where}: {error}") from None
+    return tuple(out)
 
 
 def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
@@ -212,6 +271,32 @@ def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) 
 
 
 # -- writing -----------------------------------------------------------------------------------------------
+
+_CONSTRAINTS = """\
+# What every answer must respect, one section for each; FEATURE and LEVEL stand for names of yours.
+# [[constraints]]
+# name = "solvent"
+# kind = "linear"
+# terms = { FEATURE = 1, OTHER = -2, THIRD = { LEVEL = 500 } }
+# sense = ">="  # or "<=", "="
+# bound = 1000
+# relative = false  # true: the terms are changes
+#
+# [[constraints]]
+# kind = "implication"
+# when = { FEATURE = ["LEVEL"] }
+# then = { OTHER = { max = 1000 } }
+#
+# [[constraints]]
+# name = "months"
+# kind = "budget"
+# limit = 24
+# costs = { FEATURE = { LEVEL = 12 }, OTHER = [0, 0.01] }  # by level; or per unit down, up
+#
+# [[constraints]]
+# kind = "max_changes"
+# most = 3
+"""
 
 _HEADER = """\
 # A problem file of ocf. Edit what should be otherwise, delete what may be inferred from the data, and solve:
@@ -235,7 +320,7 @@ def write_problem_file(space: FeatureSpace, classes: Sequence[Any] = ()) -> str:
         TOML. With the same data, `read_problem_file` and `ocf.inference.infer_space` make the same space of it.
     """
     sections = [_HEADER + "\n" + _solve_section(classes)]
-    return "\n".join(sections + [_feature_section(f) for f in space.features])
+    return "\n".join([*sections, *map(_feature_section, space.features), _CONSTRAINTS])
 
 
 def _solve_section(classes: Sequence[Any]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
+from ocf.errors import ProblemError
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.reduction import reduce
@@ -106,6 +107,11 @@ def solve(
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
     """
+    if cells.couples and isinstance(solver, CellSolver):
+        raise ProblemError(
+            f"the {solver.name} search cannot choose values inside cells, which the constraints relate: "
+            "use solver='highs' or 'scip'"
+        )
     run = _Run(cells, solver, options, confirm)
     if use_reduction:
         run.prepare(candidates)
@@ -163,7 +169,7 @@ class _Run:
         flat = part.offsets[:-1] + choice
         unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
         free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
-        if free and self.confirm(origin):
+        if free and self.cells.allows(origin) and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")
 
@@ -223,7 +229,7 @@ class _Run:
             self.cells,
             options,
             cutoff=self.upper,
-            confirm=lambda choice: self.confirm(self.cells.point(choice)),
+            confirm=self._admits,
             relaxation=formulation if formulation.formulation == "interval" else None,
         )
         if self._note(result, offset):
@@ -278,25 +284,43 @@ class _Run:
         if choice is None:
             self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
-        point = self.cells.point(choice)
-        if not self.confirm(point):
-            self.refused += 1
-            leaves = self.cells.partition.leaves_at(choice)
-            logger.info("the model refuses a point within rounding of a tie; it is cut off and the search goes on")
-            self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
+        leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
+        placed = self.cells.place(choice)
+        if placed is None:
+            assert values is not None
+            logger.info("exact arithmetic refuses a choice of cells that the solver's tolerances allow")
+            self._exclude(values.watching(leaves))
             return
-        cost = self.cells.cost_of(choice)
-        improved = cost < self.upper
+        if not self.confirm(placed.point):
+            self.refused += 1
+            logger.info("the model refuses a point within rounding of a tie; it is cut off and the search goes on")
+            self._exclude(leaves if values is None else values.judging(leaves))
+            return
+        improved = placed.cost < self.upper
         if improved:
-            self.best = Incumbent(choice, point, cost)
+            self.best = Incumbent(choice, placed.point, placed.cost)
         met = self.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
             self._close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
+        elif result.status is Status.OPTIMAL and values is not None and values.couples:
+            # what these cells can give is known exactly now: ask for something cheaper in others
+            self._exclude(values.watching(leaves))
+            bends = values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point)
+            self.cells = self.cells.with_(tangents=(*self.cells.tangents, *bends))
+            self._reduce()
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self._reduce()
         else:
             self._close(Status.FEASIBLE, self.bound, "")
+
+    def _admits(self, choice: IntArray) -> bool:
+        """Whether the user's constraints and the user's model accept a choice of cells."""
+        placed = self.cells.place(choice)
+        return placed is not None and self.confirm(placed.point)
+
+    def _exclude(self, leaves: IntArray) -> None:
+        self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
 
     def outcome(self) -> Outcome:
         """The answer."""

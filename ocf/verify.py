@@ -19,6 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
+from ocf.verify_constraints import Change, broken
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -80,6 +81,7 @@ def verify(
     features: Mapping[str, Any],
     norm: Mapping[str, float],
     claims: Claims,
+    constraints: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -95,6 +97,8 @@ def verify(
     norm : mapping
         Coefficients of ``l0``, ``l1`` and ``l2``.
     claims : Claims
+    constraints : sequence of mappings
+        As ``Constraint.to_dict`` writes them.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def verify(
         problems.append(f"The model gives the counterfactual {decided!r}, not the wanted {target!r}.")
     cost = None
     if before is not None and after is not None:
-        cost = _check_changes(before, after, features["features"], norm, problems)
+        cost = _check_changes(before, after, features["features"], norm, constraints, problems)
         if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
     return Verification(not problems, tuple(problems), cost, decided)
@@ -173,6 +177,7 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         features=record["features"],
         norm=record["norm"],
         claims=claims,
+        constraints=record.get("constraints", ()),
     )
 
 
@@ -250,11 +255,13 @@ def _check_changes(
     after: pd.DataFrame,
     features: Sequence[Mapping[str, Any]],
     norm: Mapping[str, float],
+    constraints: Sequence[Mapping[str, Any]],
     problems: list[str],
 ) -> float | None:
     """Recompute the cost and check what may change; None when a value cannot be read."""
     cost = 0.0
     readable = True
+    changes: dict[str, Change] = {}
     for feature in features:
         try:
             old, new = _value(before, feature), _value(after, feature)
@@ -262,6 +269,7 @@ def _check_changes(
             problems.append(str(error))
             readable = False
             continue
+        changes[feature["name"]] = (feature, old, new)
         if old is None and new is None:
             continue
         if old is None or new is None:
@@ -270,6 +278,8 @@ def _check_changes(
             continue
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
+    if readable:
+        problems += broken(constraints, changes)
     return cost if readable else None
 
 

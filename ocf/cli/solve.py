@@ -201,7 +201,7 @@ def export(
     flags = {"target": target, "norm": None if norm is None else parse_norm(norm), "formulation": formulation}
     features, settings = _settings(problem, flags, [])
     explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in ("target", "norm", "features_to_vary") if key in settings}
+    question = {key: settings[key] for key in ("target", "norm", "features_to_vary", "constraints") if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
         output.write_text(asked.to_json() + "\n", encoding="utf-8")
@@ -220,6 +220,8 @@ def _settings(
 
     said = ProblemFile() if path is None else read_problem_file(path)
     settings = said.solve | {key: value for key, value in flags.items() if value is not None}
+    if said.constraints:
+        settings["constraints"] = said.constraints
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
     return said.features, settings
