@@ -87,11 +87,11 @@ class Compiled:
         assert slides is not None
         leaf = {j: values.watch.start + k for k, j in enumerate(values.cell_leaf)}
         entries: list[tuple[int, int, float]] = []
-        for row, (j, at) in enumerate(cells.tangents):
+        for k, (j, at) in enumerate(cells.tangents):
             curvature = float(values.price(j)[1])
             excess = self.first_slide + slides.excess[int(values.cell_feature[j])]
             slide = self.first_slide + slides.of_cell[j]
-            entries += [(row, excess, 1.0), (row, slide, -curvature * at), (row, leaf[j], curvature * at * at / 2)]
+            entries += [(k, excess, 1.0), (k, slide, -curvature * at), (k, leaf[j], curvature * at * at / 2)]
         row, column, data = zip(*entries, strict=True)
         count = len(cells.tangents)
         added = sp.csr_array((data, (row, column)), shape=(count, form.n_cols))

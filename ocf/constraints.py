@@ -115,6 +115,10 @@ class Constraint:
         """What it says."""
         raise NotImplementedError
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict; `from_dict` is its inverse."""
+        raise NotImplementedError
+
     @property
     def absolute(self) -> bool:
         """Whether it speaks of values alone, so that any row of the data can be held against it."""
@@ -390,9 +394,9 @@ def _literal(feature: Feature, said: Any) -> tuple[Callable[[float], bool], Floa
         if isinstance(said, _Range):
             if feature.kind == "categorical":
                 raise ProblemError(f"the categories of {feature.name!r} have no order: list them")
-            low = 0 if said.low is None else level_code(feature, said.low)
-            high = len(feature.levels) - 1 if said.high is None else level_code(feature, said.high)
-            return (lambda v: low <= v <= high), codes_of(feature)
+            first = 0 if said.low is None else level_code(feature, said.low)
+            last = len(feature.levels) - 1 if said.high is None else level_code(feature, said.high)
+            return (lambda v: first <= v <= last), codes_of(feature)
         codes = {level_code(feature, s) for s in (said if isinstance(said, tuple) else (said,))}
         return (lambda v: v in codes), codes_of(feature)
     if isinstance(said, tuple):

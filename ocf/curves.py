@@ -38,7 +38,7 @@ def position(feature: Feature, code: float) -> Fraction:
         raise ProblemError(
             f"the levels of {feature.name!r} are no numbers: name a level, such as {{{feature.levels[0]!r}: 1}}"
         )
-    return exact(level)
+    return exact(float(level))
 
 
 def level_code(feature: Feature, level: Any) -> int:

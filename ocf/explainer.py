@@ -368,7 +368,7 @@ class Explainer:
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled() -> Compiled:
-            key = (task.formulation, target, _missing(row.coded))
+            key: tuple[Any, ...] = (task.formulation, target, _missing(row.coded))
             if cells.values is not None:
                 self._compiled.pop((*key, "constrained"), None)  # it is of another row
                 key = (*key, "constrained")
