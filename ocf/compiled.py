@@ -31,6 +31,8 @@ class Compiled:
     form : StandardForm
         Its first columns are the leaves', then those of `steps` and `levels`.
     n_leaves : int
+    n_requirements : int
+        Rows of the target's requirements that are part of the matrix.
     steps, levels : tuple of (n,) int64 arrays, one per feature
         Columns, as in `Formulated`.
     build_seconds, compile_seconds : float
@@ -41,6 +43,7 @@ class Compiled:
     formulation: str
     form: StandardForm
     n_leaves: int
+    n_requirements: int
     steps: tuple[IntArray, ...]
     levels: tuple[IntArray, ...]
     build_seconds: float
@@ -53,14 +56,14 @@ class Compiled:
         return self.n_leaves + sum(map(len, self.steps)) + sum(map(len, self.levels))
 
     def instance(self, cells: CellProblem) -> Reduced:
-        """The matrix of one row: its costs, without what is closed, dead or decided, and with its exclusions.
+        """The matrix of one row: its costs and cuts, without what is closed, dead or decided.
 
         Parameters
         ----------
         cells : CellProblem
             Of the same partition and target; not infeasible.
         """
-        form = self._with_tangents(self._with_exclusions(cells), cells)
+        form = self._with_cuts(self._with_tangents(self._with_exclusions(cells), cells), cells)
         alias, x0 = self._substitution(cells)
         new = np.flatnonzero(alias >= 0)
         kept, index = np.unique(alias[new], return_inverse=True)
@@ -96,6 +99,15 @@ class Compiled:
         count = len(cells.tangents)
         added = sp.csr_array((data, (row, column)), shape=(count, form.n_cols))
         return form.append_rows(added, np.zeros(count), np.full(count, np.inf))
+
+    def _with_cuts(self, form: StandardForm, cells: CellProblem) -> StandardForm:
+        """Requirements that came after the model was built (`Requirements.tightened`)."""
+        gain = cells.requirements.gain[:, self.n_requirements :]
+        if not gain.shape[1]:
+            return form
+        rows = sp.csr_array(gain.T)
+        rows.resize((gain.shape[1], form.n_cols))
+        return form.append_rows(rows, cells.requirements.need[self.n_requirements :], np.inf)
 
     def _costs(self, cells: CellProblem) -> tuple[FloatArray, float]:
         """Cost of each column, and the constant. Closed cells cost what the open cell before them costs."""
@@ -172,4 +184,14 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
         columns += slides.variables
     form = compile_model(formulated.model, columns)
     end = time.perf_counter()
-    return Compiled(name, form, len(formulated.leaves), groups[0], groups[1], built - start, end - built, slides)
+    return Compiled(
+        name,
+        form,
+        len(formulated.leaves),
+        len(cells.requirements.need),
+        groups[0],
+        groups[1],
+        built - start,
+        end - built,
+        slides,
+    )

@@ -47,6 +47,7 @@ from ocf.features import Feature
 if TYPE_CHECKING:
     from ocf.cells import CellProblem, Partition
     from ocf.problem import Problem
+    from ocf.targets import Requirements
 
 #: Integer and grid features with at most this many admissible values get a cell for each where a relation needs it.
 MAX_VALUES = 200
@@ -317,19 +318,22 @@ class _Slide:
 # -- from rows to cells ------------------------------------------------------------------------------------
 
 
-def constrain(problem: Problem) -> CellProblem:
-    """The finite form of a problem with constraints.
+def constrain(problem: Problem) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem with constraints, one per alternative of its target.
 
     Parameters
     ----------
     problem : Problem
         With at least one constraint.
     """
-    from ocf.cells import partition, to_cells
+    from ocf.cells import partition, to_alternatives
 
     space, origin = problem.space, problem.origin
     rows = tuple(row for c in problem.constraints for row in c.rows(space, origin))
-    base = to_cells(replace(problem, constraints=()), partition(problem.ensemble, space, _cuts(problem, rows)))
+    alternatives = to_alternatives(
+        replace(problem, constraints=()), partition(problem.ensemble, space, _cuts(problem, rows))
+    )
+    base = alternatives[0]
     far = np.where(base.open, _far_ends(base), np.nan)
     watched = sorted({i for row in rows for i in row.parts if not np.isnan(origin[i])})
     near_gain, far_gain = _amounts(base, rows, watched, base.value), _amounts(base, rows, watched, far)
@@ -350,17 +354,7 @@ def constrain(problem: Problem) -> CellProblem:
         raise AssertionError("watching trees must not cut cells")
     slack = _slack(base, rows, far)
     gain, need, doubt = _requirements(rows, best, groups, slack)
-    target = base.requirements
-    n_real = part.ensemble.n_leaves
-    n_watch = len(groups)
-    requirements = replace(
-        target,
-        gain=np.block(
-            [[target.gain, np.zeros((n_real, len(rows)))], [np.zeros((n_watch, target.gain.shape[1])), gain]]
-        ),
-        need=np.concatenate([target.need, need]),
-        doubt=np.concatenate([target.doubt, doubt]),
-    )
+    n_real, n_watch = part.ensemble.n_leaves, len(groups)
     values = Values(
         problem,
         rows,
@@ -375,8 +369,30 @@ def constrain(problem: Problem) -> CellProblem:
         tuple(groups),
         _hopeless(base, rows, watched, best, slack),
     )
-    return base.with_(
-        problem=problem, partition=finer, requirements=requirements, live=finer.reachable.copy(), values=values
+    return tuple(
+        form.with_(
+            problem=problem,
+            partition=finer,
+            requirements=_extended(form.requirements, grown, gain, need, doubt),
+            live=finer.reachable.copy(),
+            values=values,
+        )
+        for form in alternatives
+    )
+
+
+def _extended(
+    target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
+) -> Requirements:
+    """Requirements of the target and of the watching leaves together."""
+    above = np.hstack([target.gain, np.zeros((len(target.gain), len(need)))])
+    below = np.hstack([np.zeros((len(gain), target.gain.shape[1])), gain])
+    return replace(
+        target,
+        gain=np.vstack([above, below]),
+        need=np.concatenate([target.need, need]),
+        doubt=np.concatenate([target.doubt, doubt]),
+        curve=None if target.curve is None else replace(target.curve, ensemble=grown),
     )
 
 

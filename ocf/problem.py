@@ -14,7 +14,7 @@ from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.records import plain
-from ocf.targets import ClassTarget, target_from_dict
+from ocf.targets import Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
@@ -31,7 +31,8 @@ class Problem:
     space : FeatureSpace
     origin : (n_features,) float64
         The coded row; NaN for a missing value, which stays missing.
-    target : ClassTarget
+    target : Target
+        What is wanted of the model's answer; see `ocf.targets`.
     cost : Cost
     constraints : tuple of Constraint
         What every counterfactual must respect; see `ocf.constraints`.
@@ -40,7 +41,7 @@ class Problem:
     ensemble: Ensemble
     space: FeatureSpace
     origin: FloatArray
-    target: ClassTarget
+    target: Target
     cost: Cost
     constraints: tuple[Constraint, ...] = ()
 
