@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.couplings import Placement, Values, constrain
+from ocf.couplings import Placement, Values, constrain, is_bent
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import DataError, ProblemError
 from ocf.features import FeatureSpace
@@ -337,7 +337,7 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
     part : Partition, optional
         Of the problem's ensemble, if it is at hand from another row.
     """
-    if problem.constraints:
+    if part is None and is_bent(problem):
         return constrain(problem)
     part = part or partition(problem.ensemble, problem.space)
     value = np.empty(part.n_cells)

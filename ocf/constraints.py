@@ -494,10 +494,7 @@ class Budget(Constraint):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Budget:
         """Inverse of `to_dict`; takes what a problem file says as well."""
-        costs = data["costs"]
-        if not isinstance(costs, Mapping):
-            costs = [(name, Curve.from_plain(curve)) for name, curve in costs]
-        return cls(data["limit"], costs, str(data.get("name", "")))
+        return cls(data["limit"], data["costs"], str(data.get("name", "")))
 
 
 def _amount(curve: Curve, feature: Feature, origin: float) -> Callable[[float], Fraction]:

@@ -22,7 +22,8 @@ class Cost:
     """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2)``.
 
     ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
-    change. `l2` is the squared Euclidean norm. Source: ocean, (30)-(32); fcca, (2).
+    change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
+    Source: ocean, (30)-(32); fcca, (2).
     """
 
     l0: float = 0.0
@@ -54,6 +55,10 @@ class Cost:
         origin : float
         value : (n,) float64
         """
+        if feature.cost is not None:
+            values = np.asarray(value, np.float64)
+            own = [np.nan if np.isnan(v) else float(feature.cost.amount(feature, origin, v)) for v in values.ravel()]
+            return np.array(own).reshape(values.shape)
         d = feature.distance(origin, value)
         changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
         weight = np.where(d < 0, feature.weight_down, feature.weight_up)

@@ -170,6 +170,9 @@ class Values:
         """Cost of a unit of sliding in cell j at the anchor, and by how much it grows with each unit."""
         i = int(self.cell_feature[j])
         feature, origin = self.problem.space.features[i], float(self.problem.origin[i])
+        if feature.cost is not None:  # a line within the cell
+            ends = [feature.cost.amount(feature, origin, float(v)) for v in (self.far[j], self.anchor[j])]
+            return (ends[0] - ends[1]) / self.widths[j], ZERO
         step = float(self.unit(i)) * (1.0 if self.far[j] > self.anchor[j] else -1.0)
         slope, curvature = self.problem.cost.slope(feature, origin, float(self.anchor[j]), step)
         return exact(slope), exact(curvature)
@@ -319,12 +322,11 @@ class _Slide:
 
 
 def constrain(problem: Problem) -> tuple[CellProblem, ...]:
-    """The finite forms of a problem with constraints, one per alternative of its target.
+    """The finite forms of a problem with constraints or bent costs, one per alternative of its target.
 
     Parameters
     ----------
     problem : Problem
-        With at least one constraint.
     """
     from ocf.cells import partition, to_alternatives
 
@@ -333,8 +335,11 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     alternatives = to_alternatives(
         replace(problem, constraints=()), partition(problem.ensemble, space, _cuts(problem, rows))
     )
+    far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
+    alternatives, far = _anchored(alternatives, far)
+    if not rows:
+        return tuple(form.with_(problem=problem) for form in alternatives)
     base = alternatives[0]
-    far = np.where(base.open, _far_ends(base), np.nan)
     watched = sorted({i for row in rows for i in row.parts if not np.isnan(origin[i])})
     near_gain, far_gain = _amounts(base, rows, watched, base.value), _amounts(base, rows, watched, far)
     part = base.partition
@@ -399,6 +404,9 @@ def _extended(
 def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
     """Where cells must end for the rows' sake, by feature."""
     cuts: dict[int, FloatArray] = {}
+    for i, feature in enumerate(problem.space.features):
+        if feature.cost is not None:
+            cuts[i] = np.unique(feature.cost.cuts(feature, float(problem.origin[i])))
     for row in rows:
         for i, part in row.parts.items():
             feature, origin = problem.space.features[i], float(problem.origin[i])
@@ -423,6 +431,28 @@ def _grid(feature: Feature, origin: float) -> FloatArray:
     while values[-1] < high:
         values.append(float(feature.above(values[-1])))
     return np.array(values)
+
+
+def is_bent(problem: Problem) -> bool:
+    """Whether cells must end where something else than the ensemble changes."""
+    return bool(problem.constraints) or any(f.cost is not None for f in problem.space.features)
+
+
+def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[CellProblem, ...], FloatArray]:
+    """Cells whose value is the cheaper of their ends, and the other ends: a bent cost may fall from the origin."""
+    problem, part = forms[0].problem, forms[0].partition
+    value, cost, far = forms[0].value.copy(), forms[0].cost.copy(), far.copy()
+    for i, feature in enumerate(problem.space.features):
+        if feature.cost is None or math.isnan(problem.origin[i]):
+            continue
+        span = part.cells_of(i)
+        other = problem.cost.of(feature, float(problem.origin[i]), far[span])
+        falls = other < cost[span]
+        if not np.isfinite(far[span][falls]).all():
+            raise ProblemError(f"the cost of {feature.name!r} falls without end: give the feature bounds")
+        value[span], far[span] = np.where(falls, far[span], value[span]), np.where(falls, value[span], far[span])
+        cost[span] = np.where(falls, other, cost[span])
+    return tuple(form.with_(value=value, cost=cost) for form in forms), far
 
 
 def _far_ends(cells: CellProblem) -> FloatArray:

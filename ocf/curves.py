@@ -11,14 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
-from ocf.features import Feature
 from ocf.words import nearest
+
+if TYPE_CHECKING:
+    from ocf.features import Feature
+
+FloatArray = NDArray[np.float64]
 
 #: Keys of a curve that is given as a table of points.
 POINT_KEYS = ("points", "of", "steps")
@@ -65,7 +69,7 @@ def around(value: float) -> FloatArray:
 class Curve:
     """The amount that moving one feature from the row's value to another takes; 0 for no change.
 
-    Exactly one of the first three is given.
+    Exactly one of the first four is given.
 
     Attributes
     ----------
@@ -73,6 +77,8 @@ class Curve:
         Amount per unit of a change down and up, in the user's units.
     levels : tuple of (level, amount) or None
         Amount of moving to a level; levels that are not named take nothing.
+    between : tuple of float or None
+        Amount of passing from each level to the next, and back; one less than there are levels (ocean, (37)).
     points : tuple of (number, amount) or None
         By increasing number; between them the amount is linear, beyond them it stays (as `numpy.interp` has it).
     of : {"change", "value"}
@@ -83,6 +89,7 @@ class Curve:
 
     rate: tuple[float, float] | None = None
     levels: tuple[tuple[Any, float], ...] | None = None
+    between: tuple[float, ...] | None = None
     points: tuple[tuple[float, float], ...] | None = None
     of: str = "change"
     steps: bool = False
@@ -93,11 +100,16 @@ class Curve:
 
         Parameters
         ----------
-        said : number, (down, up), mapping of level to amount, or ``{"points": [[0, 0], [12, 5]], "of": "change"}``
+        said : number, (down, up), mapping of level to amount, ``{"between": [1, 2, 4]}``, or
+            ``{"points": [[0, 0], [12, 5]], "of": "change", "steps": False}``
         """
         if isinstance(said, Curve):
             return said
         if isinstance(said, Mapping):
+            if set(said) == {"between"}:
+                return cls(between=tuple(_finite(a) for a in said["between"]))
+            if set(said) == {"levels"} and isinstance(said["levels"], list | tuple):
+                return cls(levels=tuple((level, _finite(amount)) for level, amount in _pairs(said["levels"])))
             if "points" not in said:
                 return cls(levels=tuple((level, _finite(amount)) for level, amount in said.items()))
             for key in said:
@@ -124,14 +136,9 @@ class Curve:
             return list(self.rate)
         if self.levels is not None:
             return {"levels": [[level, amount] for level, amount in self.levels]}
+        if self.between is not None:
+            return {"between": list(self.between)}
         return {"points": [list(p) for p in self.points or ()], "of": self.of, "steps": self.steps}
-
-    @classmethod
-    def from_plain(cls, data: Any) -> Curve:
-        """Inverse of `to_plain`."""
-        if isinstance(data, Mapping) and "levels" in data:
-            return cls(levels=tuple((level, float(amount)) for level, amount in data["levels"]))
-        return cls.parse(data)
 
     def check(self, feature: Feature) -> None:
         """Refuse a curve that does not fit the feature."""
@@ -140,6 +147,9 @@ class Curve:
                 raise ProblemError(f"{feature.name!r} is {feature.kind}: give it an amount per unit, or points")
             for level, _ in self.levels:
                 level_code(feature, level)
+        elif self.between is not None:
+            if not feature.discrete or len(self.between) != len(feature.levels) - 1:
+                raise ProblemError(f"{feature.name!r} has {len(feature.levels)} levels: 'between' has one amount less")
         elif feature.discrete:
             for code in range(len(feature.levels)):
                 position(feature, code)
@@ -154,6 +164,9 @@ class Curve:
             return Fraction(0)
         if self.levels is not None:
             return sum((exact(a) for level, a in self.levels if level_code(feature, level) == int(value)), Fraction(0))
+        if self.between is not None:
+            first, last = sorted((int(origin), int(value)))
+            return sum(map(exact, self.between[first:last]), Fraction(0))
         here, there = position(feature, origin), position(feature, value)
         if self.rate is not None:
             down, up = map(exact, self.rate)
@@ -189,6 +202,8 @@ class Curve:
             return f"{up:g}{unit} per unit" if down == up else f"{down:g}{unit} per unit down, {up:g}{unit} up"
         if self.levels is not None:
             return ", ".join(f"{level}: {amount:g}" for level, amount in self.levels)
+        if self.between is not None:
+            return "between levels: " + ", ".join(f"{amount:g}" for amount in self.between)
         return ("steps at " if self.steps else "through ") + ", ".join(f"({x:g}, {y:g})" for x, y in self.points or ())
 
 

@@ -19,6 +19,7 @@ from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cel
 from ocf.compiled import Compiled, compile_formulation
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
+from ocf.couplings import is_bent
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
@@ -184,11 +185,15 @@ class Explainer:
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
-        return to_cells(problem, self._partition(_missing(problem.origin)))
+        return to_cells(problem, self._shared_partition(problem))
 
     def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
         """The finite forms of a problem of this explainer, one per alternative of its target."""
-        return to_alternatives(problem, self._partition(_missing(problem.origin)))
+        return to_alternatives(problem, self._shared_partition(problem))
+
+    def _shared_partition(self, problem: Problem) -> Partition | None:
+        """The partition of all rows that miss the same values; None where a row's cells are its own."""
+        return None if is_bent(problem) else self._partition(_missing(problem.origin))
 
     def _current(self, coded: FloatArray) -> list[Any]:
         """Class index or value that the user's model gives each coded row."""
@@ -383,7 +388,7 @@ class Explainer:
 
         def compiled(k: int) -> Compiled:
             key: tuple[Any, ...] = (task.formulation, target, k, _missing(row.coded))
-            if problem.constraints:
+            if is_bent(problem):
                 key = (*key, id(alternatives))  # its cells are the row's own
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
@@ -429,7 +434,7 @@ class Explainer:
 
     def _known_cells(self, problem: Problem, part: Partition) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
-        if problem.constraints:
+        if is_bent(problem):
             return np.unique(part.locate(self._known_rows_of(problem.target)), axis=0)
         key = (_missing(problem.origin), problem.target)
         if key not in self._candidates:

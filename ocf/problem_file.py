@@ -21,6 +21,11 @@
     weight = [2.0, 1.0]                # going down is twice as dear as going up
     permitted_range = [20000, 60000]
 
+    [features.education]               # a cost of its own in place of the norm
+    kind = "ordinal"
+    levels = ["none", "school", "college"]
+    cost = { between = [1.0, 3.0] }    # or by level, per unit [down, up], or points of a curve
+
     [features.job]                     # one feature, held as one indicator column for each level
     kind = "categorical"
     columns = { clerk = "job_clerk", smith = "job_smith" }
@@ -67,6 +72,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from ocf.constraints import Constraint, from_dict
+from ocf.curves import Curve
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
@@ -136,6 +142,14 @@ def _is_norm(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, dict) and all(map(_is_number, value.values())))
 
 
+def _is_curve(value: Any) -> bool:
+    try:
+        Curve.parse(value)
+    except ProblemError:
+        return False
+    return True
+
+
 def _one_of(words: Iterable[str]) -> _Rule:
     known = tuple(words)
     return _Rule(lambda v: v in known, "one of " + ", ".join(map(repr, known)))
@@ -154,6 +168,11 @@ _FEATURE: dict[str, _Rule] = {
     "scale": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
     "actionability": _one_of(get_args(Action)),
     "weight": _Rule(_is_weight, "a number of at least 0, or two: [of going down, of going up]"),
+    "cost": _Rule(
+        _is_curve,
+        "an amount per unit, [down, up], amounts by level, { between = [1, 2] } for neighbouring levels, or "
+        '{ points = [[0, 0], [12, 5]], of = "change" }',
+    ),
     "permitted_range": _Rule(
         lambda v: isinstance(v, list) and all(map(_is_scalar, v)), "[lowest, highest], or a list of levels"
     ),
@@ -296,28 +315,28 @@ def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) 
 
 _CONSTRAINTS = """\
 # What every answer must respect, one section for each; FEATURE and LEVEL stand for names of yours.
-# [[constraints]]
-# name = "solvent"
-# kind = "linear"
-# terms = { FEATURE = 1, OTHER = -2, THIRD = { LEVEL = 500 } }
-# sense = ">="  # or "<=", "="
-# bound = 1000
-# relative = false  # true: the terms are changes
+#   [[constraints]]
+#   name = "solvent"
+#   kind = "linear"
+#   terms = { FEATURE = 1, OTHER = -2, THIRD = { LEVEL = 500 } }
+#   sense = ">="  # or "<=", "="
+#   bound = 1000
+#   relative = false  # true: the terms are changes
 #
-# [[constraints]]
-# kind = "implication"
-# when = { FEATURE = ["LEVEL"] }
-# then = { OTHER = { max = 1000 } }
+#   [[constraints]]
+#   kind = "implication"
+#   when = { FEATURE = ["LEVEL"] }
+#   then = { OTHER = { max = 1000 } }
 #
-# [[constraints]]
-# name = "months"
-# kind = "budget"
-# limit = 24
-# costs = { FEATURE = { LEVEL = 12 }, OTHER = [0, 0.01] }  # by level; or per unit down, up
+#   [[constraints]]
+#   name = "months"
+#   kind = "budget"
+#   limit = 24
+#   costs = { FEATURE = { LEVEL = 12 }, OTHER = [0, 0.01] }  # by level; or per unit down, up
 #
-# [[constraints]]
-# kind = "max_changes"
-# most = 3
+#   [[constraints]]
+#   kind = "max_changes"
+#   most = 3
 """
 
 _HEADER = """\
@@ -394,6 +413,9 @@ def _feature_section(feature: Feature) -> str:
         lines.append(_line("weight", weights, 1.0, "1.0"))
     else:
         lines.append(_line("weight", [feature.weight_down, feature.weight_up], [1.0, 1.0], "[1.0, 1.0]  # down, up"))
+    if feature.cost is not None:
+        cost = feature.cost.to_plain()
+        lines.append(f"cost = {_value(cost)}")
     lines.append(_permitted_range(feature))
     return "\n".join(lines) + "\n"
 
@@ -463,4 +485,6 @@ def _value(value: Any) -> str:
         return _text(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(v)}" for key, v in value.items()) + " }"
     return repr(value)

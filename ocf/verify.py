@@ -19,7 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
-from ocf.verify_constraints import Change, broken
+from ocf.verify_constraints import Change, broken, curve_amount
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -199,8 +199,8 @@ def _check_claims(claims: Claims, found: bool) -> Iterator[str]:
         yield f"The status is {status!r}, but there is a counterfactual."
     if found and cost is None:
         yield "There is a counterfactual, but no cost."
-    if cost is not None and not (math.isfinite(cost) and cost >= 0):
-        yield f"The cost {cost!r} is no finite number of at least 0."
+    if cost is not None and not math.isfinite(cost):
+        yield f"The cost {cost!r} is no finite number."
     if math.isnan(bound):
         yield "The bound is not a number."
     if cost is not None and bound > cost and not _close(bound, cost):
@@ -387,6 +387,8 @@ def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new
     """What one change costs: weight (l0 [d != 0] + l1 |d| + l2 d**2), d in units of the scale."""
     if new == old:
         return 0.0
+    if feature.get("cost") is not None:
+        return float(curve_amount(feature["cost"], feature, old, new))
     kind, levels = feature["kind"], feature["levels"]
     if kind in ("binary", "categorical"):
         distance = 1.0 if kind == "categorical" or new > old else -1.0

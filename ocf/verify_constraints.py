@@ -108,6 +108,9 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
         return Fraction(0)
     if isinstance(curve, Mapping) and "levels" in curve:
         return sum((_decimal(amount) for level, amount in curve["levels"] if _has(feature, new, level)), Fraction(0))
+    if isinstance(curve, Mapping) and "between" in curve:
+        first, last = int(min(old, new)), int(max(old, new))
+        return sum((_decimal(amount) for amount in curve["between"][first:last]), Fraction(0))
     change = _amount(feature, new) - _amount(feature, old)
     if not isinstance(curve, Mapping):
         down, up = curve

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from small_problems import random_ensemble
@@ -20,8 +21,9 @@ from ocf.cells import to_cells
 from ocf.compiled import compile_formulation
 from ocf.constraints import Budget, Constraint, Implication, Linear, MaxChanges, satisfied
 from ocf.costs import Cost
+from ocf.curves import Curve
 from ocf.ensemble import FloatArray
-from ocf.features import FeatureSpace
+from ocf.features import Feature, FeatureSpace
 from ocf.formulations import FORMULATIONS
 from ocf.inference import infer_space
 from ocf.problem import Problem
@@ -102,10 +104,30 @@ def random_constraints(
     return made
 
 
-def random_problem(seed: int, norm: Any = None) -> Problem:
+#: Costs of their own: convex, stepwise, concave, by level, and negative ones for preferred states.
+COSTS: tuple[tuple[str, Any], ...] = (
+    ("a", {"points": [[-0.5, 1.5], [0, 0], [0.5, 0.25], [2, 4]]}),
+    ("a", {"points": [[-0.5, -0.4], [0.5, 0.3]], "of": "value"}),
+    ("b", {"points": [[-2, 0.5], [0, 0], [0.25, 0.7], [0.5, 1]], "steps": True}),
+    ("b", [0.7, -0.2]),
+    ("count", {"points": [[-4, 0.1], [0, 0], [1, 0.1], [2, 0.4], [4, 2]]}),
+    ("group", {"u": 0.3, "v": -0.25, "x": 1}),
+    ("flag", {0: 0.1, 1: 0.6}),
+)
+
+
+def with_costs(rng: np.random.Generator, space: FeatureSpace) -> FeatureSpace:
+    """The space with some costs of features' own."""
+    chosen = dict(COSTS[k] for k in rng.permutation(len(COSTS))[:3])
+    plain = {"weight_down": 1.0, "weight_up": 1.0}
+    return space.updated({name: {"cost": Curve.parse(said), **plain} for name, said in chosen.items()})
+
+
+def random_problem(seed: int, norm: Any = None, *, bent: bool = False) -> Problem:
     """A small forest with random constraints."""
     rng = np.random.default_rng(seed)
     space, rows = space_and_rows(rng)
+    space = with_costs(rng, space) if bent else space
     ensemble = random_ensemble(rng, space, rows, int(rng.integers(1, 4)), 2, 2)
     here = int(ensemble.decide(ensemble.scores(rows[:1]))[0])
     norm = norm or ("l1", "l1", {"l0": 0.1, "l1": 1.0}, "l0")[int(rng.integers(4))]
@@ -134,7 +156,8 @@ def boxes_of(problem: Problem, i: int) -> list[Box]:
         return [Box(float(k), float(k)) for k in range(5)]
     low = max(feature.lower, origin) if feature.action == "increasing" else feature.lower
     cuts = problem.ensemble.threshold[problem.ensemble.feature == i]
-    ends = np.unique([low, feature.upper, origin, *cuts[np.isfinite(cuts)], *BENDS])
+    bends = [*BENDS, *(float(Decimal(repr(float(origin))) + Decimal(repr(x))) for x in (-0.5, 0.25, 0.5))]
+    ends = np.unique([low, feature.upper, origin, *cuts[np.isfinite(cuts)], *bends])
     ends = ends[(low <= ends) & (ends <= feature.upper)]
     inner = [Box(np.nextafter(x, np.inf), np.nextafter(y, -np.inf)) for x, y in itertools.pairwise(ends)]
     return [Box(float(x), float(x)) for x in ends] + [b for b in inner if b.low <= b.high]
@@ -165,21 +188,36 @@ def amounts(constraint: Constraint, space: FeatureSpace, origin: FloatArray, x: 
     value = 0.0
     for name, curve in constraint.costs:
         k = names[name]
-        if x[k] == origin[k]:
-            continue
-        if curve.levels is not None:
-            value += dict(curve.levels).get(space.features[k].levels[int(x[k])], 0.0)
-        elif curve.rate is not None:
-            value += (origin[k] - x[k]) * curve.rate[0] if x[k] < origin[k] else (x[k] - origin[k]) * curve.rate[1]
-        else:
-            px, py = zip(*curve.points, strict=True)
-            at = x[k] if curve.of == "value" else x[k] - origin[k]
-            value += (
-                ([0.0, *py][int(np.searchsorted(px, at, side="right"))])
-                if curve.steps
-                else float(np.interp(at, px, py))
-            )
+        value += curve_at(curve, space.features[k], origin[k], x[k])
     return value, "<=", constraint.limit
+
+
+def curve_at(curve: Curve, feature: Feature, old: float, new: float) -> float:
+    """What a curve says of a change, written out here again."""
+    if new == old:
+        return 0.0
+    if curve.levels is not None:
+        return float(dict(curve.levels).get(feature.levels[int(new)], 0.0))
+    if curve.between is not None:
+        return sum(curve.between[int(min(old, new)) : int(max(old, new))])
+    if curve.rate is not None:
+        return (old - new) * curve.rate[0] if new < old else (new - old) * curve.rate[1]
+    px, py = zip(*curve.points or (), strict=True)
+    # as the decimals that a user reads
+    at = new if curve.of == "value" else float(Decimal(repr(float(new))) - Decimal(repr(float(old))))
+    return float([0.0, *py][int(np.searchsorted(px, at, side="right"))] if curve.steps else np.interp(at, px, py))
+
+
+def cost_at(problem: Problem, i: int, value: float) -> float:
+    """What one feature's change costs, written out here again."""
+    feature, origin, norm = problem.space.features[i], float(problem.origin[i]), problem.cost
+    if feature.cost is not None:
+        return curve_at(feature.cost, feature, origin, value)
+    if value == origin:
+        return 0.0
+    d = abs(value - origin) / feature.scale if not feature.discrete else 1.0
+    weight = feature.weight_down if value < origin and feature.kind != "categorical" else feature.weight_up
+    return weight * (norm.l0 + norm.l1 * d + norm.l2 * d * d)
 
 
 def _is(space: FeatureSpace, k: int, x: FloatArray, said: Any) -> bool:
@@ -192,32 +230,41 @@ def _is(space: FeatureSpace, k: int, x: FloatArray, said: Any) -> bool:
 
 def oracle(problem: Problem) -> float:
     """Cost of the cheapest point, by a program in every product of boxes; inf when there is none."""
-    space, origin, cost = problem.space, problem.origin, problem.cost
+    space, origin = problem.space, problem.origin
     ranges = [boxes_of(problem, i) for i in range(len(space))]
     best = math.inf
     corner = np.array([[b.low for b in choice] for choice in itertools.product(*ranges)])
     far = np.array([[b.high for b in choice] for choice in itertools.product(*ranges)])
     wins = problem.ensemble.decide(problem.ensemble.scores(corner)) == problem.target.index
-    nearest = np.where(far < origin, far, corner)[wins]
-    least = sum(cost.of(f, origin[i], nearest[:, i]) for i, f in enumerate(space.features))
+    costs = [np.array([[cost_at(problem, i, v) for v in b] for b in ranges[i]]) for i in range(len(space))]
+    index = np.array(list(itertools.product(*[range(len(own)) for own in costs])))[wins]
+    first = np.column_stack([costs[i][index[:, i], 0] <= costs[i][index[:, i], 1] for i in range(len(space))])
+    least = sum(costs[i].min(axis=1)[index[:, i]] for i in range(len(space)))
     for k in np.argsort(least, kind="stable"):
         if least[k] >= best:
             break
-        low, high, near = corner[wins][k], far[wins][k], nearest[k]
+        low, high = corner[wins][k], far[wins][k]
+        near, other = np.where(first[k], low, high), np.where(first[k], high, low)
         free = np.flatnonzero(low < high)
         rows = [amounts(c, space, origin, near) for c in problem.constraints]
         slopes = np.zeros((len(rows), len(free)))
         for k, i in enumerate(free):
             moved = near.copy()
-            moved[i] = low[i] + high[i] - near[i]
+            moved[i] = other[i]
             for r, c in enumerate(problem.constraints):
                 slopes[r, k] = (amounts(c, space, origin, moved)[0] - rows[r][0]) / (high[i] - low[i])
-        best = min(best, _in_box(problem, near, free, (high - low)[free], rows, slopes))
+        best = min(best, _in_box(problem, near, other, free, (high - low)[free], rows, slopes))
     return best
 
 
 def _in_box(
-    problem: Problem, near: FloatArray, free: Any, width: FloatArray, rows: list[Any], slopes: FloatArray
+    problem: Problem,
+    near: FloatArray,
+    far: FloatArray,
+    free: Any,
+    width: FloatArray,
+    rows: list[Any],
+    slopes: FloatArray,
 ) -> float:
     """Cheapest point of a box, given what the constraints amount to at its nearest point, and their slopes."""
     A, b, E, e = [], [], [], []
@@ -229,19 +276,17 @@ def _in_box(
             sign = 1 if sense == "<=" else -1
             A.append(sign * slope)
             b.append(sign * (bound - value) + 1e-12)
-    base = problem.cost.total(problem.space, problem.origin, near)
+    base = sum(cost_at(problem, i, float(near[i])) for i in range(len(near)))
     if not len(free):
         return base if all(v >= 0 for v in b) and all(abs(v) < 1e-12 for v in e) else math.inf
     d = np.array([abs(near[i] - problem.origin[i]) / problem.space.features[i].scale for i in free])
     unit = np.array([1 / problem.space.features[i].scale for i in free])
-    weight = np.array(
-        [
-            f.weight_up if near[i] >= problem.origin[i] else f.weight_down
-            for i in free
-            for f in [problem.space.features[i]]
-        ]
-    )
+    moved = [(problem.space.features[i], near[i] >= problem.origin[i]) for i in free]
+    weight = np.array([f.weight_up if up else f.weight_down for f, up in moved])
     price = weight * unit * problem.cost.l1
+    for k, i in enumerate(free):
+        if problem.space.features[i].cost is not None:
+            price[k] = (cost_at(problem, i, far[i]) - cost_at(problem, i, near[i])) / width[k]
     if any(v < np.minimum(np.multiply(a, width), 0).sum() for a, v in zip(A, b, strict=True)):
         return math.inf
     found = linprog(price, A or None, b or None, E or None, e or None, bounds=[(0, w) for w in width])
@@ -315,6 +360,17 @@ def test_all_methods_find_the_optimum_of_the_oracle(seed: int) -> None:
             check(problem, answer(problem, *method), optimum)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_costs_of_their_own(seed: int) -> None:
+    problem = random_problem(seed + 500, bent=True)
+    if seed % 3 == 0:
+        problem = replace(problem, constraints=())
+    optimum = oracle(problem)
+    for method in methods(problem)[seed % 4 :: 4]:
+        check(problem, answer(problem, *method), optimum)
+
+
+@settings(max_examples=40)
 @given(st.integers(100, 10**6))
 def test_the_default_method_on_any_problem(seed: int) -> None:
     problem = random_problem(seed)
