@@ -77,6 +77,11 @@ def collect(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: 
     warm_up()
     out = []
     for name in sets:
+        for formulation in FORMULATIONS:
+            job = {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
+            if runs.get(job) is None:
+                runs.add(job, relaxation(name, folder, trees, depth, formulation))
+    for name in sets:
         for q in questions():
             late = 0
             for row in range(n):
@@ -89,10 +94,6 @@ def collect(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: 
                 if result is not None:
                     late = 0 if result["status"] in PROVED else late + 1
                     out.append(job | result | {"seconds": result["cpu"]})
-        for formulation in FORMULATIONS:
-            job = {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
-            if runs.get(job) is None:
-                runs.add(job, relaxation(name, folder, trees, depth, formulation))
     return pd.DataFrame(out)
 
 
