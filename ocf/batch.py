@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ocf.choice import Way
+from ocf.constraints import Constraint
 from ocf.costs import Cost
 from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
@@ -61,6 +62,7 @@ class Task:
     cross_check: bool = False
     n_optimal: int = 1
     plausibility: Plausibility | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
+from ocf.errors import ProblemError
 from ocf.reduction import reduce
 from ocf.solvers.base import CellSolver
 from ocf.solvers.result import SolverOptions, Status
@@ -50,6 +51,10 @@ def tied_points(
     (list of (n_features,) coded rows, bool)
         And whether these are all: False when the limit, or the time limit, cut the list off.
     """
+    if alternatives[0].couples:
+        raise ProblemError(
+            "n_optimal lists choices of cells, but the constraints relate values inside them: leave it out"
+        )
     assert first.point is not None
     assert first.cost is not None
     most = first.cost + PROOF * max(abs(first.cost), PROOF)

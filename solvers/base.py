@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ocf.cells import CellProblem
     from ocf.compiled import Compiled
     from ocf.ensemble import IntArray
-    from ocf.problem import Problem
 
 
 Vector = NDArray[np.float64]
@@ -64,7 +63,7 @@ class Solver(Protocol):
     def version(self) -> str:
         """Version of the solver itself."""
 
-    def refuses(self, problem: Problem) -> str:
+    def refuses(self, cells: CellProblem) -> str:
         """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
 
     def solve(
@@ -112,7 +111,7 @@ class CellSolver(Protocol):
     name: str
     version: str
 
-    def refuses(self, problem: Problem) -> str:
+    def refuses(self, cells: CellProblem) -> str:
         """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
         ...
 

@@ -51,7 +51,7 @@ from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
-    from ocf.problem import Problem
+    from ocf.cells import CellProblem
 
 Event = cb.HighsCallbackType
 
@@ -87,7 +87,7 @@ class HighsSolver:
         """Version of HiGHS."""
         return _version()
 
-    def refuses(self, problem: Problem) -> str:
+    def refuses(self, cells: CellProblem) -> str:
         """Nothing: what a problem says is in its matrix."""
         return ""
 

@@ -44,7 +44,7 @@ from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
-    from ocf.problem import Problem
+    from ocf.cells import CellProblem
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class ScipSolver:
         """Version of SCIP."""
         return _version()
 
-    def refuses(self, problem: Problem) -> str:
+    def refuses(self, cells: CellProblem) -> str:
         """Nothing: what a problem says is in its matrix."""
         return ""
 

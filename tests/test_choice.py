@@ -12,20 +12,20 @@ from sklearn.ensemble import RandomForestClassifier
 from small_problems import random_problem
 
 from ocf import Explainer
+from ocf.cells import CellProblem
 from ocf.choice import Way, choose, second_way
 from ocf.errors import ProblemError, SolverError
-from ocf.problem import Problem
 
 
 @pytest.fixture
-def problem() -> Problem:
-    return random_problem(0).problem
+def plain() -> list[CellProblem]:
+    return [random_problem(0)]
 
 
 @pytest.fixture
-def coupled(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> Problem:
-    monkeypatch.setattr(Problem, "coupling", "linear constraints")
-    return problem
+def coupled(plain: list[CellProblem], monkeypatch: pytest.MonkeyPatch) -> list[CellProblem]:
+    monkeypatch.setattr(CellProblem, "couples", True)
+    return plain
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, packages: Iterable[str]) -> None:
@@ -36,26 +36,28 @@ def hide(monkeypatch: pytest.MonkeyPatch, packages: Iterable[str]) -> None:
         monkeypatch.delitem(sys.modules, f"ocf.solvers.{name}", raising=False)
 
 
-def test_nothing_couples_the_features(problem: Problem) -> None:
-    way = choose(problem)
+def test_nothing_couples_the_features(plain: list[CellProblem]) -> None:
+    way = choose(plain)
     assert (way.formulation, way.solver) == ("interval", "box")
     assert way.why
 
 
-def test_what_is_asked_for_is_given(problem: Problem) -> None:
-    assert choose(problem, "ocean", "scip") == Way("ocean", "scip")
-    assert choose(problem, "ocean", "box") == Way("interval", "box")
-    assert choose(problem, "ocean").formulation == "ocean"
-    assert choose(problem, "ocean").solver == "highs"
+def test_what_is_asked_for_is_given(plain: list[CellProblem]) -> None:
+    assert choose(plain, "ocean", "scip") == Way("ocean", "scip")
+    assert choose(plain, "ocean", "box") == Way("interval", "box")
+    assert choose(plain, "ocean").formulation == "ocean"
+    assert choose(plain, "ocean").solver == "highs"
     with pytest.raises(SolverError, match="did you mean 'highs'"):
-        choose(problem, "ocean", "higs")
+        choose(plain, "ocean", "higs")
 
 
-def test_what_couples_features_goes_to_a_milp_solver(coupled: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_couples_features_goes_to_a_milp_solver(
+    coupled: list[CellProblem], monkeypatch: pytest.MonkeyPatch
+) -> None:
     way = choose(coupled)
     assert way.solver == "highs"
-    assert "linear constraints" in way.why
-    with pytest.raises(ProblemError, match="'box' does not know linear constraints: ask for 'auto' or one of highs"):
+    assert "values inside cells" in way.why
+    with pytest.raises(ProblemError, match=r"'box' cannot choose values inside cells.*: ask for 'auto' or one of highs"):
         choose(coupled, "interval", "box")
     hide(monkeypatch, ["highspy"])
     assert choose(coupled).solver == "scip"
@@ -65,18 +67,18 @@ def test_what_couples_features_goes_to_a_milp_solver(coupled: Problem, monkeypat
 
 
 def test_the_check_shares_neither_formulation_nor_solver(
-    problem: Problem, coupled: Problem, monkeypatch: pytest.MonkeyPatch
+    plain: list[CellProblem], coupled: list[CellProblem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert second_way(coupled, Way("interval", "highs")) == Way("ocean", "scip")
     assert second_way(coupled, Way("ocean", "scip")) == Way("interval", "highs")
-    monkeypatch.setattr(Problem, "coupling", "")
-    assert second_way(problem, Way("interval", "box")) == Way("ocean", "scip")
-    assert second_way(problem, Way("ocean", "highs")) == Way("interval", "box")
+    monkeypatch.setattr(CellProblem, "couples", False)
+    assert second_way(plain, Way("interval", "box")) == Way("ocean", "scip")
+    assert second_way(plain, Way("ocean", "highs")) == Way("interval", "box")
     hide(monkeypatch, ["pyscipopt"])
-    assert second_way(problem, Way("interval", "box")) == Way("ocean", "highs")
+    assert second_way(plain, Way("interval", "box")) == Way("ocean", "highs")
     hide(monkeypatch, ["highspy"])
     with pytest.raises(SolverError, match="nothing here checks 'box'"):
-        second_way(problem, Way("interval", "box"))
+        second_way(plain, Way("interval", "box"))
 
 
 def test_the_box_search_needs_no_milp_solver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
 
 if TYPE_CHECKING:
     from ocf.compiled import Compiled
-    from ocf.problem import Problem
 
 
 class BoxSolver:
@@ -24,9 +23,9 @@ class BoxSolver:
     name = "box"
     version = ocf.__version__
 
-    def refuses(self, problem: Problem) -> str:
-        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
-        return f"does not know {problem.coupling}" if problem.coupling else ""
+    def refuses(self, cells: CellProblem) -> str:
+        """Refuses relations between values inside cells: its points are the cells' cheapest."""
+        return "cannot choose values inside cells, which the constraints relate" if cells.couples else ""
 
     def solve_cells(
         self,
