@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,18 +189,24 @@ def _verify_record(
         if changed is not None:
             problems += ("There is a counterfactual, but no description of the features to check it by.",)
         return Verification(not problems, problems)
-    return verify(
-        model,
-        records.table_from_record(record["original"], row),
-        None if changed is None else records.table_from_record(changed, row),
-        target=record["target"],
-        probability=record.get("probability"),
-        features=record["features"],
-        norm=record["norm"],
-        claims=claims,
-        forest=forest,
-        constraints=record.get("constraints", ()),
-    )
+
+    def check(table: Any) -> Verification:
+        return verify(
+            model,
+            records.table_from_record(record["original"], row),
+            None if table is None else records.table_from_record(table, row),
+            target=record["target"],
+            probability=record.get("probability"),
+            features=record["features"],
+            norm=record["norm"],
+            claims=claims,
+            forest=forest,
+            constraints=record.get("constraints", ()),
+        )
+
+    found = check(changed)
+    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
+    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties))
 
 
 # -- claims ----------------------------------------------------------------------------------------------------
