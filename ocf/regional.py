@@ -274,6 +274,15 @@ class RegionalForest:
         size = inside.sum(axis=1)
         return (inside / np.maximum(size, 1)[:, None]).mean(axis=0)
 
+    def met_nodes(self, region: Region) -> BoolArray:
+        """Nodes that a region reaches, (n_nodes,)."""
+        a, out = self.arrays, np.zeros(len(self.arrays.trees.node), bool)
+        _met(
+            a.trees.root, a.trees.node, a.trees.sets, a.column, self.partition.widths,
+            region.low, region.high, region.member, out,
+        )  # fmt: skip
+        return out
+
     @cached_property
     def _compact(self) -> Int32Array:
         return np.ascontiguousarray(self.cells, np.int32)
@@ -379,6 +388,30 @@ class Query:
 
 
 @njit(cache=True, nogil=True)
+def _sides(
+    f: int,
+    cut: int,
+    sets: BoolArray,
+    column: IntArray,
+    width: IntArray,
+    low: IntArray,
+    high: IntArray,
+    member: BoolArray,
+) -> tuple[bool, bool]:
+    """Whether a region has cells left and right of a split."""
+    if cut >= -1:
+        return low[f] <= cut, high[f] > cut
+    left, right = False, False
+    for level in range(width[f]):
+        if member[column[f] + level]:
+            if sets[-2 - cut, level]:
+                left = True
+            else:
+                right = True
+    return left, right
+
+
+@njit(cache=True, nogil=True)
 def _cell(
     root: int,
     node: Int32Array,
@@ -401,16 +434,7 @@ def _cell(
         f, cut = node[k, 0], node[k, 1]
         if f < 0:
             continue
-        if cut >= -1:
-            left, right = low[f] <= cut, high[f] > cut
-        else:
-            left, right = False, False
-            for level in range(width[f]):
-                if member[column[f] + level]:
-                    if sets[-2 - cut, level]:
-                        left = True
-                    else:
-                        right = True
+        left, right = _sides(f, cut, sets, column, width, low, high, member)
         if left:
             stack[top] = node[k, 2]
             top += 1
@@ -474,3 +498,35 @@ def _members(
         n = _cell(root[t], node, sets, column, width, cells, low, high, member, rows, stack)
         for j in range(n):
             out[t, rows[j]] = True
+
+
+@njit(cache=True, nogil=True)
+def _met(
+    root: IntArray,
+    node: Int32Array,
+    sets: BoolArray,
+    column: IntArray,
+    width: IntArray,
+    low: IntArray,
+    high: IntArray,
+    member: BoolArray,
+    out: BoolArray,
+) -> None:
+    """Mark the nodes that a region reaches."""
+    stack = np.empty(len(node) + 1, np.int32)
+    for t in range(len(root)):
+        stack[0], top = root[t], 1
+        while top > 0:
+            top -= 1
+            k = stack[top]
+            out[k] = True
+            f = node[k, 0]
+            if f < 0:
+                continue
+            left, right = _sides(f, node[k, 1], sets, column, width, low, high, member)
+            if left:
+                stack[top] = node[k, 2]
+                top += 1
+            if right:
+                stack[top] = node[k, 3]
+                top += 1

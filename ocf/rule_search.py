@@ -5,8 +5,11 @@ Source: Amoukou and Brunel (2024), section 4. `formulations/rules.py` states the
 
 from __future__ import annotations
 
+import heapq
 import math
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
@@ -14,6 +17,7 @@ import numpy as np
 from ocf.ensemble import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
 from ocf.regional import Query, Region, exact_probability, probability, reaches
+from ocf.solvers.result import Status
 
 #: Most boxes that `best_box` enumerates.
 MOST_BOXES = 2_000_000
@@ -136,6 +140,129 @@ def box_of(query: Query, masks: dict[int, BoolArray]) -> Region:
     forest = query.forest
     n = forest.partition.n_features
     return forest.region(masks.get(i, forest.cells_of(query.free, i)) for i in range(n))
+
+
+@dataclass(frozen=True, eq=False)
+class FoundBox:
+    """A maximal rule's box, and what is proven of it.
+
+    Attributes
+    ----------
+    region : Region or None
+        None when there is none (status INFEASIBLE), or none was found (UNKNOWN).
+    weight : float
+        Weight that it captures.
+    bound : float
+        No box with the asked precision captures more.
+    status : Status
+    seconds : float
+    nodes : int
+        Boxes that were tried, or nodes of the solver.
+    """
+
+    region: Region | None
+    weight: float
+    bound: float
+    status: Status
+    seconds: float
+    nodes: int = 0
+
+
+def largest_box(
+    query: Query,
+    features: Sequence[int],
+    level: float,
+    *,
+    earlier: Sequence[Region] = (),
+    start: tuple[Region, float] | None = None,
+    most: int = 20_000,
+    time_limit: float | None = None,
+) -> FoundBox:
+    """The box on S that captures most weight subject to CRP_S >= level, best first (definition 2.3).
+
+    Boxes are tried in the order of the weight that they capture, from the widest one down: a box within another
+    captures no more, so the first that reaches the level is the largest, and until then the heaviest box that waits is
+    an upper bound. A box is narrowed at one end to the next cut of a split that can be met, or by one level.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    earlier : sequence of Region
+        Boxes from which this one has to be disjoint.
+    start : (Region, float), optional
+        A box that reaches the level and its weight, for instance a greedy one: the answer if nothing better is found
+        within the limits.
+    most : int
+        Boxes to try at most.
+    time_limit : float, optional
+        Seconds.
+    """
+    begin = time.perf_counter()
+    weights = query.weights(features)
+    cuts = _met_cuts(query, features, earlier)
+    widest = box_of(query, {})
+    waiting = [(-_weight(query, features, weights, widest), 0, widest)]
+    best = start or (None, 0.0)
+    seen, tried = {widest}, 0
+    while waiting:
+        negative, _, box = heapq.heappop(waiting)
+        weight, seconds = -negative, time.perf_counter() - begin
+        if weight <= best[1] + 1e-12:  # nothing that waits is heavier than what is known
+            break
+        if tried >= most or (time_limit is not None and seconds > time_limit):
+            status = Status.UNKNOWN if best[0] is None else Status.FEASIBLE
+            return FoundBox(best[0], best[1], weight, status, seconds, tried)
+        tried += 1
+        apart = all(_apart(query, features, box, other) for other in earlier)
+        if apart and reaches(query.crp_counts(features, box), level):
+            best = (box, weight)
+            break
+        for child in _narrower(query, features, cuts, box):
+            if child not in seen:
+                seen.add(child)
+                heapq.heappush(waiting, (-_weight(query, features, weights, child), len(seen), child))
+    status = Status.INFEASIBLE if best[0] is None else Status.OPTIMAL
+    return FoundBox(best[0], best[1], best[1], status, time.perf_counter() - begin, tried)
+
+
+def _met_cuts(query: Query, features: Sequence[int], earlier: Sequence[Region]) -> dict[int, IntArray]:
+    """Cuts of each ordered feature of S at splits that some box on S meets, and at the ends of earlier boxes."""
+    forest = query.forest
+    met = forest.met_nodes(forest.mix(query.free, query.held, features))
+    node = forest.arrays.trees.node
+    cuts = {}
+    for i in features:
+        if not forest.partition.ordered[i]:
+            continue
+        low, high = query.free.low[i], query.free.high[i]
+        own = np.append(node[met & (node[:, 0] == i), 1], [end for b in earlier for end in (b.low[i] - 1, b.high[i])])
+        cuts[i] = np.unique(own[(low <= own) & (own < high)]).astype(np.int64)
+    return cuts
+
+
+def _narrower(
+    query: Query, features: Sequence[int], cuts: dict[int, IntArray], box: Region
+) -> Iterator[Region]:
+    """The box with one end moved to the next cut, or without one level."""
+    part = query.forest.partition
+    for i in features:
+        if part.ordered[i]:
+            inside = cuts[i][(box.low[i] <= cuts[i]) & (cuts[i] < box.high[i])]
+            if len(inside):
+                low, high = box.low.copy(), box.high.copy()
+                low[i], high[i] = inside[0] + 1, inside[-1]
+                yield Region(low, box.high, box.member)
+                yield Region(box.low, high, box.member)
+            continue
+        levels = part.member_offsets[i] + np.flatnonzero(query.forest.cells_of(box, i))
+        for at in levels if len(levels) > 1 else []:
+            member = box.member.copy()
+            member[at] = False
+            yield Region(box.low, box.high, member)
 
 
 # -- greedy merging ----------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -17,35 +16,10 @@ from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
 from ocf.formulations.rules import BoxModel, SetModel, maximal_rule, minimal_set
-from ocf.regional import Query, Region, probability, reaches
+from ocf.regional import Query, Region, reaches
+from ocf.rule_search import FoundBox
 from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.base import CellSolver, Solver
-
-
-@dataclass(frozen=True, eq=False)
-class FoundBox:
-    """A maximal rule's box, and what is proven of it.
-
-    Attributes
-    ----------
-    region : Region or None
-        None when there is none (status INFEASIBLE), or none was found (UNKNOWN).
-    weight : float
-        Weight that it captures.
-    bound : float
-        No box with the asked precision captures more.
-    status : Status
-    seconds : float
-        Of building, compiling and solving.
-    nodes : int
-    """
-
-    region: Region | None
-    weight: float
-    bound: float
-    status: Status
-    seconds: float
-    nodes: int = 0
 
 
 def solve_minimal_sets(
@@ -209,7 +183,3 @@ def _matrix_solver(name: str) -> Solver:
         raise SolverError(f"{name} searches cells of a model's trees; rules need a solver of matrices: highs or scip")
     return cast(Solver, solver)
 
-
-def precision(query: Query, features: Sequence[int], box: Region) -> float:
-    """CRP_S of a box."""
-    return probability(query.crp_counts(features, box))

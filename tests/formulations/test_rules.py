@@ -57,6 +57,10 @@ def test_maximal_rule_is_the_best_of_all_boxes(seed: int, level: float, regional
         assert reaches(query.crp_counts(features, found.region), level)
         assert query.captured(features, found.region) == found.weight
 
+    searched = rule_search.largest_box(query, features, level)
+    assert searched.status is found.status
+    assert searched.weight == pytest.approx(weight, abs=1e-9)
+
     greedy = rule_search.greedy_boxes(query, features, level)
     assert all(reaches(query.crp_counts(features, g), level) for g, _ in greedy)
     assert max((w for _, w in greedy), default=0.0) <= weight + 1e-9
@@ -74,6 +78,8 @@ def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, region
     box, weight = rule_search.best_box(query, features, 0.6, earlier=[first.region])
     assert (second.region is None) == (box is None)
     assert second.weight == pytest.approx(weight, abs=1e-9)
+    searched = rule_search.largest_box(query, features, 0.6, earlier=[first.region])
+    assert searched.weight == pytest.approx(weight, abs=1e-9)
 
 
 @settings(max_examples=25)
