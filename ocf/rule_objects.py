@@ -36,6 +36,10 @@ class Condition:
         Whether values must lie *above* `lower`; features with a grid have their smallest admitted value there.
     levels : tuple or None
         Admitted levels of the other features.
+    others : tuple
+        Their other levels.
+    ordered : bool
+        Whether the levels have an order and the admitted ones follow each other in it.
     span : tuple of float or None
         Lowest and highest value of a numeric feature in the data.
     """
@@ -45,6 +49,8 @@ class Condition:
     upper: float | None = None
     open_below: bool = False
     levels: tuple[Any, ...] | None = None
+    others: tuple[Any, ...] = ()
+    ordered: bool = False
     span: tuple[float, float] | None = None
 
     @classmethod
@@ -54,7 +60,12 @@ class Condition:
             codes = np.arange(len(feature.levels), dtype=np.float64)
             permitted = feature.permitted_codes()
             held = [int(c) for c in codes[interval.holds(codes)] if permitted is None or int(c) in permitted]
-            return cls(feature.name, levels=tuple(feature.levels[c] for c in held))
+            return cls(
+                feature.name,
+                levels=tuple(feature.levels[c] for c in held),
+                others=tuple(v for c, v in enumerate(feature.levels) if c not in held),
+                ordered=feature.kind == "ordinal" and held == list(range(held[0], held[-1] + 1)),
+            )
         grid = feature.kind == "integer" or feature.step is not None
         lower: float | None = float(feature.above(interval.lower)) if grid else interval.lower
         upper: float | None = float(feature.at_most(interval.upper)) if grid else interval.upper
@@ -72,8 +83,7 @@ class Condition:
 
     def __str__(self) -> str:
         if self.levels is not None:
-            words = [str(level) for level in self.levels]
-            return f"{self.feature} = {words[0]}" if len(words) == 1 else f"{self.feature} in {{{', '.join(words)}}}"
+            return self._level_words(self.levels)
         low, high = (None if v is None else word(v) for v in (self.lower, self.upper))
         if low is None and high is None:
             return f"any {self.feature}"
@@ -84,6 +94,17 @@ class Condition:
         if low == high and not self.open_below:
             return f"{self.feature} = {low}"
         return f"{self.feature} in {'(' if self.open_below else '['}{low}, {high}]"
+
+    def _level_words(self, levels: tuple[Any, ...]) -> str:
+        if not self.others:
+            return f"any {self.feature}"
+        if len(levels) == 1:
+            return f"{self.feature} = {levels[0]}"
+        if self.ordered and len(levels) > 2:
+            return f"{self.feature} from {levels[0]} to {levels[-1]}"
+        if len(self.others) == 1 and len(levels) > 2:
+            return f"{self.feature} ≠ {self.others[0]}"
+        return f"{self.feature} in {{{', '.join(map(str, levels))}}}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""

@@ -45,16 +45,22 @@ def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[
     list of tuple of int
         Empty when no subset reaches the level.
     """
-    for size in range(1, len(candidates) + 1):
-        counts = {s: query.cdp_counts(s) for s in combinations(sorted(candidates), size)}
+    for counts in _by_size(query, candidates):
         found = [s for s, c in counts.items() if reaches(c, level)]
         if found:
             return sorted(found, key=lambda s: (-exact_probability(counts[s]), s))
     return []
 
 
-def most_divergent_set(query: Query, candidates: Sequence[int]) -> tuple[int, ...]:
-    """The smallest of the subsets with the largest CDP_S.
+def divergent_set(query: Query, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
+    """The most probable minimal divergent explanation, or, where there is none, the most probable set.
+
+    Returns
+    -------
+    features : tuple of int
+        Of the sets with the largest CDP_S a smallest one, where no set reaches the level.
+    divergent : bool
+        Whether CDP_S >= level.
 
     Raises
     ------
@@ -63,14 +69,21 @@ def most_divergent_set(query: Query, candidates: Sequence[int]) -> tuple[int, ..
     """
     if not candidates:
         raise ProblemError("no feature may change: every one is fixed or not used by the forest")
-    best, best_value = (), -1.0
+    best: tuple[tuple[int, ...], float] = ((), -1.0)
+    for counts in _by_size(query, candidates):
+        found = [s for s, c in counts.items() if reaches(c, level)]
+        if found:
+            return min(found, key=lambda s: (-exact_probability(counts[s]), s)), True
+        for s, c in counts.items():
+            if probability(c) > best[1] + 1e-12:
+                best = (s, probability(c))
+    return best[0], False
+
+
+def _by_size(query: Query, candidates: Sequence[int]) -> Iterator[dict[tuple[int, ...], IntArray]]:
+    """Counts behind CDP_S of all subsets of one size after another."""
     for size in range(1, len(candidates) + 1):
-        for s in combinations(sorted(candidates), size):
-            counts = query.cdp_counts(s)
-            value = probability(counts)
-            if value > best_value + 1e-12:
-                best, best_value = s, value
-    return best
+        yield {s: query.cdp_counts(s) for s in combinations(sorted(candidates), size)}
 
 
 # -- the largest box ---------------------------------------------------------------------------------------

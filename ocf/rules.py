@@ -36,7 +36,7 @@ from ocf.features import Feature, FeatureSpace
 from ocf.inference import as_table, infer_space
 from ocf.model import UserModel
 from ocf.progress import Progress
-from ocf.regional import Query, Region, RegionalForest, probability
+from ocf.regional import Query, Region, RegionalForest
 from ocf.rule_objects import Condition, Rule, RuleSet, RuleSets, intervals_of
 from ocf.rule_points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
 from ocf.rule_search import FoundBox
@@ -232,11 +232,32 @@ class CounterfactualRules:
         blank = RuleSet(table.index[0], "local", predicted, wanted.words, (), original, (), 0.0, False, "already", ())
         if predicted is not None and wanted.holds(np.array([predicted]))[0]:
             return replace(blank, seconds=time.perf_counter() - begin)
-        part = self.forest.partition
-        held = self.forest.at(part.locate(coded)[0])
+        return self._solve(self._local_query(coded, wanted), blank, begin, n_rules, sets, method, solver, time_limit)
+
+    def query(
+        self, where: pd.DataFrame | pd.Series[Any] | ArrayLike | Subgroup | Mapping[str, Any], target: Any
+    ) -> Query:
+        """What is asked of the forest about a row, or a region: for `ocf.rule_search` and `ocf.rule_solving`.
+
+        Parameters
+        ----------
+        where : one row, or a region as in `regional`
+        target : object
+        """
+        wanted = self._wanted(target, None)
+        if isinstance(where, Subgroup | Mapping):
+            return self._regional_query(where, wanted)
+        return self._local_query(self._row(where)[1], wanted)
+
+    def _local_query(self, coded: FloatArray, wanted: _Wanted) -> Query:
+        held = self.forest.at(self.forest.partition.locate(coded)[0])
         free = self._free(lambda i, low, high: ~np.isnan(self.space.features[i].nearest(low, high, coded[0, i])), held)
-        query = Query(self.forest, held, free, wanted.holds(self.forest.answers))
-        return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
+        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
+
+    def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: _Wanted) -> Query:
+        held = region.region if isinstance(region, Subgroup) else self._region(region)
+        free = self._free(self._reachable_from(held), held)
+        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def local_many(
         self, rows: pd.DataFrame | ArrayLike, target: Any = None, *, progress: bool | None = None, **settings: Any
@@ -272,12 +293,10 @@ class CounterfactualRules:
             As in `local`; the target must be named.
         """
         begin = time.perf_counter()
-        held = region.region if isinstance(region, Subgroup) else self._region(region)
         wanted = self._wanted(target, None)
-        conditions = self._conditions(held)
+        query = self._regional_query(region, wanted)
+        conditions = self._conditions(query.held)
         blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
-        free = self._free(self._reachable_from(held), held)
-        query = Query(self.forest, held, free, wanted.holds(self.forest.answers))
         return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
 
     def regions(self, target: Any, *, most: int = 10, share: float = 0.9) -> list[Subgroup]:
@@ -397,7 +416,7 @@ class CounterfactualRules:
             raise ProblemError(f"n_rules must be at least 1, not {n_rules!r}")
         features, divergent = self._features(query, sets, solver)
         found = self._boxes(query, features, n_rules, method, solver, time_limit)
-        rules = tuple(self._rule(query, features, box, method) for box in found)
+        rules = tuple(self.rule(query, features, box, method) for box in found)
         return replace(
             blank,
             features=tuple(self.space.names[i] for i in features),
@@ -410,10 +429,9 @@ class CounterfactualRules:
 
     def _features(self, query: Query, sets: str, solver: str) -> tuple[tuple[int, ...], bool]:
         """S, and whether it reaches the level."""
-        usable = [i for i in self.candidates if self.forest.cells_of(query.free, i).any()]
+        usable = self.candidates
         if sets == "exhaustive":
-            found = rule_search.minimal_sets(query, usable, self.level)
-            return (found[0], True) if found else (rule_search.most_divergent_set(query, usable), False)
+            return rule_search.divergent_set(query, usable, self.level)
         found = rule_solving.solve_minimal_sets(query, usable, self.level, solver=solver)
         if found:
             return found[0], True
@@ -450,8 +468,16 @@ class CounterfactualRules:
             found.append(box)
         return found
 
-    def _rule(self, query: Query, features: tuple[int, ...], box: FoundBox, method: str) -> Rule:
-        assert box.region is not None
+    def rule(self, query: Query, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
+        """Rule in the user's units and words from a box that a search has found.
+
+        Raises
+        ------
+        ProblemError
+            Nothing was found.
+        """
+        if box.region is None:
+            raise ProblemError("no box reaches the level, so there is no rule")
         intervals = intervals_of(self.forest, box.region, features)
         return Rule(
             tuple(Condition.of(self.space.features[t.feature], t) for t in intervals),
