@@ -1,8 +1,8 @@
 r"""The most plausible point in a box: the deepest one in the trees of an isolation forest.
 
 Source: Amoukou and Brunel (2024), section 5, ask for the point in a rule with the best isolation-forest score and look
-for it by simulated annealing; Parmentier and Vidal (ocean), section 3.5, have the depth as a linear expression. Together
-they make a model whose optimum is proven.
+for it by simulated annealing; Parmentier and Vidal (ocean), section 3.5, have the depth as a linear expression.
+Together they make a model whose optimum is proven.
 
 Nomenclature
 ------------

@@ -27,9 +27,9 @@ Model of the minimal divergent explanation (definition 2.2)
     \text{s.t. } & \textstyle\frac1B \sum_t v_t \ge \pi & & \quad (1) \\
     & \textstyle\sum_i s_i \ge 1, \quad s \in \{0, 1\} & & \quad (2)
 
-A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in S
-what the free region allows. Which side of a split is open, and whether its rows are shut out, is thus a conjunction of
-``s`` and ``1 - s``, and the shares follow from `blocks.shares`. As the probability lies between pi > 0 and 1, the
+A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
+S what the free region allows. Which side of a split is open, and whether its rows are shut out, is thus a conjunction
+of ``s`` and ``1 - s``, and the shares follow from `blocks.shares`. As the probability lies between pi > 0 and 1, the
 objective is lexicographic: fewest features first, then the largest CDP.
 
 Model of the maximal rule (definition 2.3)
@@ -243,7 +243,9 @@ class BoxModel:
         for (i, level), variable in m.gamma.items():
             variable.set_value(float(forest.cells_of(box, i)[level]))
         for (i, code), variable in m.only.items():
-            variable.set_value(float(all(code >> level & 1 for level in np.flatnonzero(forest.cells_of(box, i)).tolist())))
+            variable.set_value(
+                float(all(code >> level & 1 for level in np.flatnonzero(forest.cells_of(box, i)).tolist()))
+            )
 
         def holds(literal: Literal) -> bool:
             return (_variable(m, literal[0]).value > 0.5) == literal[1]
@@ -255,9 +257,7 @@ class BoxModel:
             variable.set_value(float(all(map(holds, m.ways[r][tuple(which)]))))
 
 
-def maximal_rule(
-    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()
-) -> BoxModel:
+def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()) -> BoxModel:
     """Build the model of the maximal rule on S.
 
     Parameters
@@ -292,7 +292,10 @@ def maximal_rule(
     ordered = [i for i in features if part.ordered[i]]
     cuts = {i: tuple(sorted(_cuts_of(query, i, literals, earlier))) for i in ordered}
     levels = [
-        (i, int(k)) for i in features if not part.ordered[i] for k in np.flatnonzero(query.forest.cells_of(query.free, i))
+        (i, int(k))
+        for i in features
+        if not part.ordered[i]
+        for k in np.flatnonzero(query.forest.cells_of(query.free, i))
     ]
     model = pyo.ConcreteModel(name="maximal_rule")
     _box_choice(model, query, cuts, levels, sorted(key[1:] for key in literals if key[0] == "only"))
@@ -382,9 +385,7 @@ def _box_choice(
         return (1.0, linear([(1.0, m.only[sets[n]]), *others]), None)
 
 
-def _set_apart(
-    model: pyo.ConcreteModel, query: Query, features: tuple[int, ...], earlier: Sequence[Region]
-) -> None:
+def _set_apart(model: pyo.ConcreteModel, query: Query, features: tuple[int, ...], earlier: Sequence[Region]) -> None:
     """Constraints (8): on some feature the box lies left or right of each earlier one, or has none of its levels."""
     part = query.forest.partition
     model.ways = []
@@ -401,7 +402,9 @@ def _set_apart(
                 ways[i, "right"] = [(("alpha", i, int(box.high[i])), True)]
         model.ways.append(ways)
     model.apart = pyo.Var([(r, *way) for r, ways in enumerate(model.ways) for way in ways], domain=pyo.Binary)
-    conditions = [(r, *way, literal) for r, ways in enumerate(model.ways) for way, own in ways.items() for literal in own]
+    conditions = [
+        (r, *way, literal) for r, ways in enumerate(model.ways) for way, own in ways.items() for literal in own
+    ]
 
     @model.Constraint(range(len(conditions)))
     def lies_apart(m: pyo.ConcreteModel, k: int) -> Any:  # (8)
@@ -414,7 +417,9 @@ def _set_apart(
         model.somewhere.add((1.0, linear([(1.0, model.apart[r, i, way]) for i, way in ways] or _nothing(model)), None))
 
 
-def _weighted_rows(query: Query, features: tuple[int, ...], cuts: dict[int, tuple[int, ...]]) -> dict[Conjunction, float]:
+def _weighted_rows(
+    query: Query, features: tuple[int, ...], cuts: dict[int, tuple[int, ...]]
+) -> dict[Conjunction, float]:
     """Weight of the rows that lie in the box under the same conjunction of literals."""
     forest, weights = query.forest, query.weights(features)
     out: dict[Conjunction, float] = {}
@@ -441,9 +446,7 @@ def _groups(query: Query, branches: Callable[[Split], Branches]) -> list[list[Gr
     return [group_rows(_tests(query, root, branches), query.wanted) for root in roots]
 
 
-def _tests(
-    query: Query, root: int, branches: Callable[[Split], Branches]
-) -> Iterator[tuple[Conjunction, BoolArray]]:
+def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> Iterator[tuple[Conjunction, BoolArray]]:
     """When which rows are shut out, over the nodes of a tree that can be met."""
     node = query.forest.arrays.trees.node
     stack = [(root, ALWAYS)]

@@ -36,8 +36,8 @@ class Condition:
         Whether values must lie *above* `lower`; features with a grid have their smallest admitted value there.
     levels : tuple or None
         Admitted levels of the other features.
-    others : tuple
-        Their other levels.
+    known : tuple
+        All their levels, in order.
     ordered : bool
         Whether the levels have an order and the admitted ones follow each other in it.
     span : tuple of float or None
@@ -49,7 +49,7 @@ class Condition:
     upper: float | None = None
     open_below: bool = False
     levels: tuple[Any, ...] | None = None
-    others: tuple[Any, ...] = ()
+    known: tuple[Any, ...] = ()
     ordered: bool = False
     span: tuple[float, float] | None = None
 
@@ -63,7 +63,7 @@ class Condition:
             return cls(
                 feature.name,
                 levels=tuple(feature.levels[c] for c in held),
-                others=tuple(v for c, v in enumerate(feature.levels) if c not in held),
+                known=feature.levels,
                 ordered=feature.kind == "ordinal" and held == list(range(held[0], held[-1] + 1)),
             )
         grid = feature.kind == "integer" or feature.step is not None
@@ -81,6 +81,16 @@ class Condition:
             span=(feature.lower, feature.upper),
         )
 
+    @property
+    def others(self) -> tuple[Any, ...]:
+        """Levels that are not admitted."""
+        return tuple(level for level in self.known if level not in (self.levels or ()))
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether every value in the data meets it."""
+        return self.lower is None and self.upper is None and not self.others
+
     def __str__(self) -> str:
         if self.levels is not None:
             return self._level_words(self.levels)
@@ -96,7 +106,7 @@ class Condition:
         return f"{self.feature} in {'(' if self.open_below else '['}{low}, {high}]"
 
     def _level_words(self, levels: tuple[Any, ...]) -> str:
-        if not self.others:
+        if self.vacuous:
             return f"any {self.feature}"
         if len(levels) == 1:
             return f"{self.feature} = {levels[0]}"
@@ -141,8 +151,8 @@ class Rule:
     support : int
         Training rows that meet the conditions, whatever their other features.
     status : {"optimal", "feasible"}
-        ``"optimal"``: proven that no box on these features with the asked precision covers more. ``"feasible"``: greedy,
-        or a limit was hit.
+        ``"optimal"``: proven that no box on these features with the asked precision covers more. ``"feasible"``:
+        greedy, or a limit was hit.
     bound : float
         No box with the asked precision covers more.
     method : {"greedy", "search", "milp"}
@@ -168,7 +178,10 @@ class Rule:
         return tuple(c.feature for c in self.conditions)
 
     def __str__(self) -> str:
-        return f"{' and '.join(map(str, self.conditions))}, with probability {self.precision:.2f}"
+        limits = " and ".join(str(c) for c in self.conditions if not c.vacuous)
+        others = ", ".join(c.feature for c in self.conditions if c.vacuous)
+        parts = [part for part in (limits, others and f"any {others}") if part]
+        return f"{', '.join(parts)}, with probability {self.precision:.2f}"
 
     def __repr__(self) -> str:
         return f"<Rule {self}>"
@@ -210,7 +223,8 @@ class RuleSet(Sequence[Rule]):
     original : dict
         Values of the row, by feature; empty for a region.
     features : tuple of str
-        The features that change: a minimal divergent explanation, or the most probable set where none reaches the level.
+        The features that change: a minimal divergent explanation, or the most probable set where none reaches the
+        level.
     probability : float
         CDP of these features.
     divergent : bool
@@ -256,11 +270,24 @@ class RuleSet(Sequence[Rule]):
         head = f"{who}: {arrow} by {', '.join(self.features)} (probability {self.probability:.2f}{level})"
         if not self.rules:
             return f"{head}\n  no rule on these features is precise enough"
-        return "\n".join([head, *(f"  {rule}; covers {number(rule.coverage, 2)}, {_proof(rule)}" for rule in self.rules)])
+        return "\n".join(
+            [head, *(f"  {rule}; covers {number(rule.coverage, 2)}, {_proof(rule)}" for rule in self.rules)]
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule."""
-        columns = ["row", "rule", "feature", "lower", "upper", "open_below", "levels", "precision", "coverage", "support"]
+        columns = [
+            "row",
+            "rule",
+            "feature",
+            "lower",
+            "upper",
+            "open_below",
+            "levels",
+            "precision",
+            "coverage",
+            "support",
+        ]
         rows = [
             (self.row, k, c.feature, c.lower, c.upper, c.open_below, c.levels, r.precision, r.coverage, r.support)
             for k, r in enumerate(self.rules)
@@ -338,7 +365,9 @@ def _plot(own: RuleSet, ax: Any, which: int) -> Any:
     shown = own.rules[which].conditions if own.rules else ()
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 1.3 + 0.5 * max(len(shown), 1)), layout="constrained")
-    title = f"{len(own.rules)} rules" if not shown else f"→ {own.target} with probability {own.rules[which].precision:.2f}"
+    title = (
+        f"{len(own.rules)} rules" if not shown else f"→ {own.target} with probability {own.rules[which].precision:.2f}"
+    )
     ax.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium")
     ax.set_axis_off() if not shown else ax.spines[["top", "right", "left", "bottom"]].set_visible(False)
     for place, condition in enumerate(reversed(shown)):
@@ -352,14 +381,35 @@ def _plot(own: RuleSet, ax: Any, which: int) -> Any:
 
 
 def _plot_condition(ax: Any, place: int, condition: Condition, value: Any) -> None:
+    """Grey: the feature's range or levels. Blue: what the rule admits. Red: the row's own value."""
     ax.barh(place, 1.0, height=0.25, color="#dddddd")
-    if condition.span is not None:
-        low, high = condition.span
-        reach = (high - low) or 1.0
-        ends = [low if condition.lower is None else condition.lower, high if condition.upper is None else condition.upper]
-        left, right = np.clip([(e - low) / reach for e in ends], 0, 1)
+    for left, right in _admitted(condition):
         ax.barh(place, max(right - left, 0.004), left=left, height=0.25, color="#4477aa")
-        if value is not None:
-            ax.plot(np.clip((value - low) / reach, 0, 1), place, "o", color="#ee6677", markersize=6)
+    at = _place(condition, value)
+    if at is not None:
+        ax.plot(at, place, "o", color="#ee6677", markersize=6)
     words = str(condition) if value is None else f"{condition}  (now {word(value)})"
     ax.annotate(words.replace("$", r"\$"), (1.03, place), va="center", fontsize="small")
+
+
+def _admitted(condition: Condition) -> list[tuple[float, float]]:
+    """What a condition admits, as parts of a bar from 0 to 1."""
+    if condition.levels is not None:
+        n = len(condition.known)
+        return [(k / n, (k + 1) / n) for k, level in enumerate(condition.known) if level in condition.levels]
+    ends = (
+        0.0 if condition.lower is None else _place(condition, condition.lower),
+        1.0 if condition.upper is None else _place(condition, condition.upper),
+    )
+    return [(left, right) for left, right in [ends] if left is not None and right is not None]
+
+
+def _place(condition: Condition, value: Any) -> float | None:
+    """Where a value lies on a bar from 0 to 1; None for no value."""
+    if value is None or (condition.levels is not None and value not in condition.known):
+        return None
+    if condition.levels is not None:
+        return (condition.known.index(value) + 0.5) / len(condition.known)
+    assert condition.span is not None
+    low, high = condition.span
+    return float(np.clip((value - low) / ((high - low) or 1.0), 0.0, 1.0))

@@ -241,8 +241,8 @@ def annealed_point(
 
     Proposals change a random part S' of S, each feature to the value of a random training row that meets the rule on
     S'. Where no row meets it on all of S', a row that meets it on the feature alone serves; where there is none either,
-    the feature stays at its nearest admissible value. Line 16 of the algorithm keeps the point with the *larger* outlier
-    score; as the least is sought, the smaller is kept here.
+    the feature stays at its nearest admissible value. Line 16 of the algorithm keeps the point with the *larger*
+    outlier score; as the least is sought, the smaller is kept here.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def annealed_point(
     _anneal(
         arrays.trees.root, arrays.trees.node, arrays.trees.sets, part.ensemble.contributions[:, 0].copy(),
         part.locate(start[None, :])[0].astype(np.int32), trees.cells, features, inside,
-        trees.normaliser * part.ensemble.n_trees, iterations, temperature, cooling, seed, picks,
+        trees.normaliser * part.ensemble.n_trees, iterations, temperature, cooling, np.random.default_rng(seed), picks,
     )  # fmt: skip
     point = start
     for i, row in zip(features, picks, strict=True):
@@ -296,7 +296,7 @@ def _depth(root: IntArray, node: Int32Array, sets: BoolArray, depth: FloatArray,
 
 
 @njit(cache=True, nogil=True)
-def _draw(inside: BoolArray, chosen: BoolArray, alone: int) -> int:
+def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Generator) -> int:
     """A random row that meets the rule on the chosen features, or on one of them alone; -1 if there is none."""
     n, found, pick = len(inside), 0, -1
     for attempt in range(2):
@@ -309,7 +309,7 @@ def _draw(inside: BoolArray, chosen: BoolArray, alone: int) -> int:
                         break
             if good:
                 found += 1
-                if np.random.randint(found) == 0:  # each row with the same chance
+                if rng.integers(0, found) == 0:  # each row with the same chance
                     pick = r
         if pick >= 0:
             break
@@ -330,16 +330,15 @@ def _anneal(
     iterations: int,
     temperature: float,
     cooling: float,
-    seed: int,
+    rng: np.random.Generator,
     best_pick: IntArray,
 ) -> None:
     """Write to `best_pick` the training row that gives each feature its value, -1 for the value of the start."""
-    np.random.seed(seed)
     n_features = len(features)
     chosen = np.ones(n_features, np.bool_)
     current, pick = start.copy(), np.full(n_features, -1)
     for s in range(n_features):
-        pick[s] = _draw(inside, chosen, s)
+        pick[s] = _draw(inside, chosen, s, rng)
         if pick[s] >= 0:
             current[features[s]] = rows[pick[s], features[s]]
     outlier = 2.0 ** (-_depth(root, node, sets, depth, current) / scale)
@@ -351,19 +350,19 @@ def _anneal(
         new_pick[:] = pick
         size = 0
         for s in range(n_features):
-            chosen[s] = np.random.random() < 0.5
+            chosen[s] = rng.random() < 0.5
             size += chosen[s]
         if size == 0:
-            chosen[np.random.randint(n_features)] = True
+            chosen[rng.integers(0, n_features)] = True
         for s in range(n_features):
             if chosen[s]:
-                new_pick[s] = _draw(inside, chosen, s)
+                new_pick[s] = _draw(inside, chosen, s, rng)
                 if new_pick[s] >= 0:
                     new[features[s]] = rows[new_pick[s], features[s]]
                 else:
                     new[features[s]] = start[features[s]]
         score = 2.0 ** (-_depth(root, node, sets, depth, new) / scale)
-        if score < outlier or np.exp(-(score - outlier) / temperature) > np.random.random():
+        if score < outlier or np.exp(-(score - outlier) / temperature) > rng.random():
             current[:] = new
             pick[:] = new_pick
             outlier = score

@@ -257,9 +257,7 @@ def _met_cuts(query: Query, features: Sequence[int], earlier: Sequence[Region]) 
     return cuts
 
 
-def _narrower(
-    query: Query, features: Sequence[int], cuts: dict[int, IntArray], box: Region
-) -> Iterator[Region]:
+def _narrower(query: Query, features: Sequence[int], cuts: dict[int, IntArray], box: Region) -> Iterator[Region]:
     """The box with one end moved to the next cut, or without one level."""
     part = query.forest.partition
     for i in features:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -92,7 +92,7 @@ def _next_set(
     if result.status is not Status.OPTIMAL or result.x is None:
         raise SolverError(
             f"{solver} stopped with {result.status.value} before the smallest set was proven: give more time, "
-            "fewer candidates, or method='exhaustive'"
+            "fewer candidates, or sets='exhaustive'"
         )
     return built.decode(result.x[place])
 
@@ -181,5 +181,4 @@ def _matrix_solver(name: str) -> Solver:
     solver = get_solver(name)
     if isinstance(solver, CellSolver):
         raise SolverError(f"{name} searches cells of a model's trees; rules need a solver of matrices: highs or scip")
-    return cast(Solver, solver)
-
+    return solver

@@ -1,4 +1,4 @@
-"""Counterfactual rules: ranges of values that give a row, or all rows of a region, the wanted answer with high probability.
+"""Counterfactual rules: ranges of values that give a row, or a region, the wanted answer with high probability.
 
 Source: Amoukou and Brunel, Local and Regional Counterfactual Rules: Summarized and Robust Recourses (2024).
 
@@ -8,8 +8,8 @@ forest is fitted to the model's predictions or to observed answers and everythin
 Choices where the paper is silent
 ---------------------------------
 * *No set reaches the level.* CDP_S >= pi is often out of reach: a set that leaves out what speaks against the target
-  keeps what speaks for it, and a row seldom has enough of that. The set with the largest CDP_S is taken then, and marked
-  (``divergent`` is False); the rule on it still has to reach its own level.
+  keeps what speaks for it, and a row seldom has enough of that. The set with the largest CDP_S is taken then, and
+  marked (``divergent`` is False); the rule on it still has to reach its own level.
 * *Regions.* The paper takes them as given. `CounterfactualRules.regions` proposes leaves of the forest: those whose
   training rows mostly lack the target, chosen greedily to cover as many of these rows as possible.
 * *Monotone features in a region.* Every row of the region must be able to make the change, so a feature that may only
@@ -160,7 +160,9 @@ class CounterfactualRules:
             if not 0 < value <= 1:
                 raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")
         if not 1 <= candidates <= 25:
-            raise ProblemError(f"candidates must lie between 1 and 25, not {candidates!r}: 2**candidates sets are tried")
+            raise ProblemError(
+                f"candidates must lie between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
+            )
         if model is None and y is None:
             raise ProblemError("give a model with predict, or the observed answers y")
         if model is not None and not isinstance(model, UserModel) and not hasattr(model, "predict"):
@@ -299,6 +301,13 @@ class CounterfactualRules:
         blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
         return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
 
+    def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
+        """Which rows the model does not give the target, (n,); all of them without a model."""
+        coded = self.space.from_frame(as_table(rows, self.space.columns))
+        if self.model is None:
+            return np.ones(len(coded), bool)
+        return ~self._wanted(target, None).holds(self._predicted(coded))
+
     def regions(self, target: Any, *, most: int = 10, share: float = 0.9) -> list[Subgroup]:
         """Regions of training rows that lack the target: leaves of the forest, chosen greedily to cover most of them.
 
@@ -313,7 +322,8 @@ class CounterfactualRules:
         leaves = np.unique(self.forest.leaves)
         boxes = {int(k): self.forest.inside(self.forest.leaf(int(k))) for k in leaves}
         fit = {k: inside for k, inside in boxes.items() if lacking[inside].mean() >= share}
-        left, chosen = lacking.copy(), []
+        left = lacking.copy()
+        chosen: list[Subgroup] = []
         while fit and left.any() and len(chosen) < most:
             k = max(fit, key=lambda k: (int((fit[k] & left).sum()), -k))
             if not (fit[k] & left).any():
@@ -568,7 +578,7 @@ class CounterfactualRules:
                 if unknown:
                     raise ProblemError(f"region: {name!r} has no level {nearest(unknown[0], feature.levels)}")
                 codes = np.array([feature.codes[v] for v in given], np.float64)
-                masks[i] = ((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1)
+                masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
                 continue
             try:
                 low, high = (end if v is None else float(v) for v, end in zip(values, (-np.inf, np.inf), strict=True))

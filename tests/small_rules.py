@@ -45,7 +45,7 @@ def random_forest(
 def random_query(rng: np.random.Generator, *, small: bool = True, regional: bool = False) -> tuple[Query, FeatureSpace]:
     """A row or a region, and the answer that it does not have."""
     regression = bool(rng.random() < 0.3)
-    space, coded, forest = random_forest(rng, small=small, regression=regression)
+    space, _, forest = random_forest(rng, small=small, regression=regression)
     answers = forest.answers
     wanted = answers > np.quantile(answers, 0.6) if regression else answers == 1
     row = int(rng.choice(np.flatnonzero(~wanted)))
@@ -78,11 +78,15 @@ def defined_cells(forest: RegionalForest, conditions: dict[int, set[int]]) -> li
 def _intersection(forest: RegionalForest, conditions: dict[int, set[int]], tree: int) -> set[int]:
     rows = set(range(len(forest.cells)))
     for path in _paths(forest, int(forest.partition.ensemble.tree_offsets[tree]), conditions):
-        rows &= {r for r in range(len(forest.cells)) if all((int(forest.cells[r, f]) in left) == go for f, left, go in path)}
+        rows &= {
+            r for r in range(len(forest.cells)) if all((int(forest.cells[r, f]) in left) == go for f, left, go in path)
+        }
     return rows
 
 
-def _paths(forest: RegionalForest, k: int, conditions: dict[int, set[int]]) -> Iterable[list[tuple[int, set[int], bool]]]:
+def _paths(
+    forest: RegionalForest, k: int, conditions: dict[int, set[int]]
+) -> Iterable[list[tuple[int, set[int], bool]]]:
     """For each leaf that the condition reaches: the splits that it decides, and the side that it takes."""
     ensemble, part = forest.partition.ensemble, forest.partition
     if ensemble.kind[k] == SplitKind.LEAF:

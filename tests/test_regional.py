@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_rules import condition, defined_cells, defined_weights, few_cells, random_forest, random_query
 
@@ -16,6 +16,7 @@ from ocf.regional import RegionalForest, exact_probability, probability, reaches
 seeds = st.integers(0, 10_000)
 
 
+@settings(max_examples=50)
 @given(seeds, st.booleans(), st.booleans())
 def test_estimates_are_the_definitions(seed: int, small: bool, regional: bool) -> None:
     rng = np.random.default_rng(seed)

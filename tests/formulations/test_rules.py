@@ -22,7 +22,7 @@ def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
     return query, list(range(len(space)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]))
 def test_minimal_sets_are_those_of_exhaustive_search(seed: int, level: float, regional: bool, solver: str) -> None:
     query, candidates = question(seed, regional)
@@ -43,7 +43,7 @@ def test_most_divergent_set_is_that_of_exhaustive_search(seed: int, regional: bo
     assert query.cdp(found) == pytest.approx(query.cdp(rule_search.divergent_set(query, candidates, 1.1)[0]), abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]), st.integers(1, 3))
 def test_maximal_rule_is_the_best_of_all_boxes(seed: int, level: float, regional: bool, solver: str, size: int) -> None:
     query, candidates = question(seed, regional)
@@ -66,7 +66,7 @@ def test_maximal_rule_is_the_best_of_all_boxes(seed: int, level: float, regional
     assert max((w for _, w in greedy), default=0.0) <= weight + 1e-9
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seeds, st.booleans(), st.integers(1, 3))
 def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, regional: bool, size: int) -> None:
     query, candidates = question(seed, regional)

@@ -1,11 +1,12 @@
-"""Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of Amoukou and Brunel (2024), and what the
-optimal rules and the mathematical models add.
+"""Tables, regression and stability of Amoukou and Brunel (2024), and what the optimal rules add.
 
     python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; an hour or two
     python examples/papers/rules/run.py --data DIR -o out --quick  # some minutes
 
-Each row that is explained is one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where
-it was. The tables are printed and written to ``tables.md``.
+Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of the paper; how much larger the largest
+rules are than the greedy ones; seconds of the searches and of the mathematical models. Each row that is explained is
+one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. The tables are printed
+and written to ``tables.md``.
 """
 
 from __future__ import annotations
@@ -111,9 +112,7 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -
     begin = time.perf_counter()
     greedy = greedy_boxes(query, features, LEVEL)
     greedy_seconds = time.perf_counter() - begin
-    best = largest_box(
-        query, features, LEVEL, start=greedy[0] if greedy else None, most=10**9, time_limit=limit
-    )
+    best = largest_box(query, features, LEVEL, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
     out: dict[str, Any] = {
         "size": len(features),
         "cdp": query.cdp(features),
@@ -233,6 +232,7 @@ class Runs:
             self.done[tuple(record["job"])] = record["result"]
 
     def get(self, job: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Result of a job, made if it is not there."""
         if job not in self.done:
             self.done[job] = make()
             with self.path.open("a") as file:
@@ -325,7 +325,8 @@ def size(frame: pd.DataFrame) -> str:
 
 def seconds(frame: pd.DataFrame) -> str:
     lines = [
-        "| set | rows | sets: exhaustive | sets: model | agree | rules: greedy | rules: search (proved) | rules: model (proved) |",
+        "| set | rows | sets: exhaustive | sets: model | agree | rules: greedy | rules: search (proved) | "
+        "rules: model (proved) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, own in frame[frame.w == "models"].groupby("n", sort=False):
@@ -339,7 +340,8 @@ def seconds(frame: pd.DataFrame) -> str:
 
         agree = f"{sum(r.get('set_agrees', False) for r in results)} of {sum('set_agrees' in r for r in results)}"
         lines.append(
-            f"| {name} | {len(results)} | {median('exhaustive')} | {median('set_milp')} | {agree} | {median('greedy')} | "
+            f"| {name} | {len(results)} | {median('exhaustive')} | {median('set_milp')} | {agree} | "
+            f"{median('greedy')} | "
             f"{median('search')} ({proved('search')}) | {median('box_milp')} ({proved('box_milp')}) |"
         )
     return "\n".join(lines) if len(lines) > 2 else ""
