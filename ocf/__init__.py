@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from ocf.features import FeatureSpace as FeatureSpace
     from ocf.plausibility import Plausibility as Plausibility
     from ocf.problem import Problem as Problem
+    from ocf.rules import CounterfactualRules as CounterfactualRules
 
 __version__ = "0.1.0"
 
 #: Public name -> module; imported on first use, so that ``import ocf`` takes no time.
 _HOMES = {
     "Cost": "ocf.costs",
+    "CounterfactualRules": "ocf.rules",
     "Ensemble": "ocf.ensemble",
     "Explainer": "ocf.explainer",
     "Explanation": "ocf.explanation",
@@ -36,6 +38,7 @@ _HOMES = {
 
 __all__ = [
     "Cost",
+    "CounterfactualRules",
     "Ensemble",
     "Explainer",
     "Explanation",
