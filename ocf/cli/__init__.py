@@ -6,7 +6,7 @@ the commands that need them, so that ``ocf --help`` answers at once.
 
 from __future__ import annotations
 
-from ocf.cli import look, solve
+from ocf.cli import compare, look, solve
 from ocf.cli.base import ExitCode, app
 
 __all__ = ["ExitCode", "app", "main"]
@@ -17,6 +17,7 @@ app.command("inspect")(look.inspect)
 app.command("init-problem")(look.init_problem)
 app.command("export")(solve.export)
 app.command("solvers")(look.solvers)
+app.add_typer(compare.app, name="compare")
 
 
 def main() -> None:
