@@ -21,6 +21,9 @@ from ocf.words import nearest
 #: Data sets that scikit-learn ships.
 SHIPPED = ("breast_cancer", "iris", "wine", "diabetes_progression")
 
+#: A column of more different numbers than this holds values, not classes.
+MOST_CLASSES = 50
+
 #: Before the name or number of a set of openml.org, which is downloaded when it is first asked for.
 OPENML = "openml:"
 
@@ -45,6 +48,11 @@ class Dataset:
     target: pd.Series[Any]
     settings: dict[str, dict[str, Any]]
     desired: Any = None
+
+    @property
+    def regression(self) -> bool:
+        """Whether a value is to be predicted and not a class: many different numbers."""
+        return pd.api.types.is_numeric_dtype(self.target) and self.target.nunique() > MOST_CLASSES
 
 
 def load_dataset(name: str, folder: str | Path | None = None) -> Dataset:

@@ -84,10 +84,9 @@ class Client:
             self.close()
             raise
         if not line:
+            code, said = self._process.wait(), self._said()
             self.close()
-            raise ServerError(
-                f"the process that prepares runs died (exit code {self._process.returncode}){self._said()}"
-            )
+            raise ServerError(f"the process that prepares runs died (exit code {code}){said}")
         answer: dict[str, Any] = json.loads(line)
         if "failed" in answer:
             self.close()
@@ -110,6 +109,7 @@ class Client:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._noise.close()
 
 
 # -- servers that wait for the next run of this process --------------------------------------------------------

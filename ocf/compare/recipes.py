@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,16 +29,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Name -> module, class, and the parameters for the number of trees and their depth.
+#: Name -> module, class without its last word, and the parameters for the number of trees and their depth.
 RECIPES: dict[str, tuple[str, str, str | None, str]] = {
-    "random_forest": ("sklearn.ensemble", "RandomForestClassifier", "n_estimators", "max_depth"),
-    "extra_trees": ("sklearn.ensemble", "ExtraTreesClassifier", "n_estimators", "max_depth"),
-    "decision_tree": ("sklearn.tree", "DecisionTreeClassifier", None, "max_depth"),
-    "gradient_boosting": ("sklearn.ensemble", "GradientBoostingClassifier", "n_estimators", "max_depth"),
-    "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoostingClassifier", "max_iter", "max_depth"),
-    "adaboost": ("sklearn.ensemble", "AdaBoostClassifier", "n_estimators", "estimator__max_depth"),
-    "xgboost": ("xgboost", "XGBClassifier", "n_estimators", "max_depth"),
-    "lightgbm": ("lightgbm", "LGBMClassifier", "n_estimators", "max_depth"),
+    "random_forest": ("sklearn.ensemble", "RandomForest", "n_estimators", "max_depth"),
+    "extra_trees": ("sklearn.ensemble", "ExtraTrees", "n_estimators", "max_depth"),
+    "decision_tree": ("sklearn.tree", "DecisionTree", None, "max_depth"),
+    "gradient_boosting": ("sklearn.ensemble", "GradientBoosting", "n_estimators", "max_depth"),
+    "hist_gradient_boosting": ("sklearn.ensemble", "HistGradientBoosting", "max_iter", "max_depth"),
+    "adaboost": ("sklearn.ensemble", "AdaBoost", "n_estimators", "estimator__max_depth"),
+    "xgboost": ("xgboost", "XGB", "n_estimators", "max_depth"),
+    "lightgbm": ("lightgbm", "LGBM", "n_estimators", "max_depth"),
 }
 
 #: How the names of tables end; another name is that of a data set.
@@ -178,7 +180,8 @@ class Case:
     def target(self, target: Any) -> Any:
         """The target in the model's words."""
         if target != "desired" or "desired" in self.explainer.classes:
-            return target
+            bounds = isinstance(target, list) and not self.explainer.classes
+            return [None if math.isinf(v) else v for v in target] if bounds else target
         if self.desired is None:
             raise ProblemError("the data set names no favourable class: give a target, such as target = 1")
         return self.desired
@@ -191,9 +194,7 @@ class Case:
             if len(found) == count:
                 break
             row = self.rows.iloc[[position]]
-            problem = self.explainer.problem(row, wanted)
-            decided = self.explainer.model.decide(problem.space.to_frame(problem.origin[None, :]))
-            if not problem.target.met_by(decided[0].item()):
+            if not self.explainer.model.meets(self.explainer.problem(row, wanted).target, row)[0]:
                 found.append(position)
         return found
 
@@ -260,7 +261,7 @@ def _key(recipe: Recipe, folder: str | None) -> str:
     else:
         files = [str(f) for f in dataset_files(recipe.data, folder)]
     stamps = [(f, hashlib.sha256(Path(f).read_bytes()).hexdigest()) for f in files if f and Path(f).is_file()]
-    return checksum([recipe, stamps, _versions(), _code()])
+    return checksum([recipe, stamps, _versions(), code_checksum()])
 
 
 def _versions() -> dict[str, str]:
@@ -273,7 +274,8 @@ def _versions() -> dict[str, str]:
     return out
 
 
-def _code() -> str:
+@cache
+def code_checksum() -> str:
     """Checksum of ocf's sources: what was pickled by others may not be read any more."""
     import ocf
 
@@ -324,7 +326,7 @@ def _complete(data: Dataset) -> tuple[Dataset, int]:
 
 
 def _trained(recipe: Recipe, data: Dataset) -> tuple[Any, pd.DataFrame, pd.DataFrame, float]:
-    """Fitted model, training rows, test rows, and the share of test rows that it gets right."""
+    """Fitted model, training rows, test rows, and the score on these: accuracy, or R² of a regressor."""
     from sklearn.model_selection import train_test_split
 
     from ocf.datasets import one_hot_pipeline
@@ -332,12 +334,12 @@ def _trained(recipe: Recipe, data: Dataset) -> tuple[Any, pd.DataFrame, pd.DataF
     train, test, y_train, y_test = train_test_split(
         data.table, data.target, test_size=TEST_SHARE, random_state=recipe.seed
     )
-    model = one_hot_pipeline(data, estimator(recipe)).fit(train, y_train)
-    return model, train, test, float((model.predict(test) == y_test.to_numpy()).mean())
+    model = one_hot_pipeline(data, estimator(recipe, regression=data.regression)).fit(train, y_train)
+    return model, train, test, float(model.score(test, y_test))
 
 
-def estimator(recipe: Recipe) -> Any:
-    """The model that a recipe trains, not fitted yet, on one thread.
+def estimator(recipe: Recipe, *, regression: bool = False) -> Any:
+    """The model that a recipe trains, not fitted yet, on one thread; its regressor where a value is predicted.
 
     Raises
     ------
@@ -349,15 +351,14 @@ def estimator(recipe: Recipe) -> Any:
     from importlib import import_module
 
     module, name, trees, depth = RECIPES[recipe.model]
+    kind = "Regressor" if regression else "Classifier"
     try:
-        cls = getattr(import_module(module), name)
+        cls = getattr(import_module(module), name + kind)
     except ImportError:
         raise MissingDependencyError(module, module, f"training {recipe.model}") from None
     params: dict[str, Any] = {"random_state": recipe.seed}
     if recipe.model == "adaboost":
-        from sklearn.tree import DecisionTreeClassifier
-
-        params["estimator"] = DecisionTreeClassifier(max_depth=recipe.depth)
+        params["estimator"] = getattr(import_module("sklearn.tree"), f"DecisionTree{kind}")(max_depth=recipe.depth)
     else:
         params[depth] = recipe.depth
     if trees is not None:

@@ -22,7 +22,8 @@
     seed = 0                     # of the split and of the training
     params = { min_samples_leaf = 3 }         # the library's own
     rows = 10                    # the first ten of the test part that do not have the target yet
-    target = "desired"           # the set's favourable class; or a class; or "opposite"
+    target = "desired"           # the set's favourable class; a class; "opposite"; a list in a list is one target:
+                                 # [[1, 2]] any of two classes, [[10, inf]] an interval of a regressor's value
     norm = ["l1", { l0 = 0.1, l1 = 1 }]
     features = { age = { actionability = "increasing" } }
     constraints = [{}, { name = "three", features_to_vary = ["age", "income", "job"] }]
@@ -246,8 +247,9 @@ _METHODS = {
 }
 
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
-_NOT_SETTINGS = frozenset(
-    "self X target norm formulation solver time_limit mip_gap threads seed log options reduce n_jobs progress".split()
+_ELSEWHERE = (
+    *("self", "X", "target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
+    *("log", "options", "reduce", "n_jobs", "progress"),
 )
 
 
@@ -396,7 +398,7 @@ def settings_known() -> list[str]:
     """Arguments of `Explainer.explain` that a table in `constraints` may hold."""
     from ocf.explainer import Explainer
 
-    return [name for name in inspect.signature(Explainer.explain).parameters if name not in _NOT_SETTINGS]
+    return [name for name in inspect.signature(Explainer.explain).parameters if name not in _ELSEWHERE]
 
 
 def _methods(table: dict[str, Any], where: str) -> Iterator[Method]:
