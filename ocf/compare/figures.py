@@ -93,7 +93,8 @@ def _cactus(c: Comparison) -> Chart:
     )
     figure.edge([(0, c.limit), (most, c.limit)])
     for k, curve in enumerate(curves):
-        figure.steps([0, *range(1, len(curve) + 1)], [*curve[:1], *curve], k)
+        if len(curve):
+            figure.steps([0, *range(1, len(curve) + 1)], [curve[0], *curve], k)
     total = len(c.times)
     caption = (
         f"How many of the {total} instances a method solves when each may take so long. The line on top is the limit, "
@@ -208,10 +209,11 @@ def _trace(c: Comparison, runs: pd.DataFrame) -> Chart | None:
                 xs, ys = zip(*known, strict=True)
                 figure.steps([*xs, max(ends[method], xs[-1])], [*ys, ys[-1]], k, dashed=dashed)
     caption = (
-        f"{first.data}, {first.model}, row {first.position} {first.ask}: cost of the best solution (full line) and "
-        "proven bound (dotted) while the methods run. Costs above the figure are drawn at its edge."
+        f"{first.model}, {first.ask}: cost of the best solution (full line) and proven bound (dotted) while the "
+        "methods run. Costs above the figure are drawn at its edge."
     )
-    return Chart("Bound and incumbent over time", caption, figure.render(), _legend(c))
+    name = f"Bound and solution over time: {first.data}, row {first.position}"
+    return Chart(name, caption, figure.render(), _legend(c))
 
 
 # -- pairs -----------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ figure>svg{width:100%;height:auto;display:block}
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.3rem 0}
 .legend span{display:inline-flex;align-items:center;gap:.3rem}
 .key{width:26px;height:10px;flex:none}
-svg text{font:12px system-ui,sans-serif;fill:currentColor}
+svg text{font:13px system-ui,sans-serif;fill:currentColor}
 .grid{stroke:var(--rule);stroke-width:1;fill:none}
 .axis{stroke:var(--faint);stroke-width:1;fill:none}
 .edge{stroke:var(--faint);stroke-width:1;fill:none;stroke-dasharray:2 3}
@@ -62,7 +62,8 @@ svg text{font:12px system-ui,sans-serif;fill:currentColor}
 dl{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.1rem 1rem;margin:.4rem 0;font-size:.87rem}
 dt{color:var(--faint)}dd{margin:0}
 summary{cursor:pointer}
-@media (max-width:480px){body{padding:.8rem}figure{padding:.5rem}th,td{padding:.3rem .5rem}}
+@media (max-width:480px){body{padding:.8rem}figure{padding:.5rem}th,td{padding:.3rem .5rem}
+td.t,th.t,th:first-child button{white-space:normal;min-width:5.5rem}}
 """
 
 SCRIPT = """

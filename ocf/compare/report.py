@@ -50,9 +50,7 @@ def write_report(c: Comparison, folder: Path) -> list[Path]:
         try:
             write(path)
         except OSError as error:
-            raise DataError(
-                f"cannot write {path}: {error.strerror or error}; the results themselves are kept"
-            ) from None
+            raise DataError(f"cannot write {path}: {error.strerror or error}; the results are kept") from None
         written.append(path)
     return written
 
