@@ -339,6 +339,8 @@ class Explainer:
             return self._compiled[key]
 
         def confirm(point: FloatArray) -> bool:
+            if np.array_equal(point, row.coded, equal_nan=True):
+                return target.met_by(row.current)  # asked when the batch began
             answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
             return target.met_by(int(answer[0]))
 

@@ -43,6 +43,11 @@ class UserModel:
     encode: Callable[[pd.DataFrame], FloatArray]
     decide: Callable[[pd.DataFrame], NDArray[Any]]
 
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels, by index; empty for regressors."""
+        return self.trees.classes
+
 
 def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
     """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
@@ -126,9 +131,24 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
 def _pipeline(model: Any) -> UserModel:
     if len(model.steps) < 2:
         return as_user_model(model.steps[-1][1])
-    before, last = model[:-1], model.steps[-1][1]
-    trees = read_model(last)
-    columns = _input_columns(model)
+    trees = read_model(model.steps[-1][1])
+    columns, given, encode = pipeline_encoder(model)
+    classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
+
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        answers = model.predict(given(table))
+        if not classes:
+            return np.asarray(answers, np.float64)
+        return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
+
+    return UserModel(model, trees, columns, encode, decide)
+
+
+def pipeline_encoder(
+    model: Any,
+) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
+    """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one."""
+    before, columns = model[:-1], _input_columns(model)
 
     def given(table: pd.DataFrame) -> Any:
         return table[list(columns)] if columns else table.to_numpy()
@@ -139,15 +159,7 @@ def _pipeline(model: Any) -> UserModel:
             encoded = encoded.toarray()
         return np.asarray(encoded, np.float64)
 
-    classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
-
-    def decide(table: pd.DataFrame) -> NDArray[Any]:
-        answers = model.predict(given(table))
-        if not classes:
-            return np.asarray(answers, np.float64)
-        return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
-
-    return UserModel(model, trees, columns, encode, decide)
+    return columns, given, encode
 
 
 def _input_columns(model: Any) -> tuple[str, ...] | None:

@@ -231,7 +231,7 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
     if table is None:
         return None
     try:
-        return model.trees.ensemble.decision.classes[int(model.decide(table)[0])]
+        return model.classes[int(model.decide(table)[0])]
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None

@@ -44,3 +44,8 @@ class TreeModel:
     decide: Callable[[Rows], NDArray[Any]]
     library: str
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels, by index; empty for regressors."""
+        return self.ensemble.decision.classes
