@@ -171,7 +171,7 @@ class _ThresholdTransformer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.transformer_tags.preserve_dtype = []
+        tags.transformer_tags.preserves_dtype = []
         return tags
 
 
@@ -202,6 +202,9 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         Thresholds of a feature that follow each other within this part of its range count as one, at the place of the
         most frequent. The paper does not have it; 0 merges nothing. Linear models give nearly every row a threshold of
         its own, so that Q needs it there.
+    margin : float
+        For linear models: by how much the decision value must win. The paper's (17) has the 1 of support vectors; by
+        default it is the decision itself.
     features : mapping, optional
         Settings of features, as `ocf.Explainer` takes them.
     formulation, solver : str
@@ -254,6 +257,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         lambda2: float = 0.0,
         Q: float = 0.0,
         merge: float = 0.0,
+        margin: float = 0.0,
         features: Mapping[str, Mapping[str, Any]] | None = None,
         formulation: str = "interval",
         solver: str = "highs",
@@ -271,6 +275,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         self.lambda2 = lambda2
         self.Q = Q
         self.merge = merge
+        self.margin = margin
         self.features = features
         self.formulation = formulation
         self.solver = solver
@@ -386,6 +391,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
                 time_limit=self.time_limit,
                 n_jobs=self.n_jobs,
                 progress=False,
+                **({"margin": self.margin} if isinstance(explainer, LinearExplainer) else {}),
             )
             for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
                 best[k] = _better(best.get(k), record)
@@ -397,7 +403,14 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
             return ""
         import joblib
 
-        asked = (self.lambda0, self.lambda1, self.lambda2, json.dumps(self.space_.to_dict()), joblib.hash(origins))
+        asked = (
+            self.lambda0,
+            self.lambda1,
+            self.lambda2,
+            self.margin,
+            json.dumps(self.space_.to_dict()),
+            joblib.hash(origins),
+        )
         return hashlib.sha256(repr((asked, joblib.hash(self.estimator_))).encode()).hexdigest()
 
     # -- thresholds ------------------------------------------------------------------------------------------
@@ -443,7 +456,9 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.thresholds/1``: the settings, the features and the thresholds kept."""
-        settings = {name: getattr(self, name) for name in ("p0", "p1", "lambda0", "lambda1", "lambda2", "Q", "merge")}
+        settings = {
+            name: getattr(self, name) for name in ("p0", "p1", "lambda0", "lambda1", "lambda2", "Q", "merge", "margin")
+        }
         return {**super().to_dict(), "settings": settings, "statuses": self.statuses_}
 
 
