@@ -138,27 +138,43 @@ class _Run:
             "nonzeros": int(form.A.nnz),
             "binaries": int(form.integer.sum()),
         }
+        proving = slack > 0  # what the strict model proves is not about the points within rounding of a tie
+        stuck = False
         for _ in range(ROUNDS):
             result = self._ask(form)
+            if result is not None and result.status is Status.INFEASIBLE:
+                self._nothing_cheaper(proving)
             if result is None or self.status is not None or result.x is None:
                 break
-            if slack > 0:
+            if proving:
                 self.bound = max(self.bound, min(result.bound, self.upper))
+            before = self.upper
             found = self._take(built, result.x)
             self._record()
             if self._met():
-                self._close(Status.OPTIMAL, self.upper, self.solver.name)
-                return
-            if not built.square_up or result.status is not Status.OPTIMAL:
+                self._close(Status.OPTIMAL, self.bound, self.solver.name)
+            if self.status is not None or result.status is not Status.OPTIMAL or self.best is None:
                 break
             form, added = _with_tangents(form, built, self.problem, result.x, found)
-            if not added:
+            if stuck and not added:
                 break
+            # once more with the cost as a cutoff: a solver's bound is loose by its tolerance, its cutoff is not
+            stuck = not added and self.upper >= before
         if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
             self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     def _met(self) -> bool:
-        return self.best is not None and self.bound >= self.upper - PROOF * max(self.upper, PROOF)
+        gap = max(PROOF, self.options.mip_gap)
+        return self.best is not None and self.bound >= self.upper - gap * max(self.upper, PROOF)
+
+    def _nothing_cheaper(self, proving: bool) -> None:
+        """Conclude from a model without a point, or with none that is cheaper than the best."""
+        if proving and self.best:
+            self._close(Status.OPTIMAL, self.upper, self.solver.name)
+        elif proving:
+            self._close(Status.INFEASIBLE, np.inf, self.solver.name)
+        elif not self.best:
+            self.message = "only points within rounding of a tie are left, and the model refused those that were tried"
 
     def _ask(self, form: StandardForm) -> SolveResult | None:
         options = self.options
@@ -167,16 +183,10 @@ class _Run:
             if left <= 0:
                 return None
             options = replace(options, time_limit=left)
-        result = self.solver.solve(form, options)
+        result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
         self.times["solve"] += result.seconds
         self.results.append(result)
-        if result.status is Status.INFEASIBLE and self.best is None:
-            refused = self.refused > 0
-            self.message = (
-                "only points within rounding of a tie are left, and the model refuses them" if refused else ""
-            )
-            self._close(Status.INFEASIBLE, np.inf, self.solver.name)
-        elif result.status is Status.ERROR:
+        if result.status is Status.ERROR:
             self.message = result.message
             self._close(Status.ERROR, self.bound, "")
         return result
