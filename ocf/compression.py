@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.utils import column_or_1d
@@ -37,7 +37,7 @@ from ocf.explainer import Explainer
 from ocf.features import FeatureSpace
 from ocf.inference import infer_space
 from ocf.linear import LinearExplainer, explainer_for
-from ocf.model import as_user_model
+from ocf.model import UserModel, as_user_model
 from ocf.progress import Progress
 from ocf.thresholds import BitArray, Threshold, binarize, metrics, names_of, of_change
 
@@ -304,10 +304,10 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         y = self._labels(X, y)
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
         self.estimator_ = self._fitted(seen, y)
-        self.classes_ = np.asarray(self.estimator_.classes_)
         explainer = explainer_for(self.estimator_, data=table, features=self.features)
+        self.classes_ = np.asarray(explainer.classes)
         self.space_ = explainer.space
-        self.rows_ = self._chosen(seen, y)
+        self.rows_ = self._chosen(explainer, seen, table, y)
         origins = self.space_.from_frame(table)
         records = self._counterfactuals(explainer, table.iloc[self.rows_], origins[self.rows_])
         self.statuses_ = dict(Counter(record["status"] for record in records))
@@ -337,16 +337,17 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
             return clone(stumps() if self.estimator is None else self.estimator).fit(X, y)
         if self.estimator is None:
             raise ProblemError("prefit=True needs the fitted model as estimator")
-        check_is_fitted(self.estimator)
         return self.estimator
 
     # -- which rows, and their counterfactuals ---------------------------------------------------------------
 
-    def _chosen(self, X: Any, y: NDArray[Any]) -> NDArray[np.int64]:
+    def _chosen(
+        self, explainer: Explainer | LinearExplainer, X: Any, table: pd.DataFrame, y: NDArray[Any]
+    ) -> NDArray[np.int64]:
         """The set M of algorithm 1: correctly classified, with a probability in [p0, p1]."""
-        predicted = np.asarray(self.estimator_.predict(X))
-        probability = _winning_probability(self.estimator_, X)
-        return np.flatnonzero((predicted == y) & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
+        right = np.asarray(explainer.model.decide(table)) == _class_indices(explainer.classes, y)
+        probability = _winning_probability(explainer.model, X, table)
+        return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
 
     def _counterfactuals(
         self, explainer: Explainer | LinearExplainer, rows: pd.DataFrame, origins: FloatArray
@@ -596,13 +597,26 @@ class ThresholdBinarizer(_ThresholdTransformer):
 # -- helpers ---------------------------------------------------------------------------------------------------
 
 
-def _winning_probability(model: Any, X: Any) -> FloatArray:
+def _class_indices(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
+    """Index of each label among the model's classes; -1 for those that the model does not know."""
+    known = {label: index for index, label in enumerate(classes)}
+    return np.array([known.get(label, -1) for label in y.tolist()], np.int64)
+
+
+def _winning_probability(model: UserModel, X: Any, table: pd.DataFrame) -> FloatArray:
     """Probability of the predicted class of each row, (n,)."""
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X)).max(axis=1)
-    if not hasattr(model, "decision_function"):
-        raise ProblemError(f"{type(model).__name__} has neither predict_proba nor decision_function")
-    scores = np.asarray(model.decision_function(X), np.float64)
+    native = model.native
+    if hasattr(native, "predict_proba"):
+        return np.asarray(native.predict_proba(X)).max(axis=1)
+    if hasattr(native, "decision_function"):
+        scores = np.asarray(native.decision_function(X), np.float64)
+    elif model.trees.ensemble.decision.link in ("logistic", "softmax"):  # boosters without an estimator around them
+        scores = model.trees.scores(model.encode(table))
+        if model.trees.ensemble.decision.link == "softmax":
+            return softmax(scores, axis=1).max(axis=1)
+        scores = scores[:, 0]
+    else:
+        raise ProblemError(f"{type(native).__name__} tells no probabilities: leave p0 and p1 to a model that does")
     if scores.ndim == 1:
         return expit(np.abs(scores))
     odds = expit(scores)

@@ -6,7 +6,7 @@ the commands that need them, so that ``ocf --help`` answers at once.
 
 from __future__ import annotations
 
-from ocf.cli import look, solve
+from ocf.cli import compress, look, solve
 from ocf.cli.base import ExitCode, app
 
 __all__ = ["ExitCode", "app", "main"]
@@ -16,6 +16,7 @@ app.command("verify")(look.verify)
 app.command("inspect")(look.inspect)
 app.command("init-problem")(look.init_problem)
 app.command("export")(solve.export)
+app.command("compress")(compress.compress)
 app.command("solvers")(look.solvers)
 
 

@@ -49,3 +49,8 @@ class TreeModel:
     def classes(self) -> tuple[Any, ...]:
         """Class labels, by index; empty for regressors."""
         return self.ensemble.decision.classes
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the model columns."""
+        return self.ensemble.feature_names
