@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ocf.features import Feature as Feature
     from ocf.features import FeatureSpace as FeatureSpace
     from ocf.linear import LinearExplainer as LinearExplainer
+    from ocf.plausibility import Plausibility as Plausibility
     from ocf.problem import Problem as Problem
     from ocf.surrogate import SurrogateTree as SurrogateTree
 
@@ -37,6 +38,7 @@ _HOMES = {
     "FeatureSpace": "ocf.features",
     "GuessingThresholds": "ocf.compression",
     "LinearExplainer": "ocf.linear",
+    "Plausibility": "ocf.plausibility",
     "Problem": "ocf.problem",
     "SurrogateTree": "ocf.surrogate",
     "ThresholdBinarizer": "ocf.compression",
@@ -53,6 +55,7 @@ __all__ = [
     "FeatureSpace",
     "GuessingThresholds",
     "LinearExplainer",
+    "Plausibility",
     "Problem",
     "SurrogateTree",
     "ThresholdBinarizer",

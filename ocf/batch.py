@@ -14,6 +14,7 @@ from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.explanation import Explanation, failed
 from ocf.features import FeatureSpace
+from ocf.plausibility import Plausibility
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ class Row:
     original : DataFrame
         One row, as the user gave it.
     coded : (n_features,) float64
-    current : int
-        Index of the class that the user's model gives it.
+    current : int or float
+        Index of the class that the user's model gives it, or the value.
     """
 
     label: Any
     original: pd.DataFrame
     coded: FloatArray
-    current: int
+    current: int | float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +50,14 @@ class Task:
     """What is asked of every row."""
 
     target: Any
+    probability: float | None
     cost: Cost
     space: FeatureSpace
     formulation: str
     solver: str
     options: SolverOptions
     reduce: bool
+    plausibility: Plausibility | None = None
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.targets import Requirements
 
@@ -228,7 +228,7 @@ class CellProblem:
     problem : Problem
     partition : Partition
     requirements : Requirements
-        Of the target, over all leaves.
+        Of one alternative of the target, over all leaves.
     value : (n_cells,) float64
         The cell's admissible coded value nearest to the origin; NaN where it has none.
     cost : (n_cells,) float64
@@ -239,6 +239,8 @@ class CellProblem:
         Leaves that a solution may use.
     excluded : tuple of (n_trees,) int64 arrays
         Choices of one leaf per tree that the user's model has rejected.
+    leaf_cost : (n_leaves,) float64 or None
+        What each leaf adds to the cost, at least 0; None: nothing.
     """
 
     problem: Problem
@@ -249,6 +251,7 @@ class CellProblem:
     open: BoolArray
     live: BoolArray
     excluded: tuple[IntArray, ...] = ()
+    leaf_cost: FloatArray | None = None
 
     def with_(self, **changes: object) -> CellProblem:
         """Copy with some attributes replaced."""
@@ -269,8 +272,9 @@ class CellProblem:
         return np.where(np.isnan(origin), origin, point)
 
     def cost_of(self, cells: IntArray) -> float:
-        """Cost of a choice of cells."""
-        return float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        """Cost of a choice of cells, with that of its leaves."""
+        cost = float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        return cost if self.leaf_cost is None else cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
 
     def margins(self, leaves: IntArray) -> FloatArray:
         """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
@@ -278,15 +282,35 @@ class CellProblem:
 
 
 def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
-    """The finite form of a problem.
+    """The finite form of a problem whose target has a single alternative.
 
     Parameters
     ----------
     problem : Problem
     part : Partition, optional
         Of the problem's ensemble, if it is at hand from another row.
+
+    Raises
+    ------
+    ProblemError
+        The target is a union.
     """
-    part = part or partition(problem.ensemble, problem.space)
+    forms = to_alternatives(problem, part)
+    if len(forms) > 1:
+        raise ProblemError(f"the target has {len(forms)} alternatives, each a problem of its own: ask for one class")
+    return forms[0]
+
+
+def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem, one per alternative of its target; they differ in their requirements only.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Partition, optional
+        Of the problem's trees, if it is at hand from another row.
+    """
+    part = part or partition(problem.trees, problem.space)
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)
     for i, feature in enumerate(problem.space.features):
@@ -298,12 +322,16 @@ def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
         value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
         cost[span] = problem.cost.of(feature, origin, value[span])
     cost = np.where(np.isnan(cost), np.inf, cost)
-    return CellProblem(
-        problem,
-        part,
-        problem.target.requirements(problem.ensemble),
-        value,
-        cost,
-        np.isfinite(cost),
-        part.reachable.copy(),
+    return tuple(
+        CellProblem(
+            problem,
+            part,
+            requirements,
+            value,
+            cost,
+            np.isfinite(cost),
+            part.reachable.copy(),
+            leaf_cost=problem.penalty,
+        )
+        for requirements in problem.alternatives
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
-from ocf.cells import CellProblem, Partition, partition, to_cells
+from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
 from ocf.compiled import Compiled, compile_formulation
 from ocf.costs import Cost
 from ocf.encoding import check_lift, lift, probe
@@ -23,14 +24,15 @@ from ocf.explanation import Explanation, Explanations, counterfactual_frame, fai
 from ocf.features import FeatureSpace
 from ocf.formulations import get_formulation
 from ocf.inference import as_table, infer_space
-from ocf.model import as_user_model, require_classifier, table_columns
+from ocf.model import as_user_model, table_columns
+from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
-from ocf.solving import solve
-from ocf.targets import ClassTarget
+from ocf.solving import solve_alternatives
+from ocf.targets import Target, parse_target
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class Explainer:
     ----------
     space : FeatureSpace
     classes : tuple
-        Class labels.
+        Class labels; empty for a regressor.
 
     Examples
     --------
@@ -84,7 +86,6 @@ class Explainer:
         trust_pickle: bool = False,
     ) -> None:
         self.model = as_user_model(model, trust_pickle=trust_pickle)
-        require_classifier(self.model)
         self.ensemble = self.model.trees.ensemble
         self.classes = self.ensemble.decision.classes
         table = None if data is None else as_table(data, self.model.columns)
@@ -95,12 +96,13 @@ class Explainer:
             check_conformance(self.model.trees, background)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
-        self._partitions: dict[frozenset[int], Partition] = {}
+        self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
+        self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
-        decided = self.model.decide(self.space.to_frame(self._coded)) if len(self._coded) else np.zeros(0, np.int64)
-        self._known_classes = np.asarray(decided, np.int64)
 
     # -- set up --------------------------------------------------------------------------------------------
 
@@ -142,13 +144,32 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int]) -> Partition:
-        if missing not in self._partitions:
-            lifted = lift(self.ensemble, self._encoding, missing)
+    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        key = _key(missing, detector)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self._encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
-                check_lift(lifted, self.ensemble, self._encoding)
-            self._partitions[missing] = partition(lifted, self.space)
-        return self._partitions[missing]
+                check_lift(lifted, ensemble, encoding)
+            self._partitions[key] = partition(lifted, self.space)
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self._known_rows_of(target)
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -157,6 +178,9 @@ class Explainer:
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
+        *,
+        probability: float | None = None,
+        plausibility: Any = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -169,16 +193,36 @@ class Explainer:
         if len(frame) != 1:
             raise DataError(f"expected one row, not {len(frame)}")
         space = self._asked_space(**settings)
-        current = int(self.model.decide(self.space.to_frame(self.space.from_frame(frame)))[0])
-        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space)
+        coded = self.space.from_frame(frame)
+        wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space, Plausibility.parse(plausibility))
 
     def cells(self, problem: Problem) -> CellProblem:
-        """The finite form of a problem of this explainer."""
-        return to_cells(problem, self._partition(_missing(problem.origin)))
+        """The finite form of a problem of this explainer whose target has a single alternative."""
+        return to_cells(problem, self._partition_of(problem))
 
-    def _problem(self, origin: FloatArray, current: int, target: Any, cost: Cost, space: FeatureSpace) -> Problem:
-        part = self._partition(_missing(origin))
-        return Problem(part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost)
+    def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
+        """The finite forms of a problem of this explainer, one per alternative of its target."""
+        return to_alternatives(problem, self._partition_of(problem))
+
+    def _partition_of(self, problem: Problem) -> Partition:
+        keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
+
+    def _current(self, coded: FloatArray) -> list[Any]:
+        """Class index or value that the user's model gives each coded row."""
+        current: list[Any] = self.model.decide(self.space.to_frame(coded)).tolist()
+        return current
+
+    def _problem(
+        self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace, wish: Plausibility | None = None
+    ) -> Problem:
+        detector = self._detector(wish, target)
+        part = self._partition(_missing(origin), detector)
+        if detector is None:
+            return Problem(part.ensemble, space, origin, target, cost)
+        depth = self._depths[_key(_missing(origin), detector)]
+        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, target, cost, depth)
 
     def _asked_space(
         self,
@@ -225,9 +269,11 @@ class Explainer:
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
+        probability: float | None = None,
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        plausibility: Any = None,
         formulation: str = "interval",
         solver: str = "highs",
         time_limit: float | None = None,
@@ -245,14 +291,22 @@ class Explainer:
         Parameters
         ----------
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
-        target : class label or "opposite"
-            ``"opposite"`` is the other class of a binary model, for each row its own.
+        target : class label, "opposite", collection of class labels, or (lowest, highest)
+            ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
+            For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
         norm : {"l0", "l1", "l2"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
             l2 is squared. Distances are in units of each feature's scale.
+        probability : float, optional
+            Least probability, by the model's ``predict_proba``, of the target class or of some one of its classes, in
+            the place of the decision for it. More than one half implies the decision.
         weights : mapping of feature name to weight or (down, up)
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        plausibility : bool, mapping, isolation forest, or Plausibility, optional
+            Keep to points that an isolation forest does not take for outliers among the rows of the target; see
+            `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
+            as nine of ten of them.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
@@ -281,6 +335,7 @@ class Explainer:
         get_solver(solver)
         task = Task(
             target=target,
+            probability=probability,
             cost=Cost.parse(norm),
             space=self._asked_space(weights, features_to_vary, permitted_range),
             # a search over cells takes its bounds from the tightest model
@@ -295,17 +350,16 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            plausibility=Plausibility.parse(plausibility),
         )
-        if not isinstance(target, str) or target != "opposite":
-            ClassTarget.parse(self.ensemble, target)
         coded = self.space.from_frame(frame)
+        # refuses a target that means nothing, whatever the row, before any row is solved
+        parse_target(self.ensemble, target, 0, probability)
         for columns in {_missing(row) for row in coded}:
             self._partition(columns)  # refuses missing values without a rule before any row is solved
-        current = np.asarray(self.model.decide(self.space.to_frame(coded)), np.int64)
-        if target == "opposite" and len(self.classes) != 2:
-            ClassTarget.parse(self.ensemble, target)
+        current = self._current(coded)
         labels = list(frame.index)
-        rows = [Row(labels[k], frame.iloc[[k]], coded[k], int(current[k])) for k in range(len(coded))]
+        rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
 
@@ -313,7 +367,9 @@ class Explainer:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
-            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space)
+            current = int(row.current) if self.classes else None
+            target = parse_target(self.ensemble, task.target, current, task.probability)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -322,35 +378,37 @@ class Explainer:
             return self._failed(row, task, f"internal error: {type(error).__name__}: {error}")
 
     def _failed(self, row: Row, task: Task, message: str) -> Explanation:
-        target = None if task.target == "opposite" else task.target
-        return failed(row.label, row.original, "error", message, predicted=self.classes[row.current], target=target)
+        target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
+        predicted = self.classes[int(row.current)] if self.classes else row.current
+        return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
-        cells = self.cells(problem)
+        alternatives = self.alternatives(problem)
         target = problem.target
+        detector = self._detector(task.plausibility, target)
         built = {"build": 0.0, "compile": 0.0}
 
-        def compiled() -> Compiled:
-            key = (task.formulation, target, _missing(row.coded))
+        def compiled(k: int) -> Compiled:
+            key = (task.formulation, target, k, *_key(_missing(row.coded), detector))
             if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, cells)
-                built["build"] = self._compiled[key].build_seconds
-                built["compile"] = self._compiled[key].compile_seconds
+                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
+                built["build"] += self._compiled[key].build_seconds
+                built["compile"] += self._compiled[key].compile_seconds
             return self._compiled[key]
 
         def confirm(point: FloatArray) -> bool:
-            if np.array_equal(point, row.coded, equal_nan=True):
-                return target.met_by(row.current)  # asked when the batch began
-            answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
-            return target.met_by(int(answer[0]))
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
-        outcome = solve(
-            cells,
-            compiled,
+        outcome = solve_alternatives(
+            alternatives,
+            [partial(compiled, k) for k in range(len(alternatives))],
             self._solver(task.solver),
             task.options,
             confirm=confirm,
-            candidates=self._known_cells(problem),
+            candidates=self._known_cells(problem, detector),
             use_reduction=task.reduce,
         )
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
@@ -364,6 +422,7 @@ class Explainer:
             model=self.model,
             method=task.method(outcome),
             times=times,
+            detector=detector,
         )
 
     def _solver(self, name: str) -> Solver | CellSolver:
@@ -372,22 +431,35 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem) -> IntArray:
-        """Distinct cells of the data's rows that the model gives the target."""
-        key = (_missing(problem.origin), problem.target)
+    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
+        """Distinct cells of the data's rows that have the target."""
+        missing = _missing(problem.origin)
+        key = (problem.target, *_key(missing, detector))
         if key not in self._candidates:
-            rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]
-            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+            rows = self._known_rows_of(problem.target)
+            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
         return self._candidates[key]
+
+    def _known_rows_of(self, target: Target) -> FloatArray:
+        """Coded rows of the data that have a target."""
+        if target not in self._known_targets:
+            met = self.model.meets(target, self.space.to_frame(self._coded)) if len(self._coded) else slice(0)
+            self._known_targets[target] = self._coded[met]
+        return self._known_targets[target]
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, "_solvers": {}, "_detectors": {}, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
+    """Under which a partition and what depends on it are kept."""
+    return (missing, None if detector is None else detector.key)
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

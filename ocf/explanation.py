@@ -22,6 +22,7 @@ from ocf.verify import Claims, verify
 if TYPE_CHECKING:
     from ocf.ensemble import FloatArray
     from ocf.model import UserModel
+    from ocf.plausibility import Detector
     from ocf.problem import Problem
     from ocf.solving import Outcome
 
@@ -49,12 +50,14 @@ class Explanation:
     counterfactual : DataFrame (1, n_columns) or None
         The changed row in the same columns, units, dtypes and under the same label. What does not change is taken
         over bit by bit. A column takes another dtype only where its own cannot hold the new value exactly.
-    predicted : label or None
-        Class of the original by the user's model.
-    target : label or None
-        Class that was wanted.
-    decided : label or None
-        Class of the counterfactual by the user's own model.
+    predicted : label, float or None
+        Class, or value, of the original by the user's model.
+    target : label, tuple of labels, (lowest, highest), or None
+        Class or classes that were wanted, or bounds of a regressor's value, None for an open end.
+    probability : float or None
+        Probability of the class, or of one of the classes, that was wanted.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's own model.
     cost : float or None
         Cost of the counterfactual.
     bound : float
@@ -89,6 +92,10 @@ class Explanation:
         Class labels of the model.
     problem : Problem or None
         To replay; None after loading from JSON.
+    plausibility : dict or None
+        Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
+        ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
+        holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
     """
 
     row: Any
@@ -97,6 +104,7 @@ class Explanation:
     counterfactual: pd.DataFrame | None = None
     predicted: Any = None
     target: Any = None
+    probability: float | None = None
     decided: Any = None
     cost: float | None = None
     bound: float = -np.inf
@@ -115,6 +123,7 @@ class Explanation:
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
+    plausibility: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -177,6 +186,7 @@ class Explanation:
             "status": self.status,
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
+            "probability": records.plain(self.probability),
             "decided": records.plain(self.decided),
             "cost": records.plain(self.cost),
             "bound": records.plain(self.bound),
@@ -195,6 +205,7 @@ class Explanation:
             "history": records.plain(self.history),
             "method": records.plain(self.method),
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -378,11 +389,12 @@ def from_outcome(
     *,
     row: Any,
     original: pd.DataFrame,
-    predicted: int,
+    predicted: int | float,
     classes: tuple[Any, ...],
     model: UserModel,
     method: Mapping[str, Any],
     times: Mapping[str, float],
+    detector: Detector | None = None,
 ) -> Explanation:
     """Explanation of a solved problem, verified.
 
@@ -393,37 +405,46 @@ def from_outcome(
     row : label
     original : DataFrame (1, n_columns)
         The row as the user gave it.
-    predicted : int
-        Index of its class by the user's model.
+    predicted : int or float
+        Index of its class by the user's model, or the value.
     classes : tuple
-        Class labels, by index.
+        Class labels, by index; empty for a regressor.
     model : UserModel
     method : mapping
         ``formulation, solver, solver_version, options, reduction``.
     times : mapping
         Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
+    detector : Detector, optional
+        Of the plausibility that was asked for.
     """
     status, message = _honest_status(outcome)
     counterfactual = None
     if outcome.point is not None:
         counterfactual = counterfactual_frame(problem.space, original, problem.origin, outcome.point)
+    target = problem.target.named(classes)
+    probability = problem.target.probability
+    answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
+    plausible = detector.report(counterfactual) if detector and counterfactual is not None else None
     verification = verify(
         model,
         original,
         counterfactual,
-        target=classes[problem.target.index],
+        target=target,
+        probability=probability,
         features=problem.space.to_dict(),
         norm=problem.cost.to_dict(),
-        claims=Claims(status, outcome.cost, outcome.bound, predicted=classes[predicted]),
+        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=plausible),
+        forest=detector.recount if detector else None,
     )
     return Explanation(
         row=row,
         status=status,
         original=original,
         counterfactual=counterfactual,
-        predicted=classes[predicted],
-        target=classes[problem.target.index],
+        predicted=answer,
+        target=target,
+        probability=probability,
         decided=verification.decided,
         cost=outcome.cost,
         bound=float(outcome.bound),
@@ -442,6 +463,7 @@ def from_outcome(
         norm=problem.cost,
         classes=tuple(classes),
         problem=problem,
+        plausibility=plausible,
     )
 
 
@@ -579,7 +601,8 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         original=records.table_from_record(data["original"], row),
         counterfactual=None if counterfactual is None else records.table_from_record(counterfactual, row),
         predicted=data["predicted"],
-        target=data["target"],
+        target=tuple(data["target"]) if isinstance(data["target"], list) else data["target"],
+        probability=data.get("probability"),
         decided=data["decided"],
         cost=records.number(data["cost"]),
         bound=-np.inf if bound is None else bound,
@@ -597,4 +620,5 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
+        plausibility=data.get("plausibility"),
     )

@@ -320,8 +320,8 @@ class LinearExplainer:
 
     def _solve(self, row: Row, asked: _Question, problem: LinearProblem, begin: float) -> Explanation:
         def confirm(point: FloatArray) -> bool:
-            answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
-            return problem.target.met_by(int(answer[0]))
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(problem.target, table)[0])
 
         solver = cast(Solver, get_solver(asked.solver))
         outcome = solve_linear(problem, solver, asked.options, confirm, asked.margin)

@@ -3,11 +3,16 @@
 ::
 
     [solve]                            # settings of `Explainer.explain`, all optional
-    target = 1
+    target = 1                         # or several, any of which will do: target = ["good", "fair"]
+    probability = 0.7                  # of the target, by the model's predict_proba; left out: its decision
     norm = "l1"                        # or a mix: norm = { l0 = 0.1, l1 = 1 }
     features_to_vary = ["age", "income", "job"]
     time_limit = 60
     options = { mip_heuristic_effort = 0.1 }
+
+    [plausibility]                     # settings of `ocf.Plausibility`; the empty section asks for the defaults
+    quantile = 0.1
+    trees = 100
 
     [features.age]                     # settings of `ocf.inference.infer_space`, all optional
     kind = "integer"
@@ -25,6 +30,7 @@
     columns = { clerk = "job_clerk", smith = "job_smith" }
     base = "none"
 
+For a regressor ``at_least = 200_000`` and ``at_most = 250_000``, or one of them, take the place of the target.
 Features that are not named are inferred from the data. A section or key that is not known is an error, with the
 nearest known one in its message; nothing is ignored.
 """
@@ -45,6 +51,9 @@ import numpy as np
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
+
+#: Sections of a problem file.
+SECTIONS = ("solve", "features", "plausibility")
 
 #: Columns at which lists of levels are wrapped.
 WIDTH = 100
@@ -132,8 +141,25 @@ _FEATURE: dict[str, _Rule] = {
     ),
 }
 
+_PLAUSIBILITY: dict[str, _Rule] = {
+    "forest": _Rule(lambda v: isinstance(v, str), "the path of an isolation forest's skops or joblib file"),
+    "quantile": _Rule(lambda v: _is_number(v) and 0 <= v < 1, "a share of at least 0 and below 1"),
+    "depth": _Rule(lambda v: _is_number(v) and abs(v) < math.inf, "a number"),
+    "required": _Rule(lambda v: isinstance(v, bool), "true or false"),
+    "weight": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
+    "trees": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "samples": _Rule(lambda v: _is_whole(v) and v >= 2, "a whole number of at least 2"),
+    "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+}
+
 _SOLVE: dict[str, _Rule] = {
-    "target": _Rule(_is_scalar, 'a class of the model, or "opposite"'),
+    "target": _Rule(
+        lambda v: _is_scalar(v) or (isinstance(v, list) and len(v) > 0 and all(map(_is_scalar, v))),
+        'a class of the model, a list of classes, or "opposite"',
+    ),
+    "probability": _Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and up to 1"),
+    "at_least": _Rule(_is_number, "a number, the least value that a regressor should predict"),
+    "at_most": _Rule(_is_number, "a number, the greatest value that a regressor should predict"),
     "norm": _Rule(_is_norm, '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
     "features_to_vary": _Rule(lambda v: v == "all" or _is_texts(v), '"all" or a list of feature names'),
     "formulation": _Rule(lambda v: isinstance(v, str), "the name of a formulation"),
@@ -155,6 +181,7 @@ _ELSEWHERE = {
     "weight": "give it in the feature's own section, [features.NAME]",
     "permitted_range": "give it in the feature's own section, [features.NAME]",
     "gap": "it is called 'mip_gap'",
+    "plausibility": "give it a section of its own, [plausibility]",
 }
 
 
@@ -188,8 +215,8 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     except tomllib.TOMLDecodeError as error:
         raise ProblemError(f"{path} is not valid TOML: {error}") from None
     for section, content in data.items():
-        if section not in ("solve", "features"):
-            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, ("solve", "features"))
+        if section not in SECTIONS:
+            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
             raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
         if not isinstance(content, dict):
             raise ProblemError(f"{path}: {section!r} must be a section, [{section}]")
@@ -199,7 +226,24 @@ def read_problem_file(path: str | Path) -> ProblemFile:
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{_key(name)}]")
         _check(settings, _FEATURE, f"{path}: [features.{_key(name)}]")
     _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
-    return ProblemFile(features, data.get("solve", {}))
+    solve = data.get("solve", {})
+    if "plausibility" in data:
+        _check(data["plausibility"], _PLAUSIBILITY, f"{path}: [plausibility]")
+        solve = solve | {"plausibility": data["plausibility"] or True}
+    try:
+        return ProblemFile(features, with_interval(solve))
+    except ProblemError as error:
+        raise ProblemError(f"{path}: [solve]: {error}") from None
+
+
+def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `Explainer.explain`, in which ``at_least`` and ``at_most`` have become the target."""
+    out = {key: value for key, value in settings.items() if key not in ("at_least", "at_most")}
+    if len(out) < len(settings):
+        if "target" in out:
+            raise ProblemError("at_least and at_most bound the value of a regressor, target names a class: give one")
+        out["target"] = (settings.get("at_least"), settings.get("at_most"))
+    return out
 
 
 def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
@@ -240,12 +284,17 @@ def write_problem_file(space: FeatureSpace, classes: Sequence[Any] = ()) -> str:
 
 def _solve_section(classes: Sequence[Any]) -> str:
     labels = [_value(label) for label in map(_plain, classes) if _is_scalar(label)]
-    target, known = '"opposite"', f"  # or one of {', '.join(labels)}" if labels else ""
-    if len(labels) > 2:
-        target, known = labels[0], f"  # one of {', '.join(labels)}"
+    if not classes:
+        target = "# at_least = 0  # the least value that the model should predict\n# at_most = 0  # and the greatest"
+    elif len(labels) > 2:
+        target = f"# target = {labels[0]}  # one of {', '.join(labels)}, or a list of them"
+    else:
+        target = '# target = "opposite"' + (f"  # or one of {', '.join(labels)}" if labels else "")
+    if classes:
+        target += "\n# probability = 0.5  # least probability of the target; left out: the model's decision"
     return f"""\
 [solve]
-# target = {target}{known}
+{target}
 # norm = "l1"  # "l0", "l1", "l2" (squared), or a mix such as {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # formulation = "interval"
@@ -257,6 +306,12 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # reduce = true
 # n_jobs = 1
 # options = {{}}  # the solver's own options
+
+# Answers that an isolation forest does not take for outliers of the wanted class:
+# [plausibility]
+# quantile = 0.1  # share of the data's rows of that class that are taken for outliers
+# trees = 100
+# seed = 0
 """
 
 

@@ -73,14 +73,40 @@ def answer(e: Explanation) -> str:
     if e.status == "interrupted":
         return "interrupted before it was finished"
     if e.status == "infeasible":
-        return f"no admissible change gives {e.target}{_by(e)}"
+        return f"no admissible change gives {wanted(e)}{_by(e)}"
     if e.status == "unknown":
-        return f"no change to {e.target} was found within the limit; whether there is one is open"
+        return f"no change to {wanted(e)} was found within the limit; whether there is one is open"
     if e.cost is None:
         return f"{e.status}, without a cost"
     if e.changes.empty:
-        return f"already {e.target}, nothing has to change"
-    return f"{e.predicted} → {e.decided} for a cost of {number(e.cost)} ({_proof(e)})"
+        return f"already {wanted(e)}, nothing has to change"
+    decided = word(e.decided, e.predicted)
+    if e.probability is not None:
+        decided += _likely(e) if e.decided in _labels(e) else f", but {wanted(e)},"
+    return f"{word(e.predicted, e.decided)} → {decided} for a cost of {number(e.cost)} ({_proof(e)})"
+
+
+def wanted(e: Explanation) -> str:
+    """The target in words."""
+    if isinstance(e.target, tuple) and not e.classes:
+        return interval(*e.target)
+    words = " or ".join(str(label) for label in _labels(e))
+    return words + _likely(e)
+
+
+def _likely(e: Explanation) -> str:
+    return "" if e.probability is None else f" with a probability of at least {number(e.probability, DIGITS)}"
+
+
+def _labels(e: Explanation) -> tuple[Any, ...]:
+    return e.target if isinstance(e.target, tuple) else (e.target,)
+
+
+def interval(lowest: float | None, highest: float | None) -> str:
+    """Bounds of a value in words; None is an open end."""
+    if lowest is None or highest is None:
+        return f"at least {word(lowest)}" if highest is None else f"at most {word(highest)}"
+    return word(lowest) if lowest == highest else f"{word(lowest, highest)} to {word(highest, lowest)}"
 
 
 def _by(e: Explanation) -> str:
@@ -104,6 +130,18 @@ def remarks(e: Explanation) -> list[str]:
     return found + [f"NOT VERIFIED: {problem}" for problem in e.checks]
 
 
+def plausibility(e: Explanation) -> list[str]:
+    """How deep the counterfactual lies in the isolation forest, as a sentence; empty where nobody asked."""
+    if e.plausibility is None:
+        return []
+    p = e.plausibility
+    least = f", wanted at least {number(p['least'], 5)}" if p["least"] is not None else ""
+    lacking = p["weight"] * (p["deepest"] - p["depth"])
+    price = f"; short of the deepest, {number(p['deepest'], 5)}, which costs {number(lacking)}" if p["weight"] else ""
+    score = f"score {number(p['score'], 5)} of {p['library']}"
+    return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
+
+
 def counted(explanations: Iterable[Explanation]) -> str:
     """Number of rows by status."""
     counts = Counter(e.status for e in explanations)
@@ -124,7 +162,7 @@ def _change_rows(e: Explanation) -> list[tuple[str, str, str, str]]:
 
 def to_text(e: Explanation) -> str:
     """Headline, what must not be missed, and the table of changes."""
-    lines = [headline(e), *(f"  {remark}" for remark in remarks(e))]
+    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *remarks(e)])]
     rows = _change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
@@ -241,6 +279,7 @@ def _overview(explanations: Sequence[Explanation]) -> str:
 def _article(e: Explanation) -> str:
     verified = '<span class="status">verified</span>' if e.verified else ""
     notes = f'<p class="note">{escape(e.message)}</p>' if e.message else ""
+    notes += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in plausibility(e))
     notes += "".join(f'<p class="wrong">not verified: {escape(problem)}</p>' for problem in e.checks)
     return (
         f'<article><h2>{escape(headline(e))}</h2><span class="status">{escape(e.status)}</span>{verified}'

@@ -8,7 +8,7 @@ elsewhere can therefore not hide here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -39,8 +39,11 @@ class Claims:
     status : str
     cost : float or None
     bound : float
-    predicted, decided : label or None
-        Classes of the original and of the counterfactual; None where nothing is claimed.
+    predicted, decided : label, float or None
+        Classes, or values, of the original and of the counterfactual; None where nothing is claimed.
+    plausibility : mapping or None
+        Average ``depth`` in an isolation forest, the ``least`` that was wanted, and, of the soft term, ``weight`` and
+        ``deepest``.
     """
 
     status: str
@@ -48,6 +51,7 @@ class Claims:
     bound: float
     predicted: Any = None
     decided: Any = None
+    plausibility: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ class Verification:
         One sentence for each claim that does not hold.
     cost : float or None
         Recomputed from the raw values; None without a counterfactual, or when it has none.
-    decided : label or None
-        Class of the counterfactual by the user's model.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's model.
     """
 
     ok: bool
@@ -77,9 +81,11 @@ def verify(
     counterfactual: pd.DataFrame | None,
     *,
     target: Any,
+    probability: float | None = None,
     features: Mapping[str, Any],
     norm: Mapping[str, float],
     claims: Claims,
+    forest: Callable[[pd.DataFrame], float] | None = None,
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -88,13 +94,17 @@ def verify(
     model : UserModel
     original, counterfactual : DataFrame (1, n_columns)
         The user's row, and the changed one in the dtypes in which it will be used.
-    target : label
-        The class that was wanted.
+    target : label, sequence of labels, or (lowest, highest)
+        The class or classes that were wanted, or the bounds of a regressor's value, None for an open end.
+    probability : float, optional
+        The probability of the class, or of one of the classes, that was wanted in the place of the decision.
     features : mapping
         As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
     norm : mapping
         Coefficients of ``l0``, ``l1`` and ``l2``.
     claims : Claims
+    forest : callable, optional
+        Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
 
     Returns
     -------
@@ -111,17 +121,22 @@ def verify(
         problems.append(f"The model gives the original {predicted!r}, not {claims.predicted!r} as claimed.")
     if claims.decided is not None and decided is not None and not _same(decided, claims.decided):
         problems.append(f"The model gives the counterfactual {decided!r}, not {claims.decided!r} as claimed.")
-    if decided is not None and not _same(decided, target):
-        problems.append(f"The model gives the counterfactual {decided!r}, not the wanted {target!r}.")
+    if decided is not None:
+        problems += _missed(model, after, decided, target, probability)
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, problems)
+        if claims.plausibility is not None:
+            lacking = _check_depth(claims.plausibility, after, forest, problems)
+            cost = None if cost is None else cost + lacking
         if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
     return Verification(not problems, tuple(problems), cost, decided)
 
 
-def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verification]]:
+def verify_file(
+    path: str | Path, model: UserModel, forest: Callable[[pd.DataFrame], float] | None = None
+) -> list[tuple[Any, Verification]]:
     """Check a file of explanations with nothing but the model.
 
     Parameters
@@ -130,6 +145,8 @@ def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verificat
         What `Explanation.to_json` or `Explanations.to_json` wrote.
     model : UserModel
         See `ocf.model.as_user_model`.
+    forest : callable, optional
+        As in `verify`.
 
     Returns
     -------
@@ -144,13 +161,15 @@ def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verificat
     out = []
     for number, record in enumerate(records.loads(Path(path))):
         try:
-            out.append((record["row"], _verify_record(record, model)))
+            out.append((record["row"], _verify_record(record, model, forest)))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise DataError(f"{path}: explanation {number} is incomplete or damaged: {error!r}") from error
     return out
 
 
-def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
+def _verify_record(
+    record: Mapping[str, Any], model: UserModel, forest: Callable[[pd.DataFrame], float] | None
+) -> Verification:
     row, changed = record["row"], record["counterfactual"]
     bound = records.number(record["bound"])
     claims = Claims(
@@ -159,6 +178,7 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         -math.inf if bound is None else bound,
         record["predicted"],
         record["decided"],
+        record.get("plausibility"),
     )
     if record["features"] is None or record["norm"] is None:
         problems = tuple(_check_claims(claims, changed is not None))
@@ -170,9 +190,11 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         records.table_from_record(record["original"], row),
         None if changed is None else records.table_from_record(changed, row),
         target=record["target"],
+        probability=record.get("probability"),
         features=record["features"],
         norm=record["norm"],
         claims=claims,
+        forest=forest,
     )
 
 
@@ -227,19 +249,74 @@ def _arranged(table: pd.DataFrame, columns: Sequence[str], which: str, problems:
 
 
 def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: list[str]) -> Any:
-    """Class label that the user's model gives a row; None when it cannot be asked."""
+    """Class label or value that the user's model gives a row; None when it cannot be asked."""
     if table is None:
         return None
     try:
-        return model.classes[int(model.decide(table)[0])]
+        answer = model.decide(table)[0]
+        return model.classes[int(answer)] if model.classes else float(answer)
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
 
 
+def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:
+    """What a counterfactual lacks of the target."""
+    classes = model.classes
+    several = isinstance(target, list | tuple)
+    if not classes:
+        if not several or len(target) != 2:
+            yield f"The model predicts a value, but the target {target!r} is no pair of bounds."
+            return
+        lowest, highest = target
+        if lowest is not None and not decided >= float(lowest):
+            yield f"The model gives the counterfactual {decided!r}, less than the wanted {lowest!r}."
+        if highest is not None and not decided <= float(highest):
+            yield f"The model gives the counterfactual {decided!r}, more than the wanted {highest!r}."
+        return
+    wanted = list(target) if several else [target]
+    if probability is None:
+        if not any(_same(decided, label) for label in wanted):
+            words = " or ".join(map(repr, wanted))
+            yield f"The model gives the counterfactual {decided!r}, not the wanted {words}."
+        return
+    if model.probabilities is None:
+        yield "A probability was wanted, but the model shows none."
+        return
+    shown = model.probabilities(table)[0]
+    most = max((float(p) for p, c in zip(shown, classes, strict=True) if any(_same(c, w) for w in wanted)), default=0.0)
+    if not most >= probability:
+        yield f"The model gives the wanted class a probability of {most!r}, less than the wanted {probability!r}."
+
+
 def _same(label: Any, other: Any) -> bool:
     """Whether two class labels are one; a label that went through JSON may have become its text."""
     return bool(label == other) or str(label) == str(other)
+
+
+# -- plausibility ----------------------------------------------------------------------------------------------
+
+
+def _check_depth(
+    claimed: Mapping[str, Any],
+    after: pd.DataFrame,
+    forest: Callable[[pd.DataFrame], float] | None,
+    problems: list[str],
+) -> float:
+    """Recompute the depth in the isolation forest; returns what it adds to the cost."""
+    depth, least = float(claimed["depth"]), claimed["least"]
+    if forest is not None:
+        try:
+            counted = forest(after)
+        except Exception as error:  # the forest is the user's: whatever it raises is a finding
+            problems.append(f"The isolation forest refuses the counterfactual: {type(error).__name__}: {error}")
+            counted = depth
+        if not _close(counted, depth):
+            problems.append(f"The average depth in the isolation forest is {counted!r}, not {depth!r} as claimed.")
+        depth = counted
+    if least is not None and depth < least and not _close(depth, float(least)):
+        problems.append(f"The average depth in the isolation forest is {depth!r}, less than the wanted {least!r}.")
+    return float(claimed["weight"]) * (float(claimed["deepest"]) - depth)
 
 
 # -- the changes -----------------------------------------------------------------------------------------------

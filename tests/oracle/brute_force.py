@@ -21,7 +21,7 @@ import pandas as pd
 from ocf.costs import Cost
 from ocf.features import Feature, FeatureSpace
 
-#: Table in the user's columns -> what the user's model predicts.
+#: Table in the user's columns -> what the user's model predicts, one answer or one row of probabilities each.
 Predict = Callable[[pd.DataFrame], np.ndarray]
 
 
@@ -33,8 +33,8 @@ class Question:
     ----------
     predict : callable
         The user's model, on tables in the user's columns.
-    label : object
-        The prediction that is wanted.
+    wants : callable
+        Which predictions are wanted.
     space : FeatureSpace
     origin : (n_features,) float64
         Coded; NaN where missing.
@@ -44,17 +44,20 @@ class Question:
     dtypes : Series
         Of the user's columns.
     extra_rules : list of callables
-        Constraints between features: coded rows (n, n_features) -> (n,) bool. For later work.
+        Constraints on whole points: coded rows (n, n_features) -> (n,) bool.
+    extra_costs : list of callables
+        Costs of whole points, constant within cells: coded rows (n, n_features) -> (n,) float64.
     """
 
     predict: Predict
-    label: Any
+    wants: Callable[[np.ndarray], np.ndarray]
     space: FeatureSpace
     origin: np.ndarray
     cost: Cost
     cuts: Sequence[np.ndarray]
     dtypes: pd.Series
     extra_rules: list[Callable[[np.ndarray], np.ndarray]] = field(default_factory=list)
+    extra_costs: list[Callable[[np.ndarray], np.ndarray]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def cost_of_change(feature: Feature, cost: Cost, origin: float, value: float) ->
 
 def cost_of_point(question: Question, point: np.ndarray) -> float:
     """Cost of a whole coded row."""
-    return sum(
+    extra = sum(float(cost(point[None, :])[0]) for cost in question.extra_costs)
+    return extra + sum(
         cost_of_change(f, question.cost, o, v)
         for f, o, v in zip(question.space.features, question.origin, point, strict=True)
         if not math.isnan(o)
@@ -186,7 +190,7 @@ def table_of(question: Question, points: np.ndarray) -> pd.DataFrame:
 def gets_target(question: Question, points: np.ndarray, batch: int = 4096) -> np.ndarray:
     """Whether the user's model gives the target to each coded row."""
     parts = [points[k : k + batch] for k in range(0, len(points), batch)]
-    return np.concatenate([question.predict(table_of(question, part)) == question.label for part in parts])
+    return np.concatenate([question.wants(question.predict(table_of(question, part))) for part in parts])
 
 
 # -- search ----------------------------------------------------------------------------------------------------
@@ -226,6 +230,8 @@ def search(question: Question) -> Optimum:
     index = np.array(list(itertools.product(*map(range, sizes))))
     points = np.column_stack([values[index[:, i]] for i, (values, _) in enumerate(choices)])
     costs = np.sum([costs[index[:, i]] for i, (_, costs) in enumerate(choices)], axis=0)
+    for extra in question.extra_costs:
+        costs = costs + extra(points)
     allowed = np.ones(len(points), bool)
     for rule in question.extra_rules:
         allowed &= rule(points)
@@ -289,6 +295,8 @@ def assert_nothing_cheaper(question: Question, claimed: float, rng: np.random.Ge
         return
     for rule in question.extra_rules:
         points = points[rule(points)]
+        if not len(points):
+            return
     for point in points[gets_target(question, points)]:
         cost = cost_of_point(question, point)
         assert cost >= claimed - 1e-9 * max(abs(claimed), 1e-9), f"{point} gets the target for {cost} < {claimed}"
@@ -311,5 +319,5 @@ def assert_constant_within_cells(question: Question, rng: np.random.Generator, n
         for row, cell in enumerate(np.searchsorted(cuts, points[:, i], side="left")):
             twins[row, i] = rng.choice(pool[cells == cell])
     one, other = (question.predict(table_of(question, part)) for part in (points, twins))
-    differ = np.flatnonzero(one != other)
+    differ = np.flatnonzero((one != other).reshape(len(one), -1).any(axis=1))
     assert not len(differ), f"{points[differ[0]]} and {twins[differ[0]]} lie in the same cells, but not to the model"
