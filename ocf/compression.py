@@ -32,7 +32,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 
 from ocf.checkpoint import Checkpoint
 from ocf.ensemble import BoolArray, FloatArray, SplitKind
-from ocf.errors import DataError, ProblemError
+from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explainer import Explainer
 from ocf.features import FeatureSpace
 from ocf.inference import infer_space
@@ -305,6 +305,8 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
         self.estimator_ = self._fitted(seen, y)
         explainer = explainer_for(self.estimator_, data=table, features=self.features)
+        if not explainer.classes:
+            raise ModelError("the target model is a regressor; compression needs a classifier")
         self.classes_ = np.asarray(explainer.classes)
         self.space_ = explainer.space
         self.rows_ = self._chosen(explainer, seen, table, y)

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from ocf.compression import CounterfactualDiscretizer
 
 _STYLE = """
-.ocf figure{margin:.6rem 0;background:#fff;border-radius:8px;padding:.4rem}
-.ocf figure svg{display:block;width:100%;height:auto}
+.ocf figure{margin:.6rem 0;background:#fff;border-radius:8px;padding:.4rem;overflow-x:auto}
+.ocf figure svg{display:block;width:100%;min-width:30rem;height:auto}
 .ocf pre{overflow-x:auto;font:13px/1.5 ui-monospace,monospace;background:rgba(128,128,128,.1);padding:.6rem .8rem;
 border-radius:8px}
 .ocf .facts{display:flex;flex-wrap:wrap;gap:.4rem 1.6rem;margin:.4rem 0}
 .ocf .facts b{display:block;font-size:1.25rem;font-weight:600}
+.ocf .facts+p{margin-bottom:1rem}
 .ocf .scroll{overflow-x:auto}
+.ocf .scroll td,.ocf .scroll th{white-space:nowrap}
 .ocf td.n,.ocf th.n{padding-left:.8rem}
 """
 
@@ -91,7 +93,7 @@ def _threshold_table(discretizer: CounterfactualDiscretizer) -> str:
         f"<tr><td title='{escape(repr(value))}'>{escape(name)}{_bar(count / most)}</td><td class=n>{count}</td></tr>"
         for name, value, count in kept[["name", "threshold", "multiplicity"]].itertuples(index=False)
     )
-    return f"<table><tr><th>threshold</th><th class=n>counterfactuals that cross it</th></tr>{rows}</table>"
+    return f"<table><tr><th>threshold</th><th class=n>crossed by</th></tr>{rows}</table>"
 
 
 def _rate_table(rates: Any) -> str:

@@ -160,6 +160,8 @@ class _Run:
                 break
             # once more with the cost as a cutoff: a solver's bound is loose by its tolerance, its cutoff is not
             stuck = not added and self.upper >= before
+        if self.best and self.status is None and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
+            self.message = "columns in float32 hold seven digits, and the optimum is known no better than that"
         if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
             self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
@@ -351,6 +353,8 @@ def _with_tangents(
     found: FloatArray | None,
 ) -> tuple[StandardForm, int]:
     """Add the tangents of the squares at a solution and at the point that it became; says how many are new."""
+    if not built.square_up:
+        return form, 0
     n = len(built.up)
     rows: list[tuple[int, int, float]] = []
     for k, i in enumerate(built.up):

@@ -64,6 +64,8 @@ class Node:
 class SurrogateTree(ClassifierMixin, BaseEstimator):
     """A shallow tree on the thresholds of a discretizer, printed as rules in the user's units.
 
+    Tests whose two sides give the same class are left out, since a reader gains nothing by them.
+
     Parameters
     ----------
     discretizer : transformer, optional
@@ -216,6 +218,8 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         if ones.all() or not ones.any():  # no training row tells the sides apart
             return self._grown(bits, labels, right if ones.all() else left, split)
         sides = [self._grown(bits[side], labels[side], child, split) for side, child in ((~ones, left), (ones, right))]
+        if all(side.left is None and side.label == leaf.label for side in sides):
+            return leaf  # the test changes no decision
         return Node(leaf.counts, leaf.label, int(feature), *sides)
 
     def _cart(self, bits: NDArray[Any], labels: NDArray[Any]) -> Node:

@@ -10,7 +10,7 @@ import typer
 from ocf.cli.base import guarded
 from ocf.cli.solve import OUT, RUN, Data, Drop, Model, ProblemToml, TrustPickle
 from ocf.cli.tables import check_output, drop_columns, fit_columns, read_table
-from ocf.errors import DataError
+from ocf.errors import DataError, ModelError
 from ocf.words import listed, nearest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def compress(
     merge: Annotated[
         float,
         typer.Option(
-            metavar="PART", min=0, max=1, help="Merge thresholds within this part of the range; for linear models."
+            metavar="PART", min=0, max=1, help="Merge thresholds within this part of the range (linear models)."
         ),
     ] = 0.0,
     drop: Drop = None,
@@ -84,14 +84,16 @@ def compress(
 ) -> None:
     """Compress the features of DATA to the thresholds that counterfactuals of MODEL cross.
 
-    Without true classes in DATA every row counts as classified correctly. Prints the thresholds and a small tree on
-    them. Binary features from FILE: ocf.compression.ThresholdBinarizer.from_json(FILE).transform(table).
+    Prints the thresholds, and a small tree on them. Without true classes in DATA every row counts as classified
+    correctly. In Python, ocf.ThresholdBinarizer.from_json(FILE).transform(table) applies the thresholds.
     """
     for path, suffixes in ((output, (".json",)), (report, (".html",))):
         if path is not None:
             check_output(path, suffixes)
     read = _load(model, trust_pickle)
     (table,) = drop_columns([read_table(data)], drop or [])
+    if not read.classes:
+        raise ModelError("the model is a regressor; compress needs a classifier")
     rows, classes = _rows(table, read, label, data)
     settings = {
         "p0": p0, "p1": p1, "Q": q, "merge": merge, "features": _features(problem), "formulation": formulation,
@@ -110,15 +112,13 @@ def compress(
 
 def _load(path: Path, trust_pickle: bool) -> UserModel:
     from ocf.linear import as_linear_model, is_linear
-    from ocf.model import as_user_model, require_classifier
+    from ocf.model import as_user_model
     from ocf.readers.files import load_model
 
     native = load_model(path, trust_pickle=trust_pickle)
     if is_linear(native):
         return as_linear_model(native)
-    model = as_user_model(native)
-    require_classifier(model)
-    return model
+    return as_user_model(native)
 
 
 def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) -> tuple[pd.DataFrame, Any]:

@@ -93,15 +93,16 @@ def run(unit: Unit, folder: str | None, output: Path) -> dict[str, Any]:
     discretizer = CounterfactualDiscretizer(
         unit.model(), checkpoint=output / f"{unit.stem}.checkpoint", **unit.settings
     )
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     discretizer.fit(X, y_train)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
     out: dict[str, Any] = {
         "set": unit.name,
         "target": unit.target,
         "fold": unit.fold,
         "accuracy": float(np.mean(discretizer.estimator_.predict(X_test) == y_test)),
         "seconds": seconds,
+        "cpu": cpu,
         "counterfactuals": len(discretizer.rows_),
         "statuses": discretizer.statuses_,
         "rows": [],
@@ -154,8 +155,8 @@ def frame(results: list[dict[str, Any]]) -> pd.DataFrame:
 def table_2(results: list[dict[str, Any]]) -> str:
     lines = [
         "| set | target | folds | accuracy of the target, % (paper) | seconds a fold (paper) | counterfactuals a fold "
-        "| ms each | all proved |",
-        "|---|---|---|---|---|---|---|---|",
+        "| ms each | ms of processor each | all proved |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     facts = pd.DataFrame([{k: v for k, v in r.items() if k not in ("rows", "map", "guess_map")} for r in results])
     for (name, target), g in facts.groupby(["set", "target"], sort=False):
@@ -164,7 +165,7 @@ def table_2(results: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {name} | {target} | {len(g)} | {100 * g.accuracy.mean():.2f} ({paper[0]}) | {g.seconds.mean():.1f} "
             f"({paper[1]}) | {g.counterfactuals.mean():.0f} | {1000 * (g.seconds / g.counterfactuals).mean():.1f} "
-            f"| {'yes' if proved else 'no'} |"
+            f"| {1000 * (g.cpu / g.counterfactuals).mean():.1f} | {'yes' if proved else 'no'} |"
         )
     lines += ["", *(f"{name}: not at hand, left out." for name in MISSING)]
     return "\n".join(lines)
