@@ -381,6 +381,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Record of each row of a chunk; interrupted rows come last, so that none before them is lost."""
         best: dict[int, dict[str, Any]] = {}
+        own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else {}
         for index, label in enumerate(explainer.classes):
             asked = [k for k in chunk if current[k] != index]
             if not asked:
@@ -394,7 +395,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
                 time_limit=self.time_limit,
                 n_jobs=self.n_jobs,
                 progress=False,
-                **({"margin": self.margin} if isinstance(explainer, LinearExplainer) else {}),
+                **own,
             )
             for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
                 best[k] = _better(best.get(k), record)

@@ -299,7 +299,7 @@ class LinearExplainer:
         if np.isnan(coded).any():
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
         self._target(target, 0)
-        current = np.asarray(self.model.decide(self.space.to_frame(coded)), np.int64) if len(coded) else []
+        current = self.model.decide(self.space.to_frame(coded)) if len(coded) else np.zeros(0)
         labels = list(frame.index)
         rows = [Row(labels[k], frame.iloc[[k]], coded[k], int(current[k])) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
@@ -309,14 +309,14 @@ class LinearExplainer:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
-            problem = self._problem(row.coded, self._target(asked.target, row.current), asked.cost, asked.space)
+            problem = self._problem(row.coded, self._target(asked.target, int(row.current)), asked.cost, asked.space)
             return self._solve(row, asked, problem, begin)
         except OcfError as error:
             message = str(error)
         except Exception as error:  # one failing row never loses the others
             logger.exception("row %r failed", row.label)
             message = f"internal error: {type(error).__name__}: {error}"
-        return failed(row.label, row.original, "error", message, predicted=self.classes[row.current])
+        return failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])
 
     def _solve(self, row: Row, asked: _Question, problem: LinearProblem, begin: float) -> Explanation:
         def confirm(point: FloatArray) -> bool:

@@ -297,10 +297,11 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
     def features_(self) -> list[str]:
         """Features that the tree tests: the user's, or the binary ones where there is no discretizer."""
         tested = sorted(self.tree_.tested())
-        kept = getattr(self.discretizer_, "kept_", None)
+        discretizer: Any = self.discretizer_
+        kept = getattr(discretizer, "kept_", None)
         if kept is None:
             return [self.names_[k] for k in tested]
-        names = self.discretizer_.space_.names
+        names = discretizer.space_.names
         return list(dict.fromkeys(names[kept[k].feature] for k in tested))
 
     def rules(self) -> list[str]:
