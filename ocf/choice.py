@@ -21,7 +21,6 @@ search does not know something.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ocf.cells import CellProblem
@@ -44,13 +43,13 @@ class Way:
     why: str = ""
 
 
-def choose(alternatives: Sequence[CellProblem], formulation: str = BOUNDS_FROM, solver: str = AUTO) -> Way:
+def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUTO) -> Way:
     """The way in which a problem is solved.
 
     Parameters
     ----------
-    alternatives : sequence of CellProblem
-        Of a problem (`ocf.cells.to_alternatives`).
+    cells : CellProblem
+        Any alternative of the problem.
     formulation, solver : str
         As they were asked for.
 
@@ -62,14 +61,14 @@ def choose(alternatives: Sequence[CellProblem], formulation: str = BOUNDS_FROM, 
         It is unknown or not installed.
     """
     if solver != AUTO:
-        refusal = _refusal(get_solver(solver), alternatives)
+        refusal = get_solver(solver).refuses(cells)
         if refusal:
             raise ProblemError(f"the solver {solver!r} {refusal}: ask for 'auto' or one of {', '.join(SOLVERS)}")
         # a search over cells takes its bounds from the tightest model, whatever was asked for
         return Way(BOUNDS_FROM if solver in CELL_SOLVERS else formulation, solver)
     box = _usable("box")
     assert box is not None  # needs nothing but NumPy and Numba
-    refusal = _refusal(box, alternatives)
+    refusal = box.refuses(cells)
     solver = next((name for name in SOLVERS if _usable(name)), "")
     if refusal and not solver:
         raise SolverError(f"the box search {refusal}, and no MILP solver can be imported: pip install highspy")
@@ -79,10 +78,10 @@ def choose(alternatives: Sequence[CellProblem], formulation: str = BOUNDS_FROM, 
         return Way(formulation, solver, f"the formulation {formulation!r} was asked for, which the box search is not")
     if not solver:
         return Way(BOUNDS_FROM, "box", "no MILP solver can be imported")
-    return Way(BOUNDS_FROM, "box", "the box search can do all of it, and is the fastest")
+    return Way(BOUNDS_FROM, "box", "nothing couples the features, and the box search is the fastest then")
 
 
-def second_way(alternatives: Sequence[CellProblem], first: Way) -> Way:
+def second_way(cells: CellProblem, first: Way) -> Way:
     """A way that shares neither formulation nor solver with the first.
 
     Raises
@@ -92,21 +91,11 @@ def second_way(alternatives: Sequence[CellProblem], first: Way) -> Way:
     """
     for formulation, solver in (("ocean", "scip"), ("ocean", "highs"), (BOUNDS_FROM, "box"), (BOUNDS_FROM, "highs")):
         usable = _usable(solver)
-        if (
-            usable
-            and formulation != first.formulation
-            and solver != first.solver
-            and not _refusal(usable, alternatives)
-        ):
+        if usable and formulation != first.formulation and solver != first.solver and not usable.refuses(cells):
             return Way(formulation, solver)
     raise SolverError(
         f"nothing here checks {first.solver!r} on {first.formulation!r} independently: pip install highspy pyscipopt"
     )
-
-
-def _refusal(solver: Solver | CellSolver, alternatives: Sequence[CellProblem]) -> str:
-    """What a solver cannot do, in words; empty when nothing."""
-    return next(filter(None, map(solver.refuses, alternatives)), "")
 
 
 def _usable(name: str) -> Solver | CellSolver | None:

@@ -468,10 +468,8 @@ class Explainer:
             permitted_range=permitted_range,
         )
         alternatives = self.alternatives(problem)
-        if alternatives[0].couples:
-            raise ProblemError(
-                "the constraints relate values inside cells, so that regions are no boxes: leave them out"
-            )
+        if alternatives[0].coupling:
+            raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
         return Regions(alternatives, self.model, radius=radius, limit=limit)
 
     def explain_row(self, row: Row, task: Task) -> Explanation:
@@ -495,16 +493,14 @@ class Explainer:
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         alternatives = self.alternatives(problem)
-        way = choose(alternatives, task.formulation, task.solver)
+        way = choose(alternatives[0], task.formulation, task.solver)
         outcome, ties, complete, built = self._outcome(row, task, alternatives, way)
         method = task.method(way, outcome)
         if task.cross_check:
-            other = second_way(alternatives, way)
+            other = second_way(alternatives[0], way)
             second, *_ = self._outcome(row, replace(task, reduce=False, n_optimal=1), alternatives, other)
             method["cross_check"] = compare(way, outcome, other, second)
             outcome = judged(outcome, method["cross_check"])
-        for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
-            del self._compiled[key]
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
         if alternatives[0].values is not None and not outcome.message:
             outcome = replace(outcome, message=alternatives[0].values.remark())
@@ -531,18 +527,20 @@ class Explainer:
         target = problem.target
         detector = self._detector(task.plausibility, target)
         built = {"build": 0.0, "compile": 0.0}
+        # cells that are the row's own serve no other row
+        kept = {} if is_bent(problem) else self._compiled
 
         def compiled(k: int) -> Compiled:
-            key: tuple[Any, ...] = (way.formulation, target, k, *_key(_missing(row.coded), detector))
-            if is_bent(problem):
-                key = (*key, id(alternatives))  # its cells are the row's own
-            if key not in self._compiled:
-                self._compiled[key] = compile_formulation(way.formulation, alternatives[k])
-                built["build"] += self._compiled[key].build_seconds
-                built["compile"] += self._compiled[key].compile_seconds
-            return self._compiled[key]
+            key = (way.formulation, target, k, *_key(_missing(row.coded), detector))
+            if key not in kept:
+                kept[key] = compile_formulation(way.formulation, alternatives[k])
+                built["build"] += kept[key].build_seconds
+                built["compile"] += kept[key].compile_seconds
+            return kept[key]
 
         def confirm(point: FloatArray) -> bool:
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
             return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 

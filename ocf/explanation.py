@@ -497,9 +497,9 @@ def from_outcome(
         classes=tuple(classes),
         problem=problem,
         plausibility=plausible,
+        constraints=problem.constraints,
         ties=tuple(others),
         ties_complete=ties_complete,
-        constraints=problem.constraints,
     )
 
 

@@ -140,7 +140,7 @@ def plausibility(e: Explanation) -> list[str]:
     p = e.plausibility
     least = f", wanted at least {number(p['least'], 5)}" if p["least"] is not None else ""
     lacking = p["weight"] * (p["deepest"] - p["depth"])
-    price = f"; short of the deepest, {number(p['deepest'], 5)}, which costs {number(lacking)}" if p["weight"] else ""
+    price = f"; what it lacks of the deepest, {number(p['deepest'], 5)}, costs {number(lacking)}" if p["weight"] else ""
     score = f"score {number(p['score'], 5)} of {p['library']}"
     return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
-from ocf.errors import ProblemError
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.reduction import reduce
@@ -142,8 +141,6 @@ def solve_alternatives(
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
     """
-    if refusal := next(filter(None, map(solver.refuses, alternatives)), ""):
-        raise ProblemError(f"the solver {solver.name!r} {refusal}: ask for 'auto', 'highs' or 'scip'")
     start, best = time.perf_counter(), None
     runs = [_Run(cells, solver, options, confirm, start) for cells in alternatives]
     for run in runs if use_reduction else ():
@@ -252,8 +249,7 @@ class _Run:
         unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
         free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
         free = free and self.cells.cost_of(choice) == 0 and self.cells.allows(origin)
-        leaves = part.leaves_at(choice)
-        free = free and not any(np.array_equal(leaves, other) for other in self.cells.excluded)
+        free = free and not self.cells.is_excluded(part.leaves_at(choice))
         if free and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")

@@ -14,7 +14,6 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
-from ocf.errors import ProblemError
 from ocf.reduction import reduce
 from ocf.solvers.base import CellSolver
 from ocf.solvers.result import SolverOptions, Status
@@ -49,14 +48,13 @@ def tied_points(
     Returns
     -------
     (list of (n_features,) coded rows, bool)
-        And whether these are all: False when the limit, or the time limit, cut the list off.
+        And whether these are all: False when the limit, or the time limit, cut the list off, and where constraints
+        relate values inside cells, so that ties are no matter of cells alone.
     """
-    if alternatives[0].couples:
-        raise ProblemError(
-            "n_optimal lists choices of cells, but the constraints relate values inside them: leave it out"
-        )
     assert first.point is not None
     assert first.cost is not None
+    if alternatives[0].couples:
+        return [first.point], False
     most = first.cost + PROOF * max(abs(first.cost), PROOF)
     leaves = [_leaves(alternatives[0], first.point)]
     found: dict[bytes, FloatArray] = {}
@@ -104,5 +102,6 @@ def _cheapest_points(cells: CellProblem, leaves: IntArray, most: float) -> Itera
     tied = [own[c - c.min() <= spare] for own, c in zip(inside, costs, strict=True)]
     for choice in itertools.product(*tied):
         chosen = np.array(choice, np.int64)
-        if cells.cost_of(chosen) <= most:
-            yield cells.point(chosen)
+        placed = cells.place(chosen)
+        if placed is not None and placed.cost <= most:
+            yield placed.point

@@ -18,14 +18,14 @@ from ocf.errors import ProblemError, SolverError
 
 
 @pytest.fixture
-def plain() -> list[CellProblem]:
-    return [random_problem(0)]
+def cells() -> CellProblem:
+    return random_problem(0)
 
 
 @pytest.fixture
-def coupled(plain: list[CellProblem], monkeypatch: pytest.MonkeyPatch) -> list[CellProblem]:
-    monkeypatch.setattr(CellProblem, "couples", True)
-    return plain
+def coupled(cells: CellProblem, monkeypatch: pytest.MonkeyPatch) -> CellProblem:
+    monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
+    return cells
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, packages: Iterable[str]) -> None:
@@ -36,28 +36,26 @@ def hide(monkeypatch: pytest.MonkeyPatch, packages: Iterable[str]) -> None:
         monkeypatch.delitem(sys.modules, f"ocf.solvers.{name}", raising=False)
 
 
-def test_nothing_couples_the_features(plain: list[CellProblem]) -> None:
-    way = choose(plain)
+def test_nothing_couples_the_features(cells: CellProblem) -> None:
+    way = choose(cells)
     assert (way.formulation, way.solver) == ("interval", "box")
     assert way.why
 
 
-def test_what_is_asked_for_is_given(plain: list[CellProblem]) -> None:
-    assert choose(plain, "ocean", "scip") == Way("ocean", "scip")
-    assert choose(plain, "ocean", "box") == Way("interval", "box")
-    assert choose(plain, "ocean").formulation == "ocean"
-    assert choose(plain, "ocean").solver == "highs"
+def test_what_is_asked_for_is_given(cells: CellProblem) -> None:
+    assert choose(cells, "ocean", "scip") == Way("ocean", "scip")
+    assert choose(cells, "ocean", "box") == Way("interval", "box")
+    assert choose(cells, "ocean").formulation == "ocean"
+    assert choose(cells, "ocean").solver == "highs"
     with pytest.raises(SolverError, match="did you mean 'highs'"):
-        choose(plain, "ocean", "higs")
+        choose(cells, "ocean", "higs")
 
 
-def test_what_couples_features_goes_to_a_milp_solver(
-    coupled: list[CellProblem], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_couples_features_goes_to_a_milp_solver(coupled: CellProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     way = choose(coupled)
     assert way.solver == "highs"
-    assert "values inside cells" in way.why
-    with pytest.raises(ProblemError, match=r"'box' cannot choose values inside cells.*: ask for 'auto'"):
+    assert "linear constraints" in way.why
+    with pytest.raises(ProblemError, match="'box' does not know linear constraints: ask for 'auto' or one of highs"):
         choose(coupled, "interval", "box")
     hide(monkeypatch, ["highspy"])
     assert choose(coupled).solver == "scip"
@@ -67,18 +65,18 @@ def test_what_couples_features_goes_to_a_milp_solver(
 
 
 def test_the_check_shares_neither_formulation_nor_solver(
-    plain: list[CellProblem], coupled: list[CellProblem], monkeypatch: pytest.MonkeyPatch
+    cells: CellProblem, coupled: CellProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert second_way(coupled, Way("interval", "highs")) == Way("ocean", "scip")
     assert second_way(coupled, Way("ocean", "scip")) == Way("interval", "highs")
-    monkeypatch.setattr(CellProblem, "couples", False)
-    assert second_way(plain, Way("interval", "box")) == Way("ocean", "scip")
-    assert second_way(plain, Way("ocean", "highs")) == Way("interval", "box")
+    monkeypatch.setattr(CellProblem, "coupling", "")
+    assert second_way(cells, Way("interval", "box")) == Way("ocean", "scip")
+    assert second_way(cells, Way("ocean", "highs")) == Way("interval", "box")
     hide(monkeypatch, ["pyscipopt"])
-    assert second_way(plain, Way("interval", "box")) == Way("ocean", "highs")
+    assert second_way(cells, Way("interval", "box")) == Way("ocean", "highs")
     hide(monkeypatch, ["highspy"])
     with pytest.raises(SolverError, match="nothing here checks 'box'"):
-        second_way(plain, Way("interval", "box"))
+        second_way(cells, Way("interval", "box"))
 
 
 def test_the_box_search_needs_no_milp_solver(monkeypatch: pytest.MonkeyPatch) -> None:

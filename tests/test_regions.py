@@ -156,8 +156,8 @@ def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
             explainer.counterfactual_regions(row, (350, None), radius=radius)
     with pytest.raises(ProblemError, match="at least 1, not 0"):
         explainer.counterfactual_regions(row, (350, None), radius=1, limit=0)
-    monkeypatch.setattr(CellProblem, "couples", True)
-    with pytest.raises(ProblemError, match="regions are no boxes"):
+    monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
+    with pytest.raises(ProblemError, match="with linear constraints regions are no boxes"):
         explainer.counterfactual_regions(row, (350, None), radius=1)
 
 

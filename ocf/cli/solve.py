@@ -109,8 +109,8 @@ Plausible = Annotated[
     typer.Option(
         "--plausibility",
         metavar="WISH",
-        help="Keep to points that are no outliers to an isolation forest: on, or settings: quantile=0.1,trees=100,"
-        "depth=4.2,weight=0.1,required=false,forest=FILE.",
+        help="Keep to points that are no outliers to an isolation forest: on, or settings such as "
+        "quantile=0.1,trees=50 (also depth, weight, required, samples, seed, forest=FILE).",
     ),
 ]
 FORMULATION_HELP = "interval (default), or another of ocf solvers."

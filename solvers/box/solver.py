@@ -24,8 +24,8 @@ class BoxSolver:
     version = ocf.__version__
 
     def refuses(self, cells: CellProblem) -> str:
-        """Refuses relations between values inside cells: its points are the cells' cheapest."""
-        return "cannot choose values inside cells, which the constraints relate" if cells.couples else ""
+        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
+        return f"does not know {cells.coupling}" if cells.coupling else ""
 
     def solve_cells(
         self,
