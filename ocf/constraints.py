@@ -119,6 +119,11 @@ class Constraint:
         """JSON-ready dict; `from_dict` is its inverse."""
         raise NotImplementedError
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Constraint:
+        """Constraint from what `to_dict` wrote, or from what a problem file says."""
+        raise NotImplementedError
+
     @property
     def absolute(self) -> bool:
         """Whether it speaks of values alone, so that any row of the data can be held against it."""
@@ -563,9 +568,8 @@ def _changed(origin: float) -> Callable[[float], Fraction]:
 
 # -- all of them -------------------------------------------------------------------------------------------
 
-KINDS: dict[str, type[Linear] | type[Implication] | type[Budget] | type[MaxChanges]] = {
-    cls.kind: cls for cls in (Linear, Implication, Budget, MaxChanges)
-}
+#: By their names in JSON and in problem files; `ocf.several` adds those that keep explanations apart.
+KINDS: dict[str, type[Constraint]] = {cls.kind: cls for cls in (Linear, Implication, Budget, MaxChanges)}
 
 
 def from_dict(data: Mapping[str, Any]) -> Constraint:

@@ -379,7 +379,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
             problem=problem,
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, doubt),
-            live=finer.reachable.copy(),
+            live=finer.reachable & (not values.hopeless),
             values=values,
         )
         for form in alternatives

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
 from ocf.compiled import Compiled, compile_formulation
+from ocf.conflict import conflict
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
 from ocf.couplings import is_bent
@@ -31,9 +32,10 @@ from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
+from ocf.several import Several, explain_several
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
-from ocf.solvers.result import SolverOptions
-from ocf.solving import solve_alternatives
+from ocf.solvers.result import SolverOptions, Status
+from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
 from ocf.words import listed
 
@@ -41,6 +43,17 @@ logger = logging.getLogger(__name__)
 
 #: Most candidate rows of a class that incumbents start from.
 MAX_CANDIDATES = 5000
+
+
+#: Of an infeasible row.
+NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
+
+
+class _Answer(NamedTuple):
+    """An outcome, and the seconds that building and compiling took."""
+
+    outcome: Outcome
+    built: dict[str, float]
 
 
 class Explainer:
@@ -275,6 +288,10 @@ class Explainer:
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
+        n_explanations: int = 1,
+        diversity: str = "region",
+        min_distance: float = 0.1,
+        diagnose: bool = False,
         formulation: str = "interval",
         solver: str = "highs",
         time_limit: float | None = None,
@@ -306,6 +323,15 @@ class Explainer:
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
         constraints : sequence of Constraint
             Relations between features that every counterfactual must respect: see `ocf.constraints`.
+        n_explanations : int
+            How many of each row: the best, then the best that differs from all before it.
+        diversity : {"region", "features", "distance"}
+            How they differ: in the leaf of some tree, in that some feature stays which an earlier one changes, or by
+            `min_distance` (l1, in units of the features' scales).
+        min_distance : float
+        diagnose : bool
+            Whether to find out which of your wishes conflict when a row is proven infeasible; see
+            `Explanation.conflict`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
@@ -326,8 +352,8 @@ class Explainer:
         Returns
         -------
         Explanations
-            One per row, in order. A row that fails has status ``"error"`` and a message; the others are kept. After
-            Ctrl-C the rows that are not finished have status ``"interrupted"``.
+            One per row, or `n_explanations`, in order. A row that fails has status ``"error"`` and a message; the
+            others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         frame = self._rows(X)
         get_formulation(formulation)
@@ -351,6 +377,8 @@ class Explainer:
             ),
             reduce=reduce,
             constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
+            several=Several(n_explanations, diversity, min_distance),
+            diagnose=diagnose,
         )
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, target, 0, probability)
@@ -362,27 +390,57 @@ class Explainer:
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
 
-    def explain_row(self, row: Row, task: Task) -> Explanation:
-        """Explain one row; a row that fails gives an explanation with status ``"error"``."""
-        begin = time.perf_counter()
+    def explain_row(self, row: Row, task: Task) -> list[Explanation]:
+        """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
             problem = self._problem(row.coded, target, task.cost, task.space, task.constraints)
-            return self._solve(row, task, problem, begin)
+            found = explain_several(partial(self._solve, row, task), problem, task.several)
+            if task.diagnose and found[0].status == "infeasible":
+                found[0] = self._diagnosed(row, task, problem, found[0])
+            return found
         except OcfError as error:
-            return self._failed(row, task, str(error))
+            return [self._failed(row, task, str(error))]
         except Exception as error:  # one failing row never loses the others
             logger.exception("row %r failed", row.label)
-            return self._failed(row, task, f"internal error: {type(error).__name__}: {error}")
+            return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
 
     def _failed(self, row: Row, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
-    def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
-        alternatives = self.alternatives(problem)
+    def _diagnosed(self, row: Row, task: Task, problem: Problem, explanation: Explanation) -> Explanation:
+        """The explanation of an infeasible row with the wishes that conflict."""
+        anything = replace(task, options=replace(task.options, mip_gap=1e9))
+
+        def infeasible(relaxed: Problem) -> bool:
+            return self._answer(row, anything, relaxed, ()).outcome.status is Status.INFEASIBLE
+
+        found = conflict(problem, infeasible)
+        words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
+        return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
+
+    def _solve(self, row: Row, task: Task, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
+        begin = time.perf_counter()
+        outcome, built = self._answer(row, task, problem, excluded)
+        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            method=task.method(outcome),
+            times=times,
+        )
+
+    def _answer(self, row: Row, task: Task, problem: Problem, excluded: tuple[IntArray, ...]) -> _Answer:
+        """Solve a problem of a row; also how long building took."""
+        alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
         target = problem.target
         built = {"build": 0.0, "compile": 0.0}
 
@@ -411,20 +469,9 @@ class Explainer:
         )
         for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
             del self._compiled[key]
-        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
         if alternatives[0].values is not None and not outcome.message:
             outcome = replace(outcome, message=alternatives[0].values.remark())
-        return from_outcome(
-            outcome,
-            problem,
-            row=row.label,
-            original=row.original,
-            predicted=row.current,
-            classes=self.classes,
-            model=self.model,
-            method=task.method(outcome),
-            times=times,
-        )
+        return _Answer(outcome, built)
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""

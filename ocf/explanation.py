@@ -94,6 +94,11 @@ class Explanation:
         To replay; None after loading from JSON.
     constraints : tuple of Constraint
         What every counterfactual had to respect.
+    rank : int
+        1 for the best explanation of a row, 2 for the next that differs, and so on.
+    conflict : tuple of str
+        Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
+        cannot hold together. Empty as well where the target is out of reach without any of them.
     """
 
     row: Any
@@ -122,6 +127,8 @@ class Explanation:
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
     constraints: tuple[Constraint, ...] = ()
+    rank: int = 1
+    conflict: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -181,7 +188,9 @@ class Explanation:
         return {
             "schema": records.ONE,
             "row": records.plain(self.row),
+            "rank": int(self.rank),
             "status": self.status,
+            "conflict": list(self.conflict),
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
@@ -299,7 +308,8 @@ class Explanations(Sequence[Explanation]):
         Returns
         -------
         DataFrame (n, n_columns + 6)
-            The user's columns, then ``status, cost, bound, gap, verified, seconds``; those names get the prefix
+            The user's columns, then ``status, cost, bound, gap, verified, seconds``, and ``rank`` before them where
+            rows have several explanations; those names get the prefix
             ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
         """
         if not self._rows:
@@ -321,6 +331,8 @@ class Explanations(Sequence[Explanation]):
                 "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
             }
         )
+        if any(e.rank > 1 for e in self._rows):
+            results.insert(0, "rank", [e.rank for e in self._rows])
         if set(results.columns) & set(values.columns):
             results = results.add_prefix("ocf_")
         frame = pd.concat([values, results], axis=1)
@@ -615,4 +627,6 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
         constraints=tuple(map(from_dict, data.get("constraints", ()))),
+        rank=int(data.get("rank", 1)),
+        conflict=tuple(data.get("conflict", ())),
     )

@@ -194,6 +194,10 @@ _SOLVE: dict[str, _Rule] = {
     "mip_gap": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
     "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+    "n_explanations": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "diversity": _one_of(("region", "features", "distance")),
+    "min_distance": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
+    "diagnose": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "n_jobs": _Rule(lambda v: _is_whole(v) and (v >= 1 or v == -1), "a number of processes, or -1 for one per core"),
     "options": _Rule(
@@ -387,6 +391,10 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # seed = 0
 # reduce = true
 # n_jobs = 1
+# n_explanations = 1  # more: the next best ones
+# diversity = "region"  # how they differ: "region", "features" or "distance"
+# min_distance = 0.1  # of "distance"
+# diagnose = false  # true: name what conflicts where a row is infeasible
 # options = {{}}  # the solver's own options
 """
 

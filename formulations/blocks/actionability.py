@@ -43,7 +43,7 @@ def relations(values: Values, watching: Mapping[int, Any], slides: Mapping[int, 
                     moves[id(slides[j])] = (float(values.gradient(j)[r]), slides[j])
         terms = [(c, v) for c, v in (*terms, *moves.values()) if c]
         if not terms:
-            return pyo.Constraint.Feasible if row.limit >= 0 else pyo.Constraint.Infeasible
+            return pyo.Constraint.Feasible  # a limit below 0 is found out before any model is built
         size = max(abs(c) for c, _ in terms)
         scale = 2.0 ** -math.frexp(size)[1]
         limit = float(row.limit) + float(values.slack[r])
