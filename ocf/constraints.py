@@ -2,7 +2,7 @@ r"""What a user knows about the world: relations between features that every cou
 
 Each constraint is a frozen object in the user's units and words. For one row it becomes a few `Row`s,
 
-.. math:: \\textstyle \\sum_i f_i(x_i) \\le limit,
+.. math:: \textstyle \sum_i f_i(x_i) \le limit,
 
 sums of functions of one feature each. Everything else (cells, formulations, box search, the exact check) knows only
 rows. Numbers mean what they read as: 0.1 is one tenth, and sums are exact fractions, so nothing is decided by a

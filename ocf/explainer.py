@@ -31,6 +31,7 @@ from ocf.inference import as_table, infer_space
 from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
+from ocf.quadratic import parse_norm
 from ocf.readers.conformance import check_conformance
 from ocf.several import Several, explain_several
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
@@ -194,7 +195,7 @@ class Explainer:
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
         asked = checked(self.constraints if constraints is None else constraints, space)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space, asked)
+        return self._problem(coded[0], wanted, parse_norm(norm, self.space, self._coded), space, asked)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
@@ -312,8 +313,9 @@ class Explainer:
         target : class label, "opposite", collection of class labels, or (lowest, highest)
             ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
             For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
-        norm : {"l0", "l1", "l2"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
-            l2 is squared. Distances are in units of each feature's scale.
+        norm : {"l0", "l1", "l2", "mahalanobis"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
+            l2 and the Mahalanobis distance, by the data's covariance, are squared; see `ocf.quadratic.quadratic_cost`
+            for any other quadratic form. Distances are in units of each feature's scale.
         probability : float, optional
             Least probability, by the model's ``predict_proba``, of the target class or of some one of its classes, in
             the place of the decision for it. More than one half implies the decision.
@@ -362,7 +364,7 @@ class Explainer:
         task = Task(
             target=target,
             probability=probability,
-            cost=Cost.parse(norm),
+            cost=parse_norm(norm, self.space, self._coded),
             space=self._asked_space(weights, features_to_vary, permitted_range),
             # a search over cells takes its bounds from the tightest model
             formulation="interval" if solver in CELL_SOLVERS else formulation,

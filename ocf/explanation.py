@@ -170,9 +170,10 @@ class Explanation:
         if self.counterfactual is not None and self.space is not None and self.norm is not None:
             before, after = self.original.rename(columns=str), self.counterfactual.rename(columns=str)
             origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            shares = self.norm.shares(self.space, origin, point)
             for i, feature in enumerate(self.space.features):
                 if origin[i] != point[i] and not np.isnan(point[i]):
-                    cost = self.norm.of(feature, origin[i], point[i]).item()
+                    cost = float(shares[i])
                     labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
                     rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
         frame = pd.DataFrame(rows, columns=names, dtype=object)

@@ -23,7 +23,7 @@ import numpy as np
 from ocf.constraints import KINDS, Constraint, Part, Row
 from ocf.curves import around, codes_of, exact
 from ocf.ensemble import FloatArray, IntArray
-from ocf.errors import ProblemError
+from ocf.errors import OcfError, ProblemError
 from ocf.features import Feature, FeatureSpace
 from ocf.words import nearest
 
@@ -191,14 +191,21 @@ def explain_several(ask: Ask, problem: Problem, several: Several) -> list[Explan
             excluded = (*excluded, problem.ensemble.apply(point[None, :])[0])
         else:
             now = replace(now, constraints=(*now.constraints, _different(problem, point, several, len(found))))
-        following = ask(now, excluded)
+        try:
+            following = ask(now, excluded)
+        except OcfError as error:  # what is found is kept
+            return _ended(found, several, str(error))
         if following.counterfactual is None:
-            why = "there is no further one" if following.status == "infeasible" else following.message or "none in time"
-            message = "; ".join(filter(None, [found[-1].message, f"{len(found)} of {several.n} explanations: {why}"]))
-            found[-1] = replace(found[-1], message=message)
-            break
+            proven = following.status == "infeasible"
+            return _ended(found, several, "there is no further one" if proven else following.message or "none in time")
         found.append(replace(following, rank=len(found) + 1))
     return found
+
+
+def _ended(found: list[Explanation], several: Several, why: str) -> list[Explanation]:
+    """The explanations, the last with the reason why there are no more."""
+    said = f"{len(found)} of {several.n} explanations: {why}"
+    return [*found[:-1], replace(found[-1], message="; ".join(filter(None, [found[-1].message, said])))]
 
 
 def _different(problem: Problem, point: FloatArray, several: Several, rank: int) -> Constraint:

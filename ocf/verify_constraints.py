@@ -127,6 +127,19 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
     return left + (right - left) * (x - a) / (b - a)
 
 
+def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
+    """Squares of changes, and of sums of changes, in the features' own units."""
+
+    def change(name: str) -> Fraction:
+        feature, old, new = changes[name]
+        return Fraction(0) if old is None or new is None else _amount(feature, new) - _amount(feature, old)
+
+    total = sum((_decimal(d) * change(n) ** 2 for n, d in norm.get("squares", ())), Fraction(0))
+    for form in norm.get("forms", ()):
+        total += sum((_decimal(c) * change(n) for n, c in form), Fraction(0)) ** 2
+    return float(total)
+
+
 def _max_changes(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
     counted = said["among"] or list(changes)
     changed = [n for n in counted if changes[n][1] != changes[n][2]]
