@@ -53,7 +53,7 @@ class Cost:
         for name in mix:
             if name not in NORMS:
                 raise ProblemError(f"unknown norm {nearest(name, NORMS)}")
-        return cls(*(float(mix.get(name, 0.0)) for name in NORMS))
+        return cls(float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0)))
 
     def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
