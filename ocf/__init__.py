@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ocf.constraints import Budget as Budget
+    from ocf.constraints import Implication as Implication
+    from ocf.constraints import Linear as Linear
+    from ocf.constraints import MaxChanges as MaxChanges
     from ocf.costs import Cost as Cost
     from ocf.ensemble import Ensemble as Ensemble
     from ocf.explainer import Explainer as Explainer
@@ -16,12 +20,15 @@ if TYPE_CHECKING:
     from ocf.explanation import Explanations as Explanations
     from ocf.features import Feature as Feature
     from ocf.features import FeatureSpace as FeatureSpace
+    from ocf.plausibility import Plausibility as Plausibility
     from ocf.problem import Problem as Problem
+    from ocf.quadratic import quadratic_cost as quadratic_cost
 
 __version__ = "0.1.0"
 
 #: Public name -> module; imported on first use, so that ``import ocf`` takes no time.
 _HOMES = {
+    "Budget": "ocf.constraints",
     "Cost": "ocf.costs",
     "Ensemble": "ocf.ensemble",
     "Explainer": "ocf.explainer",
@@ -29,10 +36,30 @@ _HOMES = {
     "Explanations": "ocf.explanation",
     "Feature": "ocf.features",
     "FeatureSpace": "ocf.features",
+    "Implication": "ocf.constraints",
+    "Linear": "ocf.constraints",
+    "MaxChanges": "ocf.constraints",
+    "Plausibility": "ocf.plausibility",
     "Problem": "ocf.problem",
+    "quadratic_cost": "ocf.quadratic",
 }
 
-__all__ = ["Cost", "Ensemble", "Explainer", "Explanation", "Explanations", "Feature", "FeatureSpace", "Problem"]
+__all__ = [
+    "Budget",
+    "Cost",
+    "Ensemble",
+    "Explainer",
+    "Explanation",
+    "Explanations",
+    "Feature",
+    "FeatureSpace",
+    "Implication",
+    "Linear",
+    "MaxChanges",
+    "Plausibility",
+    "Problem",
+    "quadratic_cost",
+]
 
 
 def __getattr__(name: str) -> Any:

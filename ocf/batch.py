@@ -15,6 +15,7 @@ from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.explanation import Explanation, failed
 from ocf.features import FeatureSpace
+from ocf.plausibility import Plausibility
 from ocf.several import Several
 from ocf.solvers.result import SolverOptions
 
@@ -58,6 +59,7 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
+    plausibility: Plausibility | None = None
     constraints: tuple[Constraint, ...] = ()
     several: Several = field(default_factory=Several)
     diagnose: bool = False

@@ -249,6 +249,8 @@ class CellProblem:
         Rows of the user's constraints and values inside cells; None without constraints.
     tangents : tuple of (cell, slide)
         Where a model has to follow a curved cost exactly.
+    leaf_cost : (n_leaves,) float64 or None
+        What each leaf adds to the cost, at least 0; None: nothing.
     """
 
     problem: Problem
@@ -259,6 +261,7 @@ class CellProblem:
     open: BoolArray
     live: BoolArray
     excluded: tuple[IntArray, ...] = ()
+    leaf_cost: FloatArray | None = None
     values: Values | None = None
     tangents: tuple[tuple[int, float], ...] = ()
 
@@ -281,8 +284,9 @@ class CellProblem:
         return np.where(np.isnan(origin), origin, point)
 
     def cost_of(self, cells: IntArray) -> float:
-        """Cost of a choice of cells."""
-        return float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        """Cost of a choice of cells, with that of its leaves."""
+        cost = float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        return cost if self.leaf_cost is None else cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
 
     @property
     def couples(self) -> bool:
@@ -293,7 +297,10 @@ class CellProblem:
         """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
         if self.values is None:
             return Placement(self.point(cells), self.cost_of(cells))
-        return self.values.place(self.partition.offsets[:-1] + cells)
+        placed = self.values.place(self.partition.offsets[:-1] + cells)
+        if placed is None or self.leaf_cost is None:
+            return placed
+        return replace(placed, cost=placed.cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum()))
 
     def allows(self, point: FloatArray) -> bool:
         """Whether a coded point meets the user's constraints, exactly."""
@@ -335,11 +342,11 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
     ----------
     problem : Problem
     part : Partition, optional
-        Of the problem's ensemble, if it is at hand from another row.
+        Of the problem's trees, if it is at hand from another row.
     """
     if part is None and is_bent(problem):
         return constrain(problem)
-    part = part or partition(problem.ensemble, problem.space)
+    part = part or partition(problem.trees, problem.space)
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)
     for i, feature in enumerate(problem.space.features):
@@ -352,6 +359,15 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
         cost[span] = problem.cost.of(feature, origin, value[span])
     cost = np.where(np.isnan(cost), np.inf, cost)
     return tuple(
-        CellProblem(problem, part, requirements, value, cost, np.isfinite(cost), part.reachable.copy())
-        for requirements in problem.target.alternatives(problem.ensemble)
+        CellProblem(
+            problem,
+            part,
+            requirements,
+            value,
+            cost,
+            np.isfinite(cost),
+            part.reachable.copy(),
+            leaf_cost=problem.penalty,
+        )
+        for requirements in problem.alternatives
     )

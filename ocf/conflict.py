@@ -1,9 +1,10 @@
 """Why a row is infeasible: a smallest set of what the user asked for that cannot hold together.
 
-Every wish that can be dropped is a *reason*: a constraint, a fixed or monotone feature, a permitted range, a wanted
-probability. When a problem is proven infeasible, a set of reasons that conflict is narrowed down until dropping any
-one of them would make the problem feasible. Halves are tried first, so that few of many reasons are found in few
-solves. Source: Junker, QuickXplain: preferred explanations and relaxations for over-constrained problems (2004).
+Every wish that can be dropped is a *reason*: a constraint, a fixed or monotone feature, a permitted range,
+plausibility, a wanted probability. When a problem is proven infeasible, a set of reasons that conflict is narrowed
+down until dropping any one of them would make the problem feasible. Halves are tried first, so that few of many
+reasons are found in few solves. Source: Junker, QuickXplain: preferred explanations and relaxations for
+over-constrained problems (2004).
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def reasons(problem: Problem) -> list[Reason]:
             out.append(Reason(_action(feature), partial(_with_feature, i, "action", "free")))
         if feature.permitted is not None:
             out.append(Reason(_permitted(feature), partial(_with_feature, i, "permitted", None)))
+    if problem.plausibility is not None and problem.plausibility.least is not None:
+        out.append(Reason("plausibility", lambda p: replace(p, plausibility=None)))
     target = problem.target
     if isinstance(target, ProbabilityTarget) and target.probability > 0.5:
         words = f"a probability of at least {target.probability:g}"

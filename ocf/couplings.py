@@ -372,7 +372,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     space, origin = problem.space, problem.origin
     rows = tuple(row for c in problem.constraints for row in c.rows(space, origin))
     alternatives = to_alternatives(
-        replace(problem, constraints=()), partition(problem.ensemble, space, _cuts(problem, rows))
+        replace(problem, constraints=()), partition(problem.trees, space, _cuts(problem, rows))
     )
     far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
     alternatives, far = _anchored(alternatives, far)
@@ -423,6 +423,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
             problem=problem,
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, doubt),
+            leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
             live=finer.reachable & (not values.hopeless),
             values=values,
         )
@@ -434,6 +435,11 @@ def _extended(
     target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
 ) -> Requirements:
     """Requirements of the target and of the watching leaves together."""
+    curve = target.curve
+    if curve is not None:  # sees the leaves of all trees, but no more scores than before
+        n = curve.ensemble.n_outputs
+        silent = replace(grown, leaf_values=grown.leaf_values[:, :n], base_score=grown.base_score[:n])
+        curve = replace(curve, ensemble=silent)
     above = np.hstack([target.gain, np.zeros((len(target.gain), len(need)))])
     below = np.hstack([np.zeros((len(gain), target.gain.shape[1])), gain])
     return replace(
@@ -441,7 +447,7 @@ def _extended(
         gain=np.vstack([above, below]),
         need=np.concatenate([target.need, need]),
         doubt=np.concatenate([target.doubt, doubt]),
-        curve=None if target.curve is None else replace(target.curve, ensemble=grown),
+        curve=curve,
     )
 
 

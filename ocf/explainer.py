@@ -29,6 +29,7 @@ from ocf.features import FeatureSpace
 from ocf.formulations import get_formulation
 from ocf.inference import as_table, infer_space
 from ocf.model import as_user_model, table_columns
+from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.quadratic import parse_norm
@@ -48,6 +49,14 @@ MAX_CANDIDATES = 5000
 
 #: Of an infeasible row.
 NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
+
+
+class _Asked(NamedTuple):
+    """A row, what is asked of it, and the isolation forest that judges it where plausibility is asked for."""
+
+    row: Row
+    task: Task
+    detector: Detector | None
 
 
 class _Answer(NamedTuple):
@@ -115,7 +124,9 @@ class Explainer:
             check_conformance(self.model.trees, background)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
-        self._partitions: dict[frozenset[int], Partition] = {}
+        self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
@@ -162,13 +173,32 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int]) -> Partition:
-        if missing not in self._partitions:
-            lifted = lift(self.ensemble, self._encoding, missing)
+    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        key = _key(missing, detector)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self._encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
-                check_lift(lifted, self.ensemble, self._encoding)
-            self._partitions[missing] = partition(lifted, self.space)
-        return self._partitions[missing]
+                check_lift(lifted, ensemble, encoding)
+            self._partitions[key] = partition(lifted, self.space)
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self._known_rows_of(target)
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -179,6 +209,7 @@ class Explainer:
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
         probability: float | None = None,
+        plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         **settings: Any,
     ) -> Problem:
@@ -195,7 +226,8 @@ class Explainer:
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
         asked = checked(self.constraints if constraints is None else constraints, space)
-        return self._problem(coded[0], wanted, parse_norm(norm, self.space, self._coded), space, asked)
+        wish = Plausibility.parse(plausibility)
+        return self._problem(coded[0], wanted, parse_norm(norm, self.space, self._coded), space, asked, wish)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
@@ -207,7 +239,10 @@ class Explainer:
 
     def _shared_partition(self, problem: Problem) -> Partition | None:
         """The partition of all rows that miss the same values; None where a row's cells are its own."""
-        return None if is_bent(problem) else self._partition(_missing(problem.origin))
+        if is_bent(problem):
+            return None
+        keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
     def _current(self, coded: FloatArray) -> list[Any]:
         """Class index or value that the user's model gives each coded row."""
@@ -221,8 +256,15 @@ class Explainer:
         cost: Cost,
         space: FeatureSpace,
         constraints: tuple[Constraint, ...] = (),
+        wish: Plausibility | None = None,
     ) -> Problem:
-        return Problem(self._partition(_missing(origin)).ensemble, space, origin, target, cost, constraints)
+        detector = self._detector(wish, target)
+        part = self._partition(_missing(origin), detector)
+        if detector is None:
+            return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
+        depth = self._depths[_key(_missing(origin), detector)]
+        model = split_trees(part.ensemble, self.ensemble)[0]
+        return Problem(model, space, origin, target, cost, depth, constraints)
 
     def _asked_space(
         self,
@@ -288,6 +330,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         n_explanations: int = 1,
         diversity: str = "region",
@@ -323,6 +366,10 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        plausibility : bool, mapping, isolation forest, or Plausibility, optional
+            Keep to points that an isolation forest does not take for outliers among the rows of the target; see
+            `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
+            as nine of ten of them.
         constraints : sequence of Constraint
             Relations between features that every counterfactual must respect: see `ocf.constraints`.
         n_explanations : int
@@ -378,6 +425,7 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            plausibility=Plausibility.parse(plausibility),
             constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
             several=Several(n_explanations, diversity, min_distance),
             diagnose=diagnose,
@@ -397,10 +445,11 @@ class Explainer:
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
-            problem = self._problem(row.coded, target, task.cost, task.space, task.constraints)
-            found = explain_several(partial(self._solve, row, task), problem, task.several)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
+            asked = _Asked(row, task, self._detector(task.plausibility, target))
+            found = explain_several(partial(self._solve, asked), problem, task.several)
             if task.diagnose and found[0].status == "infeasible":
-                found[0] = self._diagnosed(row, task, problem, found[0])
+                found[0] = self._diagnosed(asked, problem, found[0])
             return found
         except OcfError as error:
             return [self._failed(row, task, str(error))]
@@ -413,20 +462,21 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
-    def _diagnosed(self, row: Row, task: Task, problem: Problem, explanation: Explanation) -> Explanation:
+    def _diagnosed(self, asked: _Asked, problem: Problem, explanation: Explanation) -> Explanation:
         """The explanation of an infeasible row with the wishes that conflict."""
-        anything = replace(task, options=replace(task.options, mip_gap=1e9))
+        task = replace(asked.task, options=replace(asked.task.options, mip_gap=1e9))  # any point will do
 
         def infeasible(relaxed: Problem) -> bool:
-            return self._answer(row, anything, relaxed, ()).outcome.status is Status.INFEASIBLE
+            return self._answer(asked._replace(task=task), relaxed, ()).outcome.status is Status.INFEASIBLE
 
         found = conflict(problem, infeasible)
         words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
         return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
 
-    def _solve(self, row: Row, task: Task, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
+    def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
         begin = time.perf_counter()
-        outcome, built = self._answer(row, task, problem, excluded)
+        row = asked.row
+        outcome, built = self._answer(asked, problem, excluded)
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
         return from_outcome(
             outcome,
@@ -436,18 +486,21 @@ class Explainer:
             predicted=row.current,
             classes=self.classes,
             model=self.model,
-            method=task.method(outcome),
+            method=asked.task.method(outcome),
             times=times,
+            detector=asked.detector,
         )
 
-    def _answer(self, row: Row, task: Task, problem: Problem, excluded: tuple[IntArray, ...]) -> _Answer:
+    def _answer(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> _Answer:
         """Solve a problem of a row; also how long building took."""
+        row, task = asked.row, asked.task
+        detector = asked.detector if problem.plausibility is not None else None
         alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
         target = problem.target
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled(k: int) -> Compiled:
-            key: tuple[Any, ...] = (task.formulation, target, k, _missing(row.coded))
+            key: tuple[Any, ...] = (task.formulation, target, k, *_key(_missing(row.coded), detector))
             if is_bent(problem):
                 key = (*key, id(alternatives))  # its cells are the row's own
             if key not in self._compiled:
@@ -458,7 +511,7 @@ class Explainer:
 
         def confirm(point: FloatArray) -> bool:
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(target, table)[0])
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
         outcome = solve_alternatives(
             alternatives,
@@ -466,7 +519,7 @@ class Explainer:
             self._solver(task.solver),
             task.options,
             confirm=confirm,
-            candidates=self._known_cells(problem, alternatives[0].partition),
+            candidates=self._known_cells(problem, alternatives[0].partition, detector),
             use_reduction=task.reduce,
         )
         for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
@@ -481,14 +534,14 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem, part: Partition) -> IntArray:
+    def _known_cells(self, problem: Problem, part: Partition, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
         if is_bent(problem):
             return np.unique(part.locate(self._known_rows_of(problem.target)), axis=0)
-        key = (_missing(problem.origin), problem.target)
+        key = (problem.target, *_key(_missing(problem.origin), detector))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
-            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+            self._candidates[key] = np.unique(part.locate(rows), axis=0)
         return self._candidates[key]
 
     def _known_rows_of(self, target: Target) -> FloatArray:
@@ -500,12 +553,17 @@ class Explainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, "_solvers": {}, "_detectors": {}, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
+    """Under which a partition and what depends on it are kept."""
+    return (missing, None if detector is None else detector.key)
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

@@ -23,6 +23,7 @@ from ocf.verify import Claims, verify
 if TYPE_CHECKING:
     from ocf.ensemble import FloatArray
     from ocf.model import UserModel
+    from ocf.plausibility import Detector
     from ocf.problem import Problem
     from ocf.solving import Outcome
 
@@ -92,6 +93,10 @@ class Explanation:
         Class labels of the model.
     problem : Problem or None
         To replay; None after loading from JSON.
+    plausibility : dict or None
+        Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
+        ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
+        holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
     constraints : tuple of Constraint
         What every counterfactual had to respect.
     rank : int
@@ -126,6 +131,7 @@ class Explanation:
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
+    plausibility: dict[str, Any] | None = None
     constraints: tuple[Constraint, ...] = ()
     rank: int = 1
     conflict: tuple[str, ...] = ()
@@ -213,6 +219,7 @@ class Explanation:
             "history": records.plain(self.history),
             "method": records.plain(self.method),
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
             "constraints": records.plain([c.to_dict() for c in self.constraints]),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
@@ -405,6 +412,7 @@ def from_outcome(
     model: UserModel,
     method: Mapping[str, Any],
     times: Mapping[str, float],
+    detector: Detector | None = None,
 ) -> Explanation:
     """Explanation of a solved problem, verified.
 
@@ -424,6 +432,8 @@ def from_outcome(
         ``formulation, solver, solver_version, options, reduction``.
     times : mapping
         Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
+    detector : Detector, optional
+        Of the plausibility that was asked for.
     """
     status, message = _honest_status(outcome)
     counterfactual = None
@@ -433,6 +443,7 @@ def from_outcome(
     probability = problem.target.probability
     answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
+    plausible = detector.report(counterfactual) if detector and counterfactual is not None else None
     verification = verify(
         model,
         original,
@@ -441,7 +452,8 @@ def from_outcome(
         probability=probability,
         features=problem.space.to_dict(),
         norm=problem.cost.to_dict(),
-        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer),
+        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=plausible),
+        forest=detector.recount if detector else None,
         constraints=[c.to_dict() for c in problem.constraints],
     )
     return Explanation(
@@ -470,6 +482,7 @@ def from_outcome(
         norm=problem.cost,
         classes=tuple(classes),
         problem=problem,
+        plausibility=plausible,
         constraints=problem.constraints,
     )
 
@@ -627,6 +640,7 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
+        plausibility=data.get("plausibility"),
         constraints=tuple(map(from_dict, data.get("constraints", ()))),
         rank=int(data.get("rank", 1)),
         conflict=tuple(data.get("conflict", ())),

@@ -267,7 +267,8 @@ class _Search:
         while True:
             features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
             if not len(features):
-                return None  # a single point, which has been looked at
+                self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
+                return None
             limit = self.limit
             m, before, beyond = try_cuts(
                 instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
@@ -296,7 +297,8 @@ class _Search:
     def _cheapest_is_best(self) -> bool:
         """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
         cheapest_point(self.instance, self.domain, self.x)
-        return bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        return found and self.cells.leaf_cost is None  # else a dearer cell may lie in cheaper leaves
 
     def _only_excluded(self) -> bool:
         """Whether each tree has a single live leaf left, and their choice is excluded."""
