@@ -326,6 +326,9 @@ class _Run:
             self._take(result, None if result.x is None else result.x.astype(np.int64))
 
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
+        values = self.cells.values
+        if values is not None and values.forms and not self.cells.tangents and self.best:
+            self.cells = self.cells.with_(tangents=tuple(values.first_tangents(self.upper)))
         begin = time.perf_counter()
         instance = formulation.instance(self.cells)
         self.times["instance"] += time.perf_counter() - begin

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
-from ocf.verify_constraints import Change, broken, curve_amount
+from ocf.verify_constraints import Change, broken, curve_amount, quadratic_part
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -362,6 +362,7 @@ def _check_changes(
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
     if readable:
+        cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
 

@@ -236,7 +236,7 @@ class _Search:
         unpack(node.domain, domain)
         multipliers = node.multipliers
         bound = max(node.bound, propagate(instance, domain, multipliers, self.limit, self.work))
-        if bound >= self.limit or self._cheapest_is_best():
+        if bound >= self.limit or self._cheapest_is_best() or self._only_excluded():
             return None
         share = np.ones(len(instance.cell))
         if self.relaxation is not None:
@@ -299,6 +299,12 @@ class _Search:
         cheapest_point(self.instance, self.domain, self.x)
         found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
         return found and self.cells.leaf_cost is None  # else a dearer cell may lie in cheaper leaves
+
+    def _only_excluded(self) -> bool:
+        """Whether each tree has a single live leaf left, and their choice is excluded."""
+        if not self.cells.excluded or self.domain.live.sum() > len(self.instance.trees) - 1:
+            return False
+        return self.cells.is_excluded(self.instance.leaf[self.domain.live])
 
     def _round(self, share: np.ndarray) -> None:
         """Look for a better incumbent near the LP's point."""
