@@ -36,11 +36,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocf.cells import CellProblem
+from ocf.compiled import Compiled
 from ocf.ensemble import IntArray
 from ocf.kernels import log_compilation
 from ocf.reduction import TOLERANCE
@@ -51,9 +51,6 @@ from ocf.solvers.box.propagation import Multipliers, propagate
 from ocf.solvers.box.relaxation import Basis, Relaxation, no_relaxation
 from ocf.solvers.box.worker import Node, Worker
 from ocf.solvers.result import CUTOFF, Progress, SolverOptions, Status, monotone
-
-if TYPE_CHECKING:
-    from ocf.compiled import Compiled
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +108,7 @@ def solve_cells(
     *,
     cutoff: float = np.inf,
     confirm: Callable[[IntArray], bool] | None = None,
-    relaxation: Compiled | None = None,
+    relaxation: Compiled | Callable[[], Compiled | None] | None = None,
 ) -> BoxResult:
     """Find the cheapest choice of open cells that meets the target, with proof.
 
@@ -127,8 +124,9 @@ def solve_cells(
     confirm : callable, optional
         Whether the user's model gives the target at a choice of cells. Asked about points within rounding of a tie,
         by one thread at a time; the leaves of a refused point are excluded.
-    relaxation : ocf.compiled.Compiled, optional
-        A formulation for LP bounds; without it, or without highspy, the search dives over bitsets instead.
+    relaxation : ocf.compiled.Compiled, or a function that gives one, optional
+        A formulation for LP bounds; without it, or without highspy, the search dives over bitsets instead. The
+        function is called when a first dive has left something open.
 
     Returns
     -------
@@ -157,11 +155,11 @@ class Shared:
         options: SolverOptions,
         cutoff: float,
         confirm: Callable[[IntArray], bool] | None,
-        compiled: Compiled | None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None,
     ) -> None:
         self.begin = time.perf_counter()
         self.cells, self.options, self.cutoff = cells, options, cutoff
-        self.confirm, self.compiled = confirm, compiled
+        self.confirm, self._relaxation = confirm, relaxation
         self.tolerance = max(TOLERANCE, options.mip_gap)
         self.shared = np.array([cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf])
         self.best: IntArray | None = None
@@ -175,6 +173,7 @@ class Shared:
         self.stopped = ""
         self.failure: BaseException | None = None
         self.turn = threading.Condition(threading.RLock())
+        self._loading = threading.Lock()
         self._lp_solves, self._lp_seconds = 0, 0.0
         self._improved = False
 
@@ -225,7 +224,7 @@ class Shared:
 
     def _work(self, number: int) -> None:
         """Visit nodes until none is left or a limit is hit: what one worker does."""
-        worker, generation, own = self.workers[number], -1, None
+        worker, own = self.workers[number], None
         try:
             while True:
                 with self.turn:
@@ -233,10 +232,7 @@ class Shared:
                     if node is None:
                         return
                     visits = self.visits
-                    hull = self._hull_for(visits)
-                if generation != self.generation:
-                    generation = self.generation
-                    self._load(worker, hull, generation)
+                    self._shrink_hull()
                 if visits >= FIRST_IMPROVEMENT and visits & (visits - 1) == 0:
                     worker.improve(visits)
                 left = worker.visit(node)
@@ -302,30 +298,45 @@ class Shared:
 
     # -- LPs -----------------------------------------------------------------------------------------------
 
-    def _hull_for(self, visits: int) -> Domain:
-        """Box around everything that is open. It is looked at after improvements and whenever visits have doubled."""
-        if self.compiled is not None and visits > 1 and (self._improved or visits & (visits - 1) == 0):
+    def _shrink_hull(self) -> None:
+        """Look for a smaller box around everything that is open: after improvements and when visits have doubled."""
+        if self.generation and (self._improved or self.visits & (self.visits - 1) == 0):
             self._improved = False
             hull = copied(self.hull)
             unite((n.domain for n in (*self.queue, *self.active.values()) if n.bound < self.limit), hull)
             if hull.live.sum() < SMALLER * self.hull.live.sum():
                 self.hull = hull
                 self.generation += 1
-        return self.hull
 
-    def _load(self, worker: Worker, hull: Domain, generation: int) -> None:
-        """Give a worker the LP over a box."""
+    @property
+    def has_relaxation(self) -> bool:
+        """Whether there are LP bounds; True until that is tried."""
+        return self._relaxation is not None
+
+    def load(self, worker: Worker) -> None:
+        """Give a worker the LP over the hull, if there is one and it has not got it yet."""
+        if self._relaxation is None or (worker.relaxation and worker.relaxation.generation == self.generation):
+            return
         self._retire(worker)
-        if self.compiled is None:
+        with self._loading:
+            if self._relaxation is not None and not isinstance(self._relaxation, Compiled):
+                self._relaxation = self._relaxation()
+            with self.turn:
+                self.generation = max(self.generation, 1)
+                hull, generation, compiled = self.hull, self.generation, self._relaxation
+        if compiled is None:
+            return
+        assert isinstance(compiled, Compiled)
+        relaxation = Relaxation(compiled, self.cells, self.instance, hull, generation)
+        if relaxation.decided:
             return
         try:
-            relaxation = Relaxation(self.compiled, self.cells, self.instance, hull, generation)
-            if not relaxation.decided:
+            if not relaxation.infeasible:
                 relaxation.start(self.upper if np.isfinite(self.upper) else self.cutoff)
-                worker.relaxation = relaxation
+            worker.relaxation = relaxation
         except ImportError:
             logger.info("highspy is missing: the box search goes on without LP bounds")
-            self.compiled = None
+            self._relaxation = None
 
     def _retire(self, worker: Worker) -> None:
         if worker.relaxation is not None:

@@ -81,13 +81,15 @@ class Worker:
         bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work))
         if bound >= search.limit or self._cheapest_is_best():
             return []
-        if self.relaxation is None:
-            return self._dive(bound, multipliers, BOXES)
-        if domain.live.sum() <= self._reach:
-            left = self._dive(bound, multipliers, TRIAL)
+        if search.has_relaxation and domain.live.sum() <= self._reach:
+            # before the first LP there is a model to build, which takes longer
+            left = self._dive(bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4))
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
             if not left:
                 return []
+        search.load(self)
+        if self.relaxation is None:
+            return self._dive(bound, multipliers, BOXES)
         relaxed = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
         if relaxed is None:
             return []
