@@ -24,8 +24,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ocf.cells import CellProblem
 from ocf.ensemble import BoolArray, FloatArray, IntArray
-from ocf.solvers.box.instance import Domain, Instance, cheapest_between
+from ocf.solvers.box.instance import Domain, Instance, cheapest_between, make_instance, whole
 from ocf.solvers.box.propagation import Multipliers
 
 Words = NDArray[np.uint64]
@@ -511,6 +512,7 @@ def dive(
     shared: FloatArray,
     tolerance: float,
     budget: int,
+    first: bool,
     x: IntArray,
 ) -> tuple[int, int, float]:
     """Search the boxes on a stack, the top one first.
@@ -530,6 +532,8 @@ def dive(
         What is cheaper than a point by less than this, relatively, is of no use.
     budget : int
         Most boxes to look at.
+    first : bool
+        Whether to stop at the first point.
     x : (n_features,) int64
         Receives the best point of this dive, or the one in doubt: cells of the partition.
 
@@ -575,6 +579,8 @@ def dive(
             for f in range(len(lo)):
                 x[f] = instance.cell[scratch.cheapest[f]]
             stack.size[0] -= 1
+            if first and stack.size[0] > 0:
+                return INTERRUPTED, boxes, found
             continue
         slack = max(_slack(instance, bits, live, room, scratch.best), 1e-300)
         spare = max(shared[0] - bound if shared[0] < np.inf else 1.0 + abs(base), 1e-300)
@@ -653,3 +659,42 @@ def _judge(
             if np.array_equal(excluded[k], leaves):
                 return INTERRUPTED
     return EXHAUSTED if sure else IN_DOUBT
+
+
+def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | None:
+    """First point of the target on the way back from the cheapest one: an upper bound (box, algorithm 4).
+
+    Parameters
+    ----------
+    cells : CellProblem
+    node_limit : int
+        Most boxes to look at.
+
+    Returns
+    -------
+    (n_features,) int64 or None
+        Cells, counted within the features. None: there is no such point, or the limit came first.
+    """
+    if cells.infeasible:
+        return None
+    instance = make_instance(cells)
+    bits = make_bits(instance)
+    stack, scratch = new_stack(instance, bits), new_scratch(instance, bits)
+    nothing = Multipliers(0.0, np.zeros(0), instance.cost)
+    excluded = [*cells.excluded]
+    x = np.zeros(len(instance.ordered), np.int64)
+    push(stack, bits, whole(instance), -np.inf)
+    ended, limit = IN_DOUBT, np.array([np.inf])
+    while ended == IN_DOUBT:
+        known = np.array(excluded, np.int64).reshape(-1, len(instance.trees) - 1)
+        doubt = cells.requirements.doubt
+        ended, boxes, cost = dive(
+            instance, bits, stack, scratch, nothing, doubt, known, limit, 0.0, node_limit, True, x
+        )
+        if ended == IN_DOUBT:
+            leaves = cells.partition.leaves_at(x)
+            if (cells.margins(leaves) >= 0).all():
+                return x
+            excluded.append(leaves)
+        node_limit -= boxes
+    return x if np.isfinite(cost) else None

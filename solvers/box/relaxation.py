@@ -1,8 +1,8 @@
 """The LP relaxation at the nodes, by HiGHS's dual simplex, and rigorous bounds from its multipliers.
 
 One HiGHS object serves a worker: from node to node only bounds of columns change, under which any earlier basis stays
-dual feasible, so every solve starts warm, from the basis of the node's parent. When much of the root's box is done with,
-the LP is loaded anew over what is open. No statement of the solver is believed: from the multipliers that it
+dual feasible, so every solve starts warm, from the basis of the node's parent. When much of the root's box is done
+with, the LP is loaded anew over what is open. No statement of the solver is believed: from the multipliers that it
 returns the Lagrangian bound is evaluated anew (`ocf.solvers.box.propagation`), less what rounding can do, and that is
 a bound whatever the multipliers are. A wrong status or objective makes the search slower and never wrong.
 """

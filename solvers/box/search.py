@@ -46,7 +46,7 @@ from ocf.kernels import log_compilation
 from ocf.reduction import TOLERANCE
 from ocf.reduction import reduce as reduce_cells
 from ocf.solvers.box.dive import dive
-from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack, unite, whole
+from ocf.solvers.box.instance import Packed, copied, make_instance, pack, unite, whole
 from ocf.solvers.box.propagation import Multipliers, propagate
 from ocf.solvers.box.relaxation import Basis, Relaxation, no_relaxation
 from ocf.solvers.box.worker import Node, Worker

@@ -83,7 +83,9 @@ class Worker:
             return []
         if search.has_relaxation and domain.live.sum() <= self._reach:
             # before the first LP there is a model to build, which takes longer
-            left = self._dive(bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4))
+            left = self._dive(
+                bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
+            )
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
             if not left:
                 return []
@@ -164,6 +166,7 @@ class Worker:
                 search.shared,
                 search.tolerance,
                 search.boxes_left(most),
+                False,
                 self.x,
             )
             search.count(boxes)
