@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Pairs of leaves that the first reduction probes at most. By the first, poor incumbent hundreds of leaves stay, which
-#: took 0.25 s of a row on breast cancer; a better incumbent takes 0.04 s, and leaves fewer pairs.
-FEW_PAIRS = 100_000
+#: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. Hundreds
+#: of leaves stay by a poor incumbent, and probing them took 0.25 s of a row on breast cancer, where a better incumbent
+#: takes 0.04 s. It pays before a matrix solver, which slows down with the matrix; the box search prunes as much itself.
+FEW_PAIRS = 200_000
 
 #: Relative difference below which a bound meets a cost.
 PROOF = 1e-9
@@ -270,7 +271,8 @@ class _Run:
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
-        for search, pairs in (({"effort": 0}, FEW_PAIRS), ({}, MAX_PAIRS)):
+        most = FEW_PAIRS if isinstance(self.solver, CellSolver) else MAX_PAIRS
+        for search, pairs in (({"effort": 0}, FEW_PAIRS), ({}, most)):
             if not self.finished:
                 self._search(candidates, **search)
                 self.shrink(pairs)
