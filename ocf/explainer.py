@@ -25,6 +25,7 @@ from ocf.features import FeatureSpace
 from ocf.formulations import get_formulation
 from ocf.inference import as_table, infer_space
 from ocf.model import as_user_model, table_columns
+from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
@@ -95,7 +96,9 @@ class Explainer:
             check_conformance(self.model.trees, background)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
-        self._partitions: dict[frozenset[int], Partition] = {}
+        self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
@@ -141,13 +144,32 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int]) -> Partition:
-        if missing not in self._partitions:
-            lifted = lift(self.ensemble, self._encoding, missing)
+    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        key = _key(missing, detector)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self._encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
-                check_lift(lifted, self.ensemble, self._encoding)
-            self._partitions[missing] = partition(lifted, self.space)
-        return self._partitions[missing]
+                check_lift(lifted, ensemble, encoding)
+            self._partitions[key] = partition(lifted, self.space)
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self._known_rows_of(target)
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -158,6 +180,7 @@ class Explainer:
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
         probability: float | None = None,
+        plausibility: Any = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -172,23 +195,34 @@ class Explainer:
         space = self._asked_space(**settings)
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space, Plausibility.parse(plausibility))
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
-        return to_cells(problem, self._partition(_missing(problem.origin)))
+        return to_cells(problem, self._partition_of(problem))
 
     def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
         """The finite forms of a problem of this explainer, one per alternative of its target."""
-        return to_alternatives(problem, self._partition(_missing(problem.origin)))
+        return to_alternatives(problem, self._partition_of(problem))
+
+    def _partition_of(self, problem: Problem) -> Partition:
+        keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
     def _current(self, coded: FloatArray) -> list[Any]:
         """Class index or value that the user's model gives each coded row."""
         current: list[Any] = self.model.decide(self.space.to_frame(coded)).tolist()
         return current
 
-    def _problem(self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace) -> Problem:
-        return Problem(self._partition(_missing(origin)).ensemble, space, origin, target, cost)
+    def _problem(
+        self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace, wish: Plausibility | None = None
+    ) -> Problem:
+        detector = self._detector(wish, target)
+        part = self._partition(_missing(origin), detector)
+        if detector is None:
+            return Problem(part.ensemble, space, origin, target, cost)
+        depth = self._depths[_key(_missing(origin), detector)]
+        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, target, cost, depth)
 
     def _asked_space(
         self,
@@ -239,6 +273,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        plausibility: Any = None,
         formulation: str = "interval",
         solver: str = "highs",
         time_limit: float | None = None,
@@ -268,6 +303,10 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        plausibility : bool, mapping, isolation forest, or Plausibility, optional
+            Keep to points that an isolation forest does not take for outliers among the rows of the target; see
+            `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
+            as nine of ten of them.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
@@ -311,6 +350,7 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            plausibility=Plausibility.parse(plausibility),
         )
         coded = self.space.from_frame(frame)
         # refuses a target that means nothing, whatever the row, before any row is solved
@@ -329,7 +369,7 @@ class Explainer:
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
-            problem = self._problem(row.coded, target, task.cost, task.space)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -345,10 +385,11 @@ class Explainer:
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         alternatives = self.alternatives(problem)
         target = problem.target
+        detector = self._detector(task.plausibility, target)
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled(k: int) -> Compiled:
-            key = (task.formulation, target, k, _missing(row.coded))
+            key = (task.formulation, target, k, *_key(_missing(row.coded), detector))
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
                 built["build"] += self._compiled[key].build_seconds
@@ -357,7 +398,7 @@ class Explainer:
 
         def confirm(point: FloatArray) -> bool:
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(target, table)[0])
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
         outcome = solve_alternatives(
             alternatives,
@@ -365,7 +406,7 @@ class Explainer:
             self._solver(task.solver),
             task.options,
             confirm=confirm,
-            candidates=self._known_cells(problem),
+            candidates=self._known_cells(problem, detector),
             use_reduction=task.reduce,
         )
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
@@ -379,6 +420,7 @@ class Explainer:
             model=self.model,
             method=task.method(outcome),
             times=times,
+            detector=detector,
         )
 
     def _solver(self, name: str) -> Solver | CellSolver:
@@ -387,12 +429,13 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem) -> IntArray:
+    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
-        key = (_missing(problem.origin), problem.target)
+        missing = _missing(problem.origin)
+        key = (problem.target, *_key(missing, detector))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
-            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
         return self._candidates[key]
 
     def _known_rows_of(self, target: Target) -> FloatArray:
@@ -404,12 +447,17 @@ class Explainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, "_solvers": {}, "_detectors": {}, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
+    """Under which a partition and what depends on it are kept."""
+    return (missing, None if detector is None else detector.key)
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

@@ -89,6 +89,7 @@ class _Walk:
 
     def __init__(self, cells: CellProblem, radius: float, target_only: bool) -> None:
         self.cells, self.target_only = cells, target_only
+        self.n_outputs = cells.problem.ensemble.n_outputs  # the depth of isolation trees is no score of the model
         part = cells.partition
         self.opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
         self.price = [cells.cost[part.cells_of(i)][opened] for i, opened in enumerate(self.opened)]
@@ -97,7 +98,7 @@ class _Walk:
         self.rest = np.append(np.cumsum(least[::-1])[::-1], 0.0)
         self.most = radius + 1e-12 * abs(radius) if np.isfinite(radius) else np.inf
         self.tree = part.ensemble.leaf_tree
-        self.scores = part.ensemble.contributions
+        self.scores = part.ensemble.contributions[:, : self.n_outputs]
 
     def boxes(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[PureBox]:
         """Boxes below a node of the search tree: features before i are decided, `leaves` are those that are left."""
@@ -114,7 +115,11 @@ class _Walk:
     def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""
         part, opened = self.cells.partition, self.opened[i]
-        if part.ordered[i]:
+        if len(opened) == 1:  # as of every fixed feature
+            cell = opened[0]
+            inside = (part.low[leaves, i] <= cell) & (cell <= part.high[leaves, i])
+            yield np.arange(1), leaves[inside if part.ordered[i] else part.members_of(i)[leaves, cell]]
+        elif part.ordered[i]:
             start = np.searchsorted(opened, part.low[leaves, i])
             stop = np.searchsorted(opened, part.high[leaves, i], side="right")
             ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
@@ -141,5 +146,5 @@ class _Walk:
         margins = self.cells.margins(leaves)
         if self.target_only and not (margins >= 0).all():
             return None
-        base = self.cells.partition.ensemble.base_score
+        base = self.cells.problem.ensemble.base_score
         return PureBox(chosen, leaves, margins, base + self.scores[leaves].sum(axis=0), cost)

@@ -392,7 +392,7 @@ class Shared:
                 self.refused += 1
                 return False
             cost = self.cells.cost_of(x)
-            if cost < self.upper:
+            if cost < min(self.upper, self.cutoff):
                 self.best, self.upper, self._improved = x.copy(), cost, True
                 self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
             return True

@@ -70,6 +70,7 @@ class Worker:
         self.scratch = copied(self.domain)
         self.x = np.zeros(len(self.instance.ordered), np.int64)
         self.relaxation: Relaxation | None = None
+        self._leaves_cost = search.cells.leaf_cost is not None
         self._bits: Bits | None = None
         self._reach = np.inf
 
@@ -81,7 +82,7 @@ class Worker:
         bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work))
         if bound >= search.limit or self._cheapest_is_best():
             return []
-        if search.has_relaxation and domain.live.sum() <= self._reach:
+        if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
             # before the first LP there is a model to build, which takes longer
             left = self._dive(
                 bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
@@ -91,6 +92,8 @@ class Worker:
                 return []
         search.load(self)
         if self.relaxation is None:
+            if self._leaves_cost:  # a dive takes the cheapest point of a box for its best
+                return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
             return self._dive(bound, multipliers, BOXES)
         relaxed = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
         if relaxed is None:
@@ -183,7 +186,8 @@ class Worker:
     def _cheapest_is_best(self) -> bool:
         """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
         cheapest_point(self.instance, self.domain, self.x)
-        return bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        return found and not self._leaves_cost  # else a dearer cell may lie in cheaper leaves
 
     def _round(self, share: FloatArray) -> None:
         """Look for a better incumbent near the LP's point."""

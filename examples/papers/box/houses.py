@@ -111,7 +111,7 @@ def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--trees", type=int, default=250, help="trees of the model (default: 250)")
     parser.add_argument("--depth", type=int, default=6, help="their depth (default: 6)")
-    parser.add_argument("--boxes", type=int, default=20_000, help="most decision regions of figure 7")
+    parser.add_argument("--boxes", type=int, default=5_000, help="most decision regions of figure 7")
     args = parser.parse_args()
     trees, depth = (40, 3) if args.quick else (args.trees, args.depth)
     data = load_dataset("ames", args.data)
