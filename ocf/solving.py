@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. Hundreds
-#: of leaves stay by a poor incumbent, and probing them took 0.25 s of a row on breast cancer, where a better incumbent
-#: takes 0.04 s. It pays before a matrix solver, which slows down with the matrix; the box search prunes as much itself.
+#: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. By a
+#: poor incumbent hundreds of leaves stay, and probing them took 0.25 s of a row on breast cancer, where a better
+#: incumbent takes 0.04 s. It pays before a matrix solver, which slows down with the matrix; the box search prunes as
+#: much itself.
 FEW_PAIRS = 200_000
 
 #: Relative difference below which a bound meets a cost.

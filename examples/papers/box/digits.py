@@ -44,7 +44,7 @@ PUBLISHED = {
 }
 
 #: Decision thresholds of the figures; the true digit is to get a probability of at least 1 - epsilon.
-EPSILONS = (0.5, 0.4, 0.3, 0.2)
+EPSILONS = (0.5, 0.4, 0.3, 0.2, 0.1)
 
 #: Components may leave their range in the training part by this share of it.
 MARGIN = 0.5
@@ -204,9 +204,9 @@ def main() -> None:
 
 
 def figure(the: Pair, search: Any, path: Path) -> None:
-    """The most ambiguous misread digit and its counterfactuals for falling thresholds."""
+    """The most clearly misread digit and its counterfactuals for falling thresholds."""
     probability = the.model.predict_proba(the.test)[the.misread, the.truth[the.misread]]
-    k = int(the.misread[np.argmax(probability)])
+    k = int(the.misread[np.argmin(probability)])
     row, truth = the.test.iloc[[k]], int(the.truth[k])
     shown = [("query", row.to_numpy()[0])]
     for epsilon in EPSILONS:
@@ -215,10 +215,11 @@ def figure(the: Pair, search: Any, path: Path) -> None:
             shown.append((f"eps = {epsilon:g}\ndCF = {e.cost**0.5:.3f}", e.counterfactual.to_numpy()[0]))
     fig, axes = plt.subplots(2, len(shown), figsize=(2.0 * len(shown), 4.4), squeeze=False)
     query = the.image(shown[0][1])
+    most = max(float(np.abs(the.image(point) - query).max()) for _, point in shown) or 1.0
     for column, (title, point) in enumerate(shown):
         axes[0, column].imshow(the.image(point), cmap="gray_r", vmin=0, vmax=1)
         axes[0, column].set_title(title, fontsize=10)
-        axes[1, column].imshow(the.image(point) - query, cmap="RdBu_r", vmin=-0.3, vmax=0.3)
+        axes[1, column].imshow(the.image(point) - query, cmap="RdBu_r", vmin=-most, vmax=most)
     for axis in axes.flat:
         axis.set_xticks([])
         axis.set_yticks([])
