@@ -73,7 +73,7 @@ TABLES = (
 #: change within the radius.
 PRICE, TOLERANCE, AXES = 200_000, 5_000, ("gr_liv_area", "lot_area")
 WINDOW = ((500.0, 3000.0), (1500.0, 20_000.0))
-BESIDES = ("overall_cond", "garage_area")
+BESIDES = ("overall_cond",)
 
 
 def ordered_levels(data: Dataset) -> dict[str, list[Any]]:
@@ -111,7 +111,7 @@ def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--trees", type=int, default=250, help="trees of the model (default: 250)")
     parser.add_argument("--depth", type=int, default=6, help="their depth (default: 6)")
-    parser.add_argument("--boxes", type=int, default=5_000, help="most decision regions of figure 7")
+    parser.add_argument("--boxes", type=int, default=20_000, help="most decision regions of figure 7")
     args = parser.parse_args()
     trees, depth = (40, 3) if args.quick else (args.trees, args.depth)
     data = load_dataset("ames", args.data)
@@ -155,7 +155,7 @@ def main() -> None:
             f"${interval[1]:,}]; {len(vary)} characteristics may change. {_answer(result)} The paper's: ${new:,}.\n",
             _changes(words, result["changes"]) if result["changes"] else "",
         ]
-    figure, about = regions(explainer, test, prices, args.boxes, 0.003 if args.quick else 0.01)
+    figure, about = regions(explainer, test, prices, args.boxes, 0.02)
     figure.savefig(Path(args.output) / "figure7.png", dpi=130)
     plt.close(figure)
     text.append(f"## Figure 7\n\n{about}\n\n![decision regions](figure7.png)\n")
@@ -193,6 +193,7 @@ def regions(
         norm="l2",
         features_to_vary=[*AXES, *BESIDES],
         weights=dict.fromkeys(AXES, 0.0),
+        permitted_range=dict(zip(AXES, WINDOW, strict=True)),
     )
     cells = explainer.cells(problem)
     boxes = list(decompose(cells, radius=radius, target_only=True, limit=limit))
@@ -223,7 +224,7 @@ def regions(
     about = (
         f"{found.capitalize()} {len(boxes)} decision regions with a price within ${TOLERANCE:,} of ${PRICE:,} around a "
         f"house of {house[0]:.0f} square feet on a lot of {house[1]:.0f}, projected on the two areas; "
-        f"{' and '.join(BESIDES).replace('_', ' ')} may change too, by a squared distance of {radius:g}."
+        f"{' and '.join(BESIDES).replace('_', ' ')} may change too, within a squared distance of {radius:g}."
     )
     return figure, about
 
