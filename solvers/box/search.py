@@ -208,7 +208,9 @@ class Shared:
         try:
             self._work(0)
         except BaseException:
-            self.stopped = "interrupted"
+            with self.turn:
+                self.stopped = "interrupted"
+                self.turn.notify_all()
             raise
         finally:
             for helper in helpers:
