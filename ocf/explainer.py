@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +16,12 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
+from ocf.choice import AUTO, Way, choose, second_way
 from ocf.compiled import Compiled, compile_formulation
+from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
+from ocf.couplings import is_bent
+from ocf.cross_check import compare, judged
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
@@ -29,10 +34,12 @@ from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detect
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
-from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
-from ocf.solvers.result import SolverOptions
-from ocf.solving import solve_alternatives
+from ocf.regions import Regions
+from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers.result import SolverOptions, Status
+from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
+from ocf.ties import tied_points
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -64,6 +71,8 @@ class Explainer:
     space : FeatureSpace
     classes : tuple
         Class labels; empty for a regressor.
+    constraints : tuple of Constraint
+        Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
 
     Examples
     --------
@@ -89,6 +98,7 @@ class Explainer:
         self.ensemble = self.model.trees.ensemble
         self.classes = self.ensemble.decision.classes
         table = None if data is None else as_table(data, self.model.columns)
+        self.constraints: tuple[Constraint, ...] = ()
         self.space = self._space(table, features)
         self._coded = self._known_rows(table)
         if check:
@@ -114,7 +124,8 @@ class Explainer:
         if isinstance(features, str | Path):
             from ocf.problem_file import read_problem_file
 
-            features = read_problem_file(Path(features)).features
+            said = read_problem_file(Path(features))
+            features, self.constraints = said.features, said.constraints
         if table is None:
             raise DataError("give data (ideally the training data) or a FeatureSpace as features")
         columns = table_columns(self.model, tuple(table.columns))
@@ -181,6 +192,7 @@ class Explainer:
         *,
         probability: float | None = None,
         plausibility: Any = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -195,17 +207,22 @@ class Explainer:
         space = self._asked_space(**settings)
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space, Plausibility.parse(plausibility))
+        asked = checked(self.constraints if constraints is None else constraints, space)
+        wish = Plausibility.parse(plausibility)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space, asked, wish)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
-        return to_cells(problem, self._partition_of(problem))
+        return to_cells(problem, self._shared_partition(problem))
 
     def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
         """The finite forms of a problem of this explainer, one per alternative of its target."""
-        return to_alternatives(problem, self._partition_of(problem))
+        return to_alternatives(problem, self._shared_partition(problem))
 
-    def _partition_of(self, problem: Problem) -> Partition:
+    def _shared_partition(self, problem: Problem) -> Partition | None:
+        """The partition of all rows that miss the same values; None where a row's cells are its own."""
+        if is_bent(problem):
+            return None
         keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
         return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
@@ -215,14 +232,21 @@ class Explainer:
         return current
 
     def _problem(
-        self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace, wish: Plausibility | None = None
+        self,
+        origin: FloatArray,
+        target: Target,
+        cost: Cost,
+        space: FeatureSpace,
+        constraints: tuple[Constraint, ...] = (),
+        wish: Plausibility | None = None,
     ) -> Problem:
         detector = self._detector(wish, target)
         part = self._partition(_missing(origin), detector)
         if detector is None:
-            return Problem(part.ensemble, space, origin, target, cost)
+            return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
         depth = self._depths[_key(_missing(origin), detector)]
-        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, target, cost, depth)
+        model = split_trees(part.ensemble, self.ensemble)[0]
+        return Problem(model, space, origin, target, cost, depth, constraints)
 
     def _asked_space(
         self,
@@ -251,6 +275,21 @@ class Explainer:
             feature.permitted_codes()
         return space
 
+    def _asked_constraints(self, constraints: Any, rows: FloatArray) -> tuple[Constraint, ...]:
+        """Constraints that fit the features; those that the data itself breaks are named in a warning."""
+        asked = checked(constraints, self.space)
+        for constraint in asked:
+            if not constraint.absolute:
+                continue
+            if unsatisfiable(constraint, self.space, np.vstack([rows, self._coded])):
+                raise ProblemError(f"no values within the bounds satisfy the constraint {constraint.title!r}")
+            broken = broken_by(constraint, self.space, self._coded)
+            if broken:
+                logger.warning(
+                    "constraint %r is broken by %d of %d rows of the data", constraint.title, broken, len(self._coded)
+                )
+        return asked
+
     def _rows(self, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
         if isinstance(rows, pd.Series):
             rows = rows.to_frame().T.infer_objects()
@@ -274,8 +313,9 @@ class Explainer:
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         plausibility: Any = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         formulation: str = "interval",
-        solver: str = "highs",
+        solver: str = AUTO,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
@@ -283,6 +323,8 @@ class Explainer:
         log: bool = False,
         options: Mapping[str, Any] | None = None,
         reduce: bool = True,
+        cross_check: bool = False,
+        n_optimal: int = 1,
         n_jobs: int = 1,
         progress: bool | None = None,
     ) -> Explanations:
@@ -307,10 +349,13 @@ class Explainer:
             Keep to points that an isolation forest does not take for outliers among the rows of the target; see
             `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
             as nine of ten of them.
+        constraints : sequence of Constraint
+            Relations between features that every counterfactual must respect: see `ocf.constraints`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
-            See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
+            ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
+            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
             Seconds per row.
         mip_gap : float
@@ -319,6 +364,13 @@ class Explainer:
             As in `ocf.solvers.result.SolverOptions`.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
+        cross_check : bool
+            Whether to solve each row once more, by another formulation and another solver and without the reduction,
+            with the same limits. Where the two contradict each other, the row gets the status ``"error"`` and keeps
+            both claims, the second in ``method["cross_check"]``.
+        n_optimal : int
+            How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
+            `Explanation.ties_complete` says whether there are more.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -332,14 +384,17 @@ class Explainer:
         """
         frame = self._rows(X)
         get_formulation(formulation)
-        get_solver(solver)
+        if not isinstance(n_optimal, int) or n_optimal < 1:
+            raise ProblemError(f"n_optimal is a number of answers, at least 1, not {n_optimal!r}")
+        if solver != AUTO:
+            get_solver(solver)
+        coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             probability=probability,
             cost=Cost.parse(norm),
             space=self._asked_space(weights, features_to_vary, permitted_range),
-            # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS else formulation,
+            formulation=formulation,
             solver=solver,
             options=SolverOptions(
                 time_limit=time_limit,
@@ -350,9 +405,11 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            cross_check=cross_check,
+            n_optimal=n_optimal,
             plausibility=Plausibility.parse(plausibility),
+            constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
         )
-        coded = self.space.from_frame(frame)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, target, 0, probability)
         for columns in {_missing(row) for row in coded}:
@@ -363,13 +420,65 @@ class Explainer:
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
 
+    def counterfactual_regions(
+        self,
+        row: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        *,
+        radius: float,
+        norm: str | Mapping[str, float] | Cost = "l1",
+        probability: float | None = None,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        limit: int | None = 1000,
+    ) -> Regions:
+        """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
+
+        Their number grows fast with the radius and the number of features: keep the radius near the cost of the
+        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted.
+
+        Parameters
+        ----------
+        row : one-row DataFrame, Series, or array (n_columns,)
+        target, norm, probability, weights, features_to_vary, permitted_range
+            As in `explain`.
+        radius : float
+            Regions are listed whose nearest point costs at most this.
+        limit : int, optional
+            Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
+
+        Returns
+        -------
+        Regions
+            Found as they are asked for: iterate, or call `to_frame` or `plot`.
+
+        Raises
+        ------
+        ProblemError
+            Something couples the features, so that regions are no boxes.
+        """
+        problem = self.problem(
+            row,
+            target,
+            norm,
+            probability=probability,
+            weights=weights,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+        )
+        alternatives = self.alternatives(problem)
+        if alternatives[0].coupling:
+            raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
+        return Regions(alternatives, self.model, radius=radius, limit=limit)
+
     def explain_row(self, row: Row, task: Task) -> Explanation:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
-            problem = self._problem(row.coded, target, task.cost, task.space, task.plausibility)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -384,32 +493,17 @@ class Explainer:
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         alternatives = self.alternatives(problem)
-        target = problem.target
-        detector = self._detector(task.plausibility, target)
-        built = {"build": 0.0, "compile": 0.0}
-
-        def compiled(k: int) -> Compiled:
-            key = (task.formulation, target, k, *_key(_missing(row.coded), detector))
-            if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
-                built["build"] += self._compiled[key].build_seconds
-                built["compile"] += self._compiled[key].compile_seconds
-            return self._compiled[key]
-
-        def confirm(point: FloatArray) -> bool:
-            table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
-
-        outcome = solve_alternatives(
-            alternatives,
-            [partial(compiled, k) for k in range(len(alternatives))],
-            self._solver(task.solver),
-            task.options,
-            confirm=confirm,
-            candidates=self._known_cells(problem, detector),
-            use_reduction=task.reduce,
-        )
+        way = choose(alternatives[0], task.formulation, task.solver)
+        outcome, ties, complete, built = self._outcome(row, task, alternatives, way)
+        method = task.method(way, outcome)
+        if task.cross_check:
+            other = second_way(alternatives[0], way)
+            second, *_ = self._outcome(row, replace(task, reduce=False, n_optimal=1), alternatives, other)
+            method["cross_check"] = compare(way, outcome, other, second)
+            outcome = judged(outcome, method["cross_check"])
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        if alternatives[0].values is not None and not outcome.message:
+            outcome = replace(outcome, message=alternatives[0].values.remark())
         return from_outcome(
             outcome,
             problem,
@@ -418,10 +512,55 @@ class Explainer:
             predicted=row.current,
             classes=self.classes,
             model=self.model,
-            method=task.method(outcome),
+            method=method,
             times=times,
-            detector=detector,
+            detector=self._detector(task.plausibility, problem.target),
+            ties=ties,
+            ties_complete=complete,
         )
+
+    def _outcome(
+        self, row: Row, task: Task, alternatives: tuple[CellProblem, ...], way: Way
+    ) -> tuple[Outcome, list[FloatArray], bool | None, dict[str, float]]:
+        """The answer of one way, other points of the same cost and whether these are all, and seconds of building."""
+        problem = alternatives[0].problem
+        target = problem.target
+        detector = self._detector(task.plausibility, target)
+        built = {"build": 0.0, "compile": 0.0}
+        # cells that are the row's own serve no other row
+        kept = {} if is_bent(problem) else self._compiled
+
+        def compiled(k: int) -> Compiled:
+            key = (way.formulation, target, k, *_key(_missing(row.coded), detector))
+            if key not in kept:
+                kept[key] = compile_formulation(way.formulation, alternatives[k])
+                built["build"] += kept[key].build_seconds
+                built["compile"] += kept[key].compile_seconds
+            return kept[key]
+
+        def confirm(point: FloatArray) -> bool:
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
+
+        forms = [partial(compiled, k) for k in range(len(alternatives))]
+        solver = self._solver(way.solver)
+        outcome = solve_alternatives(
+            alternatives,
+            forms,
+            solver,
+            task.options,
+            confirm=confirm,
+            candidates=self._known_cells(problem, alternatives[0].partition, detector),
+            use_reduction=task.reduce,
+        )
+        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+            return outcome, [], None, built
+        points, complete = tied_points(
+            outcome, alternatives, forms, solver, task.options, confirm=confirm, limit=task.n_optimal
+        )
+        return outcome, points[1:], complete, built
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""
@@ -429,13 +568,14 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
+    def _known_cells(self, problem: Problem, part: Partition, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
-        missing = _missing(problem.origin)
-        key = (problem.target, *_key(missing, detector))
+        if is_bent(problem):
+            return np.unique(part.locate(self._known_rows_of(problem.target)), axis=0)
+        key = (problem.target, *_key(_missing(problem.origin), detector))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
-            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
+            self._candidates[key] = np.unique(part.locate(rows), axis=0)
         return self._candidates[key]
 
     def _known_rows_of(self, target: Target) -> FloatArray:

@@ -63,6 +63,9 @@ class Solver(Protocol):
     def version(self) -> str:
         """Version of the solver itself."""
 
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
+
     def solve(
         self,
         form: StandardForm,
@@ -107,6 +110,10 @@ class CellSolver(Protocol):
 
     name: str
     version: str
+
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
 
     def solve_cells(
         self,

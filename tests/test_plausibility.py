@@ -93,6 +93,20 @@ def test_a_point_exactly_at_the_threshold_is_deep_enough(explainer: Explainer, t
         assert again[0].cost == 0
 
 
+def test_the_requirement_holds_a_tie_and_little_more(explainer: Explainer, table: pd.DataFrame) -> None:
+    x = good_rows(table, explainer)
+    explainer.explain(x.iloc[:1], target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    depths = detector.measure(x)[0]
+    for k in (np.flatnonzero(depths == detector.least)[0], np.flatnonzero(depths < detector.least)[0]):
+        cells = explainer.cells(explainer.problem(x.iloc[[k]], 1, plausibility=detector.wish))
+        leaves = cells.partition.leaves_at(cells.partition.locate(cells.problem.origin[None, :])[0])
+        margin, doubt = cells.margins(leaves)[-1], cells.requirements.doubt[-1]
+        assert margin == pytest.approx(20 * (depths[k] - detector.least), abs=2 * doubt)
+        assert (margin >= 0) == (depths[k] == detector.least)
+        assert 0 < doubt < 1e-9
+
+
 def test_the_forest_may_see_the_table_the_matrix_or_what_a_pipeline_makes(
     explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame
 ) -> None:
@@ -237,3 +251,15 @@ def test_joined_trees_come_apart_again() -> None:
     np.testing.assert_array_equal(second.scores(coded), forest.scores(coded))
     assert first.decision == model.decision
     np.testing.assert_array_equal(second.apply(coded), forest.apply(coded))
+
+
+def test_a_forest_without_names_must_not_be_misread(table: pd.DataFrame) -> None:
+    """As many nameless columns as the data have, and as the model sees in another order: no guess."""
+    x = table[["income", "debt"]]
+    swap = make_column_transformer(("passthrough", ["debt"]), ("passthrough", ["income"]))
+    model = make_pipeline(swap, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(x, table["good"])
+    nameless = IsolationForest(n_estimators=3, max_samples=8).fit(x.to_numpy())
+    with pytest.raises(DataError, match="without names"):
+        Explainer(model, data=x).problem(x.iloc[[0]], 1, plausibility=nameless)
+    named = IsolationForest(n_estimators=3, max_samples=8).fit(x)
+    assert Explainer(model, data=x).explain(x.iloc[[0]], target=1, plausibility=named)[0].status != "error"

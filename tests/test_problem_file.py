@@ -71,6 +71,19 @@ def test_a_file_is_read(write: Write) -> None:
     )
 
 
+def test_targets_of_all_kinds_are_read(write: Write) -> None:
+    said = write('[solve]\ntarget = ["good", "fair"]\nprobability = 0.7')
+    assert read_problem_file(said).solve == {"target": ["good", "fair"], "probability": 0.7}
+    assert read_problem_file(write("[solve]\nat_most = 3")).solve == {"target": (None, 3)}
+    for text, word in (
+        ("at_least = 1\ntarget = 2", "bound the value of a regressor"),
+        ("probability = 70", "up to 1"),
+        ("target = []", "list of classes"),
+    ):
+        with pytest.raises(ProblemError, match=word):
+            read_problem_file(write("[solve]\n" + text))
+
+
 def test_an_empty_file_says_nothing(write: Write) -> None:
     assert read_problem_file(str(write(""))) == ProblemFile()
 
@@ -86,7 +99,7 @@ def test_the_mark_that_some_editors_put_first_does_not_matter(tmp_path: Path) ->
     [
         ("[solve]\nseed = ", ["not valid TOML", "Invalid value"]),
         ("[feature.age]\nkind = 'integer'", ["'feature'", "did you mean 'features'"]),
-        ("[[constraint]]\nleft = 1", ["'constraint'", "solve, features"]),
+        ("[[constraint]]\nleft = 1", ["'constraint'", "did you mean 'constraints'?"]),
         ("target = 1", ["'target'", "settings belong in [solve]"]),
         ("solve = 3", ["must be a section, [solve]"]),
         ("[features]\nage = 3", ["'age'", "[features.age]"]),

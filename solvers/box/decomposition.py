@@ -10,6 +10,7 @@ A level of an unordered feature is an interval of its own, joined with the level
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,7 +54,12 @@ class PureBox:
 
 
 def decompose(
-    cells: CellProblem, *, radius: float = np.inf, target_only: bool = False, limit: int | None = None
+    cells: CellProblem,
+    *,
+    radius: float = np.inf,
+    target_only: bool = False,
+    limit: int | None = None,
+    nearest_first: bool = False,
 ) -> Iterator[PureBox]:
     """Yield the pure boxes of a problem's open cells and live leaves.
 
@@ -70,6 +76,8 @@ def decompose(
         together cannot are left early.
     limit : int, optional
         Most boxes to yield.
+    nearest_first : bool
+        Whether boxes come by increasing cost. What is left open is then kept, instead of one path of the search tree.
 
     Yields
     ------
@@ -78,10 +86,16 @@ def decompose(
     if cells.infeasible:
         return
     walk = _Walk(cells, radius, target_only)
-    for count, box in enumerate(walk.boxes(0, np.flatnonzero(cells.live), 0.0, ())):
+    leaves = np.flatnonzero(cells.live)
+    boxes = walk.nearest_first(leaves) if nearest_first else walk.boxes(0, leaves, 0.0, ())
+    for count, box in enumerate(boxes):
         if limit is not None and count >= limit:
             return
         yield box
+
+
+#: Leaves that are left, cost so far, and the cells chosen of each feature so far.
+_Node = tuple[IntArray, float, tuple[IntArray, ...]]
 
 
 class _Walk:
@@ -110,10 +124,32 @@ class _Walk:
             if box is not None:
                 yield box
             return
+        for node in self._children(i, leaves, cost, chosen):
+            yield from self.boxes(i + 1, *node)
+
+    def nearest_first(self, leaves: IntArray) -> Iterator[PureBox]:
+        """All boxes by increasing cost: the open node whose cheapest point is cheapest is always the next."""
+        queue: list[tuple[float, int, int, _Node]] = [(float(self.rest[0]), 0, 0, (leaves, 0.0, ()))]
+        pushed = 0
+        while queue:
+            _, depth, _, node = heapq.heappop(queue)
+            i = -depth
+            if i == len(self.opened):
+                box = self._box(*node)
+                if box is not None:
+                    yield box
+                continue
+            for child in self._children(i, *node):
+                pushed += 1
+                # among equals the deepest, and of those the first
+                heapq.heappush(queue, (child[1] + float(self.rest[i + 1]), -(i + 1), pushed, child))
+
+    def _children(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[_Node]:
+        """Nodes below one, in which feature i is decided too."""
         for ranks, inside in self._intersect(i, leaves):
             own = float(self.price[i][ranks].min())
             if cost + own + self.rest[i + 1] <= self.most and self._complete(inside):
-                yield from self.boxes(i + 1, inside, cost + own, (*chosen, self.opened[i][ranks]))
+                yield inside, cost + own, (*chosen, self.opened[i][ranks])
 
     def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""

@@ -18,6 +18,7 @@ which is what keeps the search small. Measured on random forests 100 x 5: 30 to 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -144,6 +145,15 @@ def _packed(flags: BoolArray, n_words: int) -> Words:
     padded = np.zeros((len(flags), 64 * n_words), bool)
     padded[:, : flags.shape[1]] = flags
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def exclusions(cells: CellProblem, choices: Sequence[IntArray]) -> IntArray:
+    """Excluded sets of leaves as rows, (n, n_trees): a leaf of the ensemble for each tree, -1 where any will do."""
+    ensemble = cells.partition.ensemble
+    out = np.full((len(choices), ensemble.n_trees), -1, np.int64)
+    for row, choice in zip(out, choices, strict=True):
+        row[ensemble.leaf_tree[choice]] = choice
+    return out
 
 
 def new_stack(instance: Instance, bits: Bits) -> Stack:
@@ -525,7 +535,7 @@ def dive(
     doubt : (n_rows,) float64
         A point that exceeds the need by less is put before the user's model.
     excluded : (n, n_trees) int64
-        Choices of leaves (of the ensemble) that are not admitted.
+        See `exclusions`.
     shared : (1,) float64
         Cost from which on a point is of no use. Other threads may lower it at any moment; this dive lowers it too.
     tolerance : float
@@ -656,7 +666,10 @@ def _judge(
                 if (live[a >> 6] >> np.uint64(a & 63)) & np.uint64(1):
                     leaves[tree] = instance.leaf[bits.leaf[a]]
         for k in range(len(excluded)):
-            if np.array_equal(excluded[k], leaves):
+            differs = 0
+            for tree in range(len(leaves)):
+                differs += excluded[k, tree] >= 0 and excluded[k, tree] != leaves[tree]
+            if differs == 0:
                 return INTERRUPTED
     return EXHAUSTED if sure else IN_DOUBT
 
@@ -686,8 +699,7 @@ def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | No
     push(stack, bits, whole(instance), -np.inf)
     ended, limit = IN_DOUBT, np.array([np.inf])
     while ended == IN_DOUBT:
-        known = np.array(excluded, np.int64).reshape(-1, len(instance.trees) - 1)
-        doubt = cells.requirements.doubt
+        known, doubt = exclusions(cells, excluded), cells.requirements.doubt
         ended, boxes, cost = dive(
             instance, bits, stack, scratch, nothing, doubt, known, limit, 0.0, node_limit, True, x
         )

@@ -45,7 +45,7 @@ from ocf.ensemble import IntArray
 from ocf.kernels import log_compilation
 from ocf.reduction import TOLERANCE
 from ocf.reduction import reduce as reduce_cells
-from ocf.solvers.box.dive import dive
+from ocf.solvers.box.dive import dive, exclusions
 from ocf.solvers.box.instance import Packed, copied, make_instance, pack, unite, whole
 from ocf.solvers.box.propagation import Multipliers, propagate
 from ocf.solvers.box.relaxation import Basis, Relaxation, no_relaxation
@@ -168,7 +168,7 @@ class Shared:
         self.best: IntArray | None = None
         self.upper = np.inf
         self.refused = self.nodes = self.visits = self.created = self.generation = 0
-        self.excluded = {np.asarray(choice, np.int64).tobytes() for choice in cells.excluded}
+        self.excluded: set[bytes] = set()
         self.history: list[Progress] = []
         self.queue: list[Node] = []
         self.active: dict[int, Node] = {}
@@ -373,16 +373,16 @@ class Shared:
             self.nodes += boxes
 
     def rejected(self) -> IntArray:
-        """Choices of leaves that are not admissible although their gains may reach the need, (n, n_trees)."""
+        """What `ocf.solvers.box.dive.dive` is to take for excluded: also points that fail by a hair."""
         with self.turn:
-            flat = np.frombuffer(b"".join(sorted(self.excluded)), np.int64)
-        return flat.reshape(-1, len(self.instance.trees) - 1)
+            choices = [*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded))]
+        return exclusions(self.cells, choices)
 
     def offer(self, x: IntArray, leaves: IntArray) -> bool:
         """Judge a point and its leaves; whether it is admissible. Keep it if it is the best."""
         with self.turn:
             key = leaves.tobytes()
-            if key in self.excluded:
+            if key in self.excluded or self.cells.is_excluded(leaves):
                 return False
             margins = self.cells.margins(leaves)
             if not (self.cells.live[leaves].all() and (margins >= 0).all()):

@@ -23,6 +23,10 @@ class BoxSolver:
     name = "box"
     version = ocf.__version__
 
+    def refuses(self, cells: CellProblem) -> str:
+        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
+        return f"does not know {cells.coupling}" if cells.coupling else ""
+
     def solve_cells(
         self,
         cells: CellProblem,

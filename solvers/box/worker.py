@@ -124,7 +124,8 @@ class Worker:
         while True:
             features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
             if not len(features):
-                return []  # a single point, which has been looked at
+                self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
+                return []
             limit = self.search.limit
             m, before, beyond = try_cuts(
                 instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
