@@ -385,3 +385,36 @@ def test_squared_costs_inside_cells(seed: int, norm: Any) -> None:
     optimum = oracle(problem)
     for method in methods(problem)[seed % 2 :: 4]:
         check(problem, answer(problem, *method), optimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_constraints_over_cells_are_requirements(seed: int) -> None:
+    """At every choice of cells the watching trees' requirements say what the constraints say."""
+    problem = random_problem(seed + 2000)
+    rng = np.random.default_rng(seed)
+    cells = to_cells(problem)
+    part, values = cells.partition, cells.values
+    assert values is not None
+    extra = cells.requirements.need.shape[0] - len(values.rows)
+    opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+    for _ in range(200):
+        choice = np.array([rng.choice(own) for own in opened])
+        margins = cells.margins(part.leaves_at(choice))[extra:]
+        point = cells.point(choice)
+        for row, margin in zip(values.rows, margins, strict=True):
+            if not any(values.slides[i] for i in row.parts):
+                assert (margin >= 0) == row.holds(problem.space, point)
+            elif row.holds(problem.space, point):
+                assert margin >= 0  # of the best value in the cell
+
+
+def test_models_need_no_second_solve() -> None:
+    """The rows over sliding values are exact: what the solver finds first is the optimum, but for tolerances."""
+    calls, linear = 0, 0
+    for seed in range(12):
+        problem = random_problem(seed + 3000, "l1")
+        if to_cells(problem).couples:
+            calls += len(answer(problem, "interval", "highs", False).results)
+            linear += 1
+    assert linear >= 5
+    assert calls <= linear + 1
