@@ -1,4 +1,23 @@
-"""Which formulation and solver a problem is given to, and by which other one its answer is checked."""
+"""Which formulation and solver a problem is given to, and by which other one its answer is checked.
+
+The rule of ``solver="auto"`` is short because the measurements are clear. Random forests of 50 trees of depth 4 to 300
+of depth 5 and 100 of depth 7, XGBoost of 50 x 4, 100 x 5 and 200 x 3, l1 and some l0, four rows each of breast_cancer,
+german_credit, credit_default, spambase and students, 20 seconds a row, one thread, two busy cores, one run. Of 180 rows
+the reduction proved 109 alone; of the others, without three in which kernels were compiled, solver seconds:
+
+==================  ======  ======  ======
+68 rows             box     HiGHS   SCIP
+==================  ======  ======  ======
+median              0.07    0.14    0.15
+nine of ten within  1.2     8.3     6.9
+all together        68      164     139
+proved              66      64      64
+==================  ======  ======  ======
+
+The box search was at least as fast as HiGHS in 81 % of the rows, as SCIP in 88 %, and at no size of model slower in
+the median. HiGHS and SCIP are level (HiGHS no slower in 49 %), so the first that is installed serves where the box
+search does not know something.
+"""
 
 from __future__ import annotations
 

@@ -265,8 +265,7 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
         return None
     try:
         answer = model.decide(table)[0]
-        classes = model.trees.ensemble.decision.classes
-        return classes[int(answer)] if classes else float(answer)
+        return model.classes[int(answer)] if model.classes else float(answer)
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
@@ -274,7 +273,7 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
 
 def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:
     """What a counterfactual lacks of the target."""
-    classes = model.trees.ensemble.decision.classes
+    classes = model.classes
     several = isinstance(target, list | tuple)
     if not classes:
         if not several or len(target) != 2:
