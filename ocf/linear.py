@@ -96,7 +96,7 @@ class LinearProblem:
     level_costs : tuple of (n_levels,) float64, one per feature
         inf for levels that are not allowed.
     constraints : tuple
-        None: relations between features are for tree models.
+        None: relations between features are for trees.
     """
 
     space: FeatureSpace
@@ -207,7 +207,10 @@ class LinearExplainer:
         coded = self.space.from_frame(table)
         if np.isnan(coded).any():
             raise DataError("the data has missing values, and a linear model has no rule for them: fill them in")
-        rows = coded[: min(len(coded), MAX_CANDIDATES)]
+        priced = [f.name for f in self.space.features if f.cost is not None]
+        if priced:
+            raise ProblemError(f"linear models take a weight, not a cost of its own: feature {listed(priced)}")
+        rows = coded[:MAX_CANDIDATES]
         encoding = probe(self.space, self.model.encode, rows[0], self.linear.feature_names)
         self._additive = _additive(self.linear, encoding)
         if check:
