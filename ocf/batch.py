@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from ocf.errors import ProblemError
 from ocf.explanation import Explanation, failed
 from ocf.features import FeatureSpace
 from ocf.plausibility import Plausibility
+from ocf.several import Several
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Task:
     n_optimal: int = 1
     plausibility: Plausibility | None = None
     constraints: tuple[Constraint, ...] = ()
+    several: Several = field(default_factory=Several)
+    diagnose: bool = False
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""
@@ -95,26 +98,27 @@ def run_batch(
     Returns
     -------
     list of Explanation
-        One per row. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
+        One per row, or several where that is asked for. After Ctrl-C the rows that are not finished have status
+        ``"interrupted"``.
     """
     if n_jobs == 0 or n_jobs < -1:
         raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {n_jobs}")
-    done: list[Explanation] = []
+    done: list[list[Explanation]] = []
     try:
-        for explanation in _explained(explainer, rows, task, n_jobs):
-            done.append(explanation)
-            advance(explanation.status)
+        for explanations in _explained(explainer, rows, task, n_jobs):
+            done.append(explanations)
+            advance(explanations[0].status)
     except KeyboardInterrupt:
         logger.warning("interrupted: %d of %d rows are finished and kept", len(done), len(rows))
-        done += [failed(r.label, r.original, "interrupted", "interrupted by the user") for r in rows[len(done) :]]
-    return done
+        done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]
+    return [explanation for explanations in done for explanation in explanations]
 
 
-def _explained(explainer: Explainer, rows: Sequence[Row], task: Task, n_jobs: int) -> Iterable[Explanation]:
+def _explained(explainer: Explainer, rows: Sequence[Row], task: Task, n_jobs: int) -> Iterable[list[Explanation]]:
     if n_jobs == 1 or len(rows) < 2:
         return (explainer.explain_row(row, task) for row in rows)
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    results: Iterable[Explanation] = parallel(delayed(explainer.explain_row)(row, task) for row in rows)
+    results: Iterable[list[Explanation]] = parallel(delayed(explainer.explain_row)(row, task) for row in rows)
     return results

@@ -103,6 +103,11 @@ class Explanation:
         holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
     constraints : tuple of Constraint
         What every counterfactual had to respect.
+    rank : int
+        1 for the best explanation of a row, 2 for the next that differs, and so on.
+    conflict : tuple of str
+        Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
+        cannot hold together. Empty as well where the target is out of reach without any of them.
     """
 
     row: Any
@@ -134,6 +139,8 @@ class Explanation:
     ties_complete: bool | None = None
     plausibility: dict[str, Any] | None = None
     constraints: tuple[Constraint, ...] = ()
+    rank: int = 1
+    conflict: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -179,9 +186,10 @@ class Explanation:
         if counterfactual is not None and self.space is not None and self.norm is not None:
             before, after = self.original.rename(columns=str), counterfactual.rename(columns=str)
             origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            shares = self.norm.shares(self.space, origin, point)
             for i, feature in enumerate(self.space.features):
                 if origin[i] != point[i] and not np.isnan(point[i]):
-                    cost = self.norm.of(feature, origin[i], point[i]).item()
+                    cost = float(shares[i])
                     labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
                     rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
         frame = pd.DataFrame(rows, columns=names, dtype=object)
@@ -197,7 +205,9 @@ class Explanation:
         return {
             "schema": records.ONE,
             "row": records.plain(self.row),
+            "rank": int(self.rank),
             "status": self.status,
+            "conflict": list(self.conflict),
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
@@ -318,7 +328,8 @@ class Explanations(Sequence[Explanation]):
         Returns
         -------
         DataFrame (n, n_columns + 6)
-            The user's columns, then ``status, cost, bound, gap, verified, seconds``; those names get the prefix
+            The user's columns, then ``status, cost, bound, gap, verified, seconds``, and ``rank`` before them where
+            rows have several explanations; those names get the prefix
             ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
         """
         if not self._rows:
@@ -340,6 +351,8 @@ class Explanations(Sequence[Explanation]):
                 "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
             }
         )
+        if any(e.rank > 1 for e in self._rows):
+            results.insert(0, "rank", [e.rank for e in self._rows])
         if set(results.columns) & set(values.columns):
             results = results.add_prefix("ocf_")
         frame = pd.concat([values, results], axis=1)
@@ -660,4 +673,6 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         ties_complete=data.get("ties_complete"),
         plausibility=data.get("plausibility"),
         constraints=tuple(map(from_dict, data.get("constraints", ()))),
+        rank=int(data.get("rank", 1)),
+        conflict=tuple(data.get("conflict", ())),
     )

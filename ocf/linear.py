@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ocf.batch import Row, Task, run_batch
+from ocf.constraints import Constraint
 from ocf.costs import Cost
 from ocf.encoding import Encoding, probe
 from ocf.ensemble import FloatArray
@@ -94,6 +95,8 @@ class LinearProblem:
         None for features that keep their value, and for discrete ones.
     level_costs : tuple of (n_levels,) float64, one per feature
         inf for levels that are not allowed.
+    constraints : tuple
+        None: relations between features are for trees.
     """
 
     space: FeatureSpace
@@ -106,6 +109,7 @@ class LinearProblem:
     doubt: FloatArray
     moves: tuple[Move | None, ...]
     level_costs: tuple[FloatArray, ...]
+    constraints: tuple[Constraint, ...] = ()
 
     def at_origin(self, r: int) -> float:
         """Requirement r at the row, without its discrete features."""
@@ -203,7 +207,10 @@ class LinearExplainer:
         coded = self.space.from_frame(table)
         if np.isnan(coded).any():
             raise DataError("the data has missing values, and a linear model has no rule for them: fill them in")
-        rows = coded[: min(len(coded), MAX_CANDIDATES)]
+        priced = [f.name for f in self.space.features if f.cost is not None]
+        if priced:
+            raise ProblemError(f"linear models take a weight, not a cost of its own: feature {listed(priced)}")
+        rows = coded[:MAX_CANDIDATES]
         encoding = probe(self.space, self.model.encode, rows[0], self.linear.feature_names)
         self._additive = _additive(self.linear, encoding)
         if check:
@@ -305,18 +312,18 @@ class LinearExplainer:
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(as_explainer, rows, cast(Task, asked), n_jobs, bar.advance))
 
-    def explain_row(self, row: Row, asked: _Question) -> Explanation:
+    def explain_row(self, row: Row, asked: _Question) -> list[Explanation]:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
             problem = self._problem(row.coded, self._target(asked.target, int(row.current)), asked.cost, asked.space)
-            return self._solve(row, asked, problem, begin)
+            return [self._solve(row, asked, problem, begin)]
         except OcfError as error:
             message = str(error)
         except Exception as error:  # one failing row never loses the others
             logger.exception("row %r failed", row.label)
             message = f"internal error: {type(error).__name__}: {error}"
-        return failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])
+        return [failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])]
 
     def _solve(self, row: Row, asked: _Question, problem: LinearProblem, begin: float) -> Explanation:
         def confirm(point: FloatArray) -> bool:

@@ -209,6 +209,10 @@ _SOLVE: dict[str, _Rule] = {
     "mip_gap": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
     "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+    "n_explanations": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "diversity": _one_of(("region", "features", "distance")),
+    "min_distance": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
+    "diagnose": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "n_optimal": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "cross_check": _Rule(lambda v: isinstance(v, bool), "true or false"),
@@ -411,6 +415,10 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
 # n_jobs = 1
+# n_explanations = 1  # more: the next best ones
+# diversity = "region"  # how they differ: "region", "features" or "distance"
+# min_distance = 0.1  # of "distance"
+# diagnose = false  # true: name what conflicts where a row is infeasible
 # options = {{}}  # the solver's own options
 
 # Answers that an isolation forest does not take for outliers of the wanted class:

@@ -65,7 +65,7 @@ def word(value: Any, other: Any = None, *, new: bool = False) -> str:
 
 def headline(e: Explanation) -> str:
     """The answer in one sentence."""
-    return f"row {e.row}: {answer(e)}"
+    return f"row {e.row}{f', no. {e.rank}' if e.rank > 1 else ''}: {answer(e)}"
 
 
 def answer(e: Explanation) -> str:

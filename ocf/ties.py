@@ -48,10 +48,13 @@ def tied_points(
     Returns
     -------
     (list of (n_features,) coded rows, bool)
-        And whether these are all: False when the limit, or the time limit, cut the list off.
+        And whether these are all: False when the limit, or the time limit, cut the list off, and where constraints
+        relate values inside cells, so that ties are no matter of cells alone.
     """
     assert first.point is not None
     assert first.cost is not None
+    if alternatives[0].couples:
+        return [first.point], False
     most = first.cost + PROOF * max(abs(first.cost), PROOF)
     leaves = [_leaves(alternatives[0], first.point)]
     found: dict[bytes, FloatArray] = {}

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
-from ocf.verify_constraints import Change, broken, curve_amount
+from ocf.verify_constraints import Change, broken, curve_amount, quadratic_part
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -345,9 +345,10 @@ def _check_changes(
     cost = 0.0
     readable = True
     changes: dict[str, Change] = {}
+    first, second = (table.to_dict("records")[0] for table in (before, after))  # each value in a type of its own
     for feature in features:
         try:
-            old, new = _value(before, feature), _value(after, feature)
+            old, new = _value(first, feature), _value(second, feature)
         except DataError as error:
             problems.append(str(error))
             readable = False
@@ -362,14 +363,15 @@ def _check_changes(
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
     if readable:
+        cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
 
 
-def _value(table: pd.DataFrame, feature: Mapping[str, Any]) -> float | None:
+def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
     """Number, or index of the level, that a row holds; None when it is missing."""
     name, columns, levels = feature["name"], feature["columns"], feature["levels"]
-    cells = [table[column].iloc[0] for column in columns]
+    cells = [row[column] for column in columns]
     if len(columns) > 1 or feature["base"]:
         ones = [k for k, cell in enumerate(cells) if cell == 1]
         if any(pd.isna(cell) or cell not in (0, 1) for cell in cells) or len(ones) > 1 or not (ones or feature["base"]):

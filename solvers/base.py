@@ -122,7 +122,7 @@ class CellSolver(Protocol):
         *,
         cutoff: float = math.inf,
         confirm: Callable[[IntArray], bool] | None = None,
-        relaxation: Compiled | None = None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     ) -> SolveResult:
         """Find the cheapest choice of open cells that meets the target.
 
@@ -134,8 +134,8 @@ class CellSolver(Protocol):
             Only points cheaper than this count; INFEASIBLE with message ``"cutoff"`` says that there is none.
         confirm : callable, optional
             Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
-        relaxation : Compiled, optional
-            The interval model, for LP bounds.
+        relaxation : Compiled, or a function that gives one, optional
+            The interval model, for LP bounds; the function is called when it is needed.
 
         Returns
         -------

@@ -237,10 +237,10 @@ def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     rows = refused(table, model).iloc[:3]
     solve = explainer._solve
 
-    def failing(row, *args):
-        if row.label == rows.index[1]:
+    def failing(asked, *args):
+        if asked.row.label == rows.index[1]:
             raise RuntimeError("boom")
-        return solve(row, *args)
+        return solve(asked, *args)
 
     monkeypatch.setattr(explainer, "_solve", failing)
     found = explainer.explain(rows, target="granted")

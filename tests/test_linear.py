@@ -246,6 +246,8 @@ def test_what_is_refused():
         LinearExplainer(model, X.iloc[:, :3])
     with pytest.raises(DataError, match="does not take: more"):
         LinearExplainer(model, X.assign(more=1))
+    with pytest.raises(ProblemError, match="take a weight, not a cost of its own: feature sepal width"):
+        LinearExplainer(model, X, {"sepal width (cm)": {"cost": {"points": [[0, 0], [1, 2]]}}})
     with pytest.raises(DataError, match="give data"):
         LinearExplainer(model)
     with pytest.raises(DataError, match="missing values"):

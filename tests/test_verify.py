@@ -23,8 +23,7 @@ def decide(table: pd.DataFrame) -> np.ndarray:
 
 def model(rule: Any = decide) -> Any:
     """Stands for a UserModel: only `decide` and the class labels are used."""
-    ensemble = SimpleNamespace(decision=SimpleNamespace(classes=("no", "yes")))
-    return SimpleNamespace(trees=SimpleNamespace(ensemble=ensemble), decide=rule)
+    return SimpleNamespace(classes=("no", "yes"), decide=rule)
 
 
 def described(name: str, kind: str, **settings: Any) -> dict[str, Any]:

@@ -307,7 +307,9 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     from ocf.formulations import get_formulation
     from ocf.solvers import get_solver
 
-    Cost.parse(settings.get("norm", "l1"))
+    norm = settings.get("norm", "l1")
+    if norm != "mahalanobis":
+        Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
     get_formulation(settings.get("formulation", "interval"))
     if settings.get("solver", AUTO) != AUTO:
         get_solver(settings["solver"])

@@ -105,8 +105,11 @@ class _Walk:
         self.cells, self.target_only = cells, target_only
         self.n_outputs = cells.problem.ensemble.n_outputs  # the depth of isolation trees is no score of the model
         part = cells.partition
-        self.opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
-        self.price = [cells.cost[part.cells_of(i)][opened] for i, opened in enumerate(self.opened)]
+        opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+        # features with one open cell, such as fixed ones, come first: they split nothing and drop many leaves
+        self.order = np.argsort([len(ranks) > 1 for ranks in opened], kind="stable")
+        self.opened = [opened[i] for i in self.order]
+        self.price = [cells.cost[part.cells_of(i)][opened[i]] for i in self.order.tolist()]
         least = np.array([price.min() for price in self.price])
         # what the features from i on cost at least
         self.rest = np.append(np.cumsum(least[::-1])[::-1], 0.0)
@@ -115,7 +118,7 @@ class _Walk:
         self.scores = part.ensemble.contributions[:, : self.n_outputs]
 
     def boxes(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[PureBox]:
-        """Boxes below a node of the search tree: features before i are decided, `leaves` are those that are left."""
+        """Boxes below a node of the search tree: the first i features are decided, `leaves` are those that are left."""
         if i == len(self.opened):
             box = self._box(leaves, cost, chosen)
             if box is not None:
@@ -150,8 +153,12 @@ class _Walk:
 
     def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""
-        part, opened = self.cells.partition, self.opened[i]
-        if part.ordered[i]:
+        part, opened, i = self.cells.partition, self.opened[i], int(self.order[i])
+        if len(opened) == 1:  # as of every fixed feature
+            cell = opened[0]
+            inside = (part.low[leaves, i] <= cell) & (cell <= part.high[leaves, i])
+            yield np.arange(1), leaves[inside if part.ordered[i] else part.members_of(i)[leaves, cell]]
+        elif part.ordered[i]:
             start = np.searchsorted(opened, part.low[leaves, i])
             stop = np.searchsorted(opened, part.high[leaves, i], side="right")
             ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
@@ -179,4 +186,5 @@ class _Walk:
         if self.target_only and not (margins >= 0).all():
             return None
         base = self.cells.problem.ensemble.base_score
+        chosen = tuple(chosen[k] for k in np.argsort(self.order))
         return PureBox(chosen, leaves, margins, base + self.scores[leaves].sum(axis=0), cost)

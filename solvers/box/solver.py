@@ -34,7 +34,7 @@ class BoxSolver:
         *,
         cutoff: float = np.inf,
         confirm: Callable[[IntArray], bool] | None = None,
-        relaxation: Compiled | None = None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     ) -> SolveResult:
         """Search a problem over cells; the result's `x` is the choice of cells, (n_features,)."""
         found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation)

@@ -173,18 +173,13 @@ def table_2(results: list[dict[str, Any]]) -> str:
 
 def table_figures(results: list[dict[str, Any]]) -> str:
     """The numbers behind figures 3-6 and 13, means over the folds."""
-    means = (
-        frame(results).drop(columns="fold").groupby(["set", "target", "method", "Q"], sort=False, dropna=False).mean()
-    )
-    return means.round(3).reset_index().to_markdown(index=False) if _has_tabulate() else means.round(3).to_string()
-
-
-def _has_tabulate() -> bool:
-    try:
-        import tabulate  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    keys = ["set", "target", "method", "Q"]
+    means = frame(results).drop(columns="fold").groupby(keys, sort=False, dropna=False).mean().reset_index()
+    lines = ["| " + " | ".join(means.columns) + " |", "|" + "---|" * len(means.columns)]
+    for row in means.itertuples(index=False):
+        words = [v if isinstance(v, str) else "" if np.isnan(v) else f"{v:.3g}" for v in row]
+        lines.append("| " + " | ".join(words) + " |")
+    return "\n".join(lines)
 
 
 def draw(results: list[dict[str, Any]], output: Path) -> None:
@@ -288,17 +283,22 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="one fold of boston and ionosphere")
     parser.add_argument("--no-targets", action="store_true", help="leave out section 4.3")
+    parser.add_argument("--tables-only", action="store_true", help="tables and figures of the folds that are finished")
     parser.add_argument("-o", "--output", type=Path, default=Path("fcca-results"), help="folder for the results")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     results = []
     for unit in units(args):
         kept = args.output / f"{unit.stem}.json"
+        if not kept.exists() and args.tables_only:
+            continue
         if not kept.exists():
             result = run(unit, args.data, args.output)
             kept.write_text(json.dumps(result))
             print(f"{unit.stem}: accuracy {result['accuracy']:.4f}, {result['seconds']:.1f} s", flush=True)
         results.append(json.loads(kept.read_text()))
+    if not results:
+        parser.error(f"no fold is finished in {args.output}")
     text = f"{table_2(results)}\n\n{table_figures(results)}\n"
     (args.output / "tables.md").write_text(text)
     draw(results, args.output)
