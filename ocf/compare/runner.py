@@ -130,7 +130,7 @@ def _run(writer: Writer, todo: Sequence[Job], data: str | None, jobs: int | None
 
 def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int | None) -> Iterator[Any]:
     """Results of tasks as they end, in any order, through whatever backend joblib is configured for."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, effective_n_jobs
 
     if jobs is not None and (jobs == 0 or jobs < -1):
         raise ProblemError(f"jobs is a number of runs at the same time, or -1 for one per core, not {jobs}")
@@ -139,7 +139,7 @@ def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
     except ValueError:  # Ray's backend has no generators: hand out a few at a time, and wait for all of them
         parallel = Parallel(n_jobs=jobs, batch_size=1)
-        size = 2 * max(parallel._effective_n_jobs(), 1)
+        size = 2 * max(effective_n_jobs(jobs), 1)
         listed = list(calls)
         for k in range(0, len(listed), size):
             yield from parallel(listed[k : k + size])
@@ -201,11 +201,13 @@ def _nothing(suite: Suite, surveys: Sequence[Survey], missing: Mapping[str, str]
 
 
 def _session(command: str, jobs: int | None, missing: Mapping[str, str], todo: Sequence[Job]) -> dict[str, Any]:
+    from joblib import effective_n_jobs
+
     return {
         "kind": "session",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
-        "jobs": jobs,
+        "jobs": effective_n_jobs(jobs),
         "unavailable": dict(missing),
         "planned": len(todo),
     }

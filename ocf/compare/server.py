@@ -103,6 +103,7 @@ class Server:
             self._warm = True
             gc.collect()
             gc.freeze()  # or the collector of the first run would touch, and so copy, every page
+        self._runs.settle(self.case, request)
         limits = request["limits"]
         work = self._runs.relaxation if request["kind"] == "relaxation" else self._runs.explain
         noise = os.lseek(2, 0, os.SEEK_CUR) if _seekable(2) else None

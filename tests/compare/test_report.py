@@ -145,7 +145,7 @@ def test_markdown(tmp_path: Path) -> None:
     assert "3 methods on 4 instances: 12 runs (9 ok, 3 time out), each with 10 s and 2 GB." in text
     assert "| interval/highs | 3 | 4 |" in text
     assert "| interval/highs | box | 3 | 2 [2, 2] |" in text
-    assert text.count("\n## ") == 7
+    assert text.count("\n## ") == 8
 
 
 def test_files(tmp_path: Path) -> None:
