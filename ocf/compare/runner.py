@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,6 +87,8 @@ def run_suite(
     KeyboardInterrupt
         On Ctrl-C; what is finished is in the results.
     """
+    if not hasattr(os, "fork"):
+        raise ProblemError("ocf compare needs processes that fork, which this system has not: use Linux, macOS or WSL")
     if data is not None and not Path(data).is_dir():
         raise DataError(f"the data folder {data!r} does not exist: give the folder that holds NAME.csv and NAME.json")
     folder = Path(folder)
