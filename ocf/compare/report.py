@@ -115,7 +115,8 @@ def facts(c: Comparison) -> list[tuple[str, str]]:
     for line in c.results.of("machine"):
         out += [(str(name), str(value)) for name, value in line["facts"].items()]
     for s in c.results.of("session"):
-        out.append(("run", f"{s['date']}  {s['command']}".strip()))
+        load = ", ".join(f"{value:.1f}" for value in s["load"])
+        out.append(("run", f"{s['date']}, load over 1, 5, 15 minutes {load}: {s['command']}"))
     for line in c.results.of("case"):
         f = line["facts"]
         score = f", test score {f['score']:.3f}" if "score" in f else ""

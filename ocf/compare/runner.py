@@ -211,6 +211,7 @@ def _session(command: str, jobs: int | None, missing: Mapping[str, str], todo: S
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "jobs": effective_n_jobs(jobs),
+        "load": [round(value, 2) for value in os.getloadavg()],
         "unavailable": dict(missing),
         "planned": len(todo),
     }
@@ -244,7 +245,7 @@ def execute(job: Job, data: str | None) -> tuple[dict[str, Any], dict[str, Any]]
             outcome = client.ask(job.request())
             machine, case = client.machine, client.case["checksum"]
     except ServerError as error:
-        outcome = {"end": "error", "message": str(error), "value": None, "wall": 0.0, "peak_memory": 0}
+        outcome = {"end": "error", "message": str(error), "value": None, "wall": 0.0, "cpu": 0.0, "peak_memory": 0}
         machine, case = {}, ""
     about = {"started": start, "machine": checksum(machine) if machine else "", "case": case}
     return {**job.facts(), **about, **result(job, outcome)}, machine

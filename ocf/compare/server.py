@@ -144,8 +144,8 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
     Returns
     -------
     dict
-        ``end`` (``done, error, timeout, memory, crash``), ``value``, ``message``, ``wall`` (seconds) and
-        ``peak_memory`` (bytes).
+        ``end`` (``done, error, timeout, memory, crash``), ``value``, ``message``, ``wall`` and ``cpu`` (seconds),
+        and ``peak_memory`` (bytes).
     """
     read, write = os.pipe()
     start = time.monotonic()
@@ -163,7 +163,13 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
         os.close(read)
     _, status, usage = os.wait4(pid, 0)
     unit = 1 if sys.platform == "darwin" else 1024
-    out = {"wall": time.monotonic() - start, "peak_memory": usage.ru_maxrss * unit, "message": "", "value": None}
+    out = {
+        "wall": time.monotonic() - start,
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "peak_memory": usage.ru_maxrss * unit,
+        "message": "",
+        "value": None,
+    }
     if end == "ended":
         return out | _ending(text, os.waitstatus_to_exitcode(status))
     said = f"killed after {seconds:g} s" if end == "timeout" else f"killed at {memory / 1e9:.3g} GB of memory"
