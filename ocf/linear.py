@@ -312,18 +312,18 @@ class LinearExplainer:
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(as_explainer, rows, cast(Task, asked), n_jobs, bar.advance))
 
-    def explain_row(self, row: Row, asked: _Question) -> Explanation:
+    def explain_row(self, row: Row, asked: _Question) -> list[Explanation]:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
             problem = self._problem(row.coded, self._target(asked.target, int(row.current)), asked.cost, asked.space)
-            return self._solve(row, asked, problem, begin)
+            return [self._solve(row, asked, problem, begin)]
         except OcfError as error:
             message = str(error)
         except Exception as error:  # one failing row never loses the others
             logger.exception("row %r failed", row.label)
             message = f"internal error: {type(error).__name__}: {error}"
-        return failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])
+        return [failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])]
 
     def _solve(self, row: Row, asked: _Question, problem: LinearProblem, begin: float) -> Explanation:
         def confirm(point: FloatArray) -> bool:

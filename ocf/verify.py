@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
-from ocf.verify_constraints import Change, broken, curve_amount
+from ocf.verify_constraints import Change, broken, curve_amount, quadratic_part
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -189,18 +189,24 @@ def _verify_record(
         if changed is not None:
             problems += ("There is a counterfactual, but no description of the features to check it by.",)
         return Verification(not problems, problems)
-    return verify(
-        model,
-        records.table_from_record(record["original"], row),
-        None if changed is None else records.table_from_record(changed, row),
-        target=record["target"],
-        probability=record.get("probability"),
-        features=record["features"],
-        norm=record["norm"],
-        claims=claims,
-        forest=forest,
-        constraints=record.get("constraints", ()),
-    )
+
+    def check(table: Any) -> Verification:
+        return verify(
+            model,
+            records.table_from_record(record["original"], row),
+            None if table is None else records.table_from_record(table, row),
+            target=record["target"],
+            probability=record.get("probability"),
+            features=record["features"],
+            norm=record["norm"],
+            claims=claims,
+            forest=forest,
+            constraints=record.get("constraints", ()),
+        )
+
+    found = check(changed)
+    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
+    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties))
 
 
 # -- claims ----------------------------------------------------------------------------------------------------
@@ -358,6 +364,7 @@ def _check_changes(
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
     if readable:
+        cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
 
