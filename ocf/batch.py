@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ocf.choice import Way
 from ocf.constraints import Constraint
 from ocf.costs import Cost
 from ocf.ensemble import FloatArray
@@ -59,17 +60,20 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
+    cross_check: bool = False
+    n_optimal: int = 1
     plausibility: Plausibility | None = None
     constraints: tuple[Constraint, ...] = ()
     several: Several = field(default_factory=Several)
     diagnose: bool = False
 
-    def method(self, outcome: Outcome) -> dict[str, Any]:
+    def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""
         last = outcome.results[-1] if outcome.results else None
         return {
-            "formulation": self.formulation,
-            "solver": self.solver,
+            "formulation": way.formulation,
+            "solver": way.solver,
+            "why": way.why,
             "solver_version": last.version if last else "",
             "options": dict(last.options) if last else {},
             "reduction": self.reduce,

@@ -16,11 +16,13 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
+from ocf.choice import AUTO, Way, choose, second_way
 from ocf.compiled import Compiled, compile_formulation
 from ocf.conflict import conflict
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
 from ocf.couplings import is_bent
+from ocf.cross_check import compare, judged
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
@@ -34,11 +36,13 @@ from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.quadratic import parse_norm
 from ocf.readers.conformance import check_conformance
+from ocf.regions import Regions
 from ocf.several import Several, explain_several
-from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
+from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
+from ocf.ties import tied_points
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -60,10 +64,12 @@ class _Asked(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """An outcome, and the seconds that building and compiling took."""
+    """An outcome; seconds of building and compiling; other points of the same cost, and whether these are all."""
 
     outcome: Outcome
     built: dict[str, float]
+    ties: Sequence[FloatArray] = ()
+    complete: bool | None = None
 
 
 class Explainer:
@@ -337,7 +343,7 @@ class Explainer:
         min_distance: float = 0.1,
         diagnose: bool = False,
         formulation: str = "interval",
-        solver: str = "highs",
+        solver: str = AUTO,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
@@ -345,6 +351,8 @@ class Explainer:
         log: bool = False,
         options: Mapping[str, Any] | None = None,
         reduce: bool = True,
+        cross_check: bool = False,
+        n_optimal: int = 1,
         n_jobs: int = 1,
         progress: bool | None = None,
     ) -> Explanations:
@@ -384,7 +392,8 @@ class Explainer:
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
         solver : str
-            See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
+            ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
+            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
             Seconds per row.
         mip_gap : float
@@ -393,6 +402,13 @@ class Explainer:
             As in `ocf.solvers.result.SolverOptions`.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
+        cross_check : bool
+            Whether to solve each row once more, by another formulation and another solver and without the reduction,
+            with the same limits. Where the two contradict each other, the row gets the status ``"error"`` and keeps
+            both claims, the second in ``method["cross_check"]``.
+        n_optimal : int
+            How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
+            `Explanation.ties_complete` says whether there are more.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -406,15 +422,17 @@ class Explainer:
         """
         frame = self._rows(X)
         get_formulation(formulation)
-        get_solver(solver)
+        if not isinstance(n_optimal, int) or n_optimal < 1:
+            raise ProblemError(f"n_optimal is a number of answers, at least 1, not {n_optimal!r}")
+        if solver != AUTO:
+            get_solver(solver)
         coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             probability=probability,
             cost=parse_norm(norm, self.space, self._coded),
             space=self._asked_space(weights, features_to_vary, permitted_range),
-            # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS else formulation,
+            formulation=formulation,
             solver=solver,
             options=SolverOptions(
                 time_limit=time_limit,
@@ -425,6 +443,8 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            cross_check=cross_check,
+            n_optimal=n_optimal,
             plausibility=Plausibility.parse(plausibility),
             constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
             several=Several(n_explanations, diversity, min_distance),
@@ -439,6 +459,58 @@ class Explainer:
         rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
+
+    def counterfactual_regions(
+        self,
+        row: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        *,
+        radius: float,
+        norm: str | Mapping[str, float] | Cost = "l1",
+        probability: float | None = None,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        limit: int | None = 1000,
+    ) -> Regions:
+        """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
+
+        Their number grows fast with the radius and the number of features: keep the radius near the cost of the
+        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted.
+
+        Parameters
+        ----------
+        row : one-row DataFrame, Series, or array (n_columns,)
+        target, norm, probability, weights, features_to_vary, permitted_range
+            As in `explain`.
+        radius : float
+            Regions are listed whose nearest point costs at most this.
+        limit : int, optional
+            Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
+
+        Returns
+        -------
+        Regions
+            Found as they are asked for: iterate, or call `to_frame` or `plot`.
+
+        Raises
+        ------
+        ProblemError
+            Something couples the features, so that regions are no boxes.
+        """
+        problem = self.problem(
+            row,
+            target,
+            norm,
+            probability=probability,
+            weights=weights,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+        )
+        alternatives = self.alternatives(problem)
+        if alternatives[0].coupling:
+            raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
+        return Regions(alternatives, self.model, radius=radius, limit=limit)
 
     def explain_row(self, row: Row, task: Task) -> list[Explanation]:
         """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
@@ -464,10 +536,13 @@ class Explainer:
 
     def _diagnosed(self, asked: _Asked, problem: Problem, explanation: Explanation) -> Explanation:
         """The explanation of an infeasible row with the wishes that conflict."""
-        task = replace(asked.task, options=replace(asked.task.options, mip_gap=1e9))  # any point will do
+        options = replace(asked.task.options, mip_gap=1e9)  # any point will do
+        asked = asked._replace(task=replace(asked.task, options=options))
 
         def infeasible(relaxed: Problem) -> bool:
-            return self._answer(asked._replace(task=task), relaxed, ()).outcome.status is Status.INFEASIBLE
+            alternatives = self.alternatives(relaxed)
+            way = choose(alternatives[0], asked.task.formulation, asked.task.solver)
+            return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
 
         found = conflict(problem, infeasible)
         said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
@@ -476,9 +551,17 @@ class Explainer:
 
     def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
         begin = time.perf_counter()
-        row = asked.row
-        outcome, built = self._answer(asked, problem, excluded)
-        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        row, task = asked.row, asked.task
+        alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
+        way = choose(alternatives[0], task.formulation, task.solver)
+        answer = self._answer(asked, alternatives, way)
+        outcome, method = answer.outcome, task.method(way, answer.outcome)
+        if task.cross_check:
+            other = second_way(alternatives[0], way)
+            unaided = asked._replace(task=replace(task, reduce=False, n_optimal=1))
+            second = self._answer(unaided, alternatives, other).outcome
+            method["cross_check"] = compare(way, outcome, other, second)
+            outcome = judged(outcome, method["cross_check"])
         return from_outcome(
             outcome,
             problem,
@@ -487,47 +570,56 @@ class Explainer:
             predicted=row.current,
             classes=self.classes,
             model=self.model,
-            method=asked.task.method(outcome),
-            times=times,
+            method=method,
+            times={**answer.built, **outcome.times, "total": time.perf_counter() - begin},
             detector=asked.detector,
+            ties=answer.ties,
+            ties_complete=answer.complete,
         )
 
-    def _answer(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> _Answer:
-        """Solve a problem of a row; also how long building took."""
+    def _answer(self, asked: _Asked, alternatives: tuple[CellProblem, ...], way: Way) -> _Answer:
+        """Solve a problem of a row in one way."""
         row, task = asked.row, asked.task
-        detector = asked.detector if problem.plausibility is not None else None
-        alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
+        problem = alternatives[0].problem
         target = problem.target
+        detector = asked.detector if problem.plausibility is not None else None
         built = {"build": 0.0, "compile": 0.0}
+        # cells that are the row's own serve no other row
+        kept = {} if is_bent(problem) else self._compiled
 
         def compiled(k: int) -> Compiled:
-            key: tuple[Any, ...] = (task.formulation, target, k, *_key(_missing(row.coded), detector))
-            if is_bent(problem):
-                key = (*key, id(alternatives))  # its cells are the row's own
-            if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
-                built["build"] += self._compiled[key].build_seconds
-                built["compile"] += self._compiled[key].compile_seconds
-            return self._compiled[key]
+            key = (way.formulation, target, k, *_key(_missing(row.coded), detector))
+            if key not in kept:
+                kept[key] = compile_formulation(way.formulation, alternatives[k])
+                built["build"] += kept[key].build_seconds
+                built["compile"] += kept[key].compile_seconds
+            return kept[key]
 
         def confirm(point: FloatArray) -> bool:
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
             return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
+        forms = [partial(compiled, k) for k in range(len(alternatives))]
+        solver = self._solver(way.solver)
         outcome = solve_alternatives(
             alternatives,
-            [partial(compiled, k) for k in range(len(alternatives))],
-            self._solver(task.solver),
+            forms,
+            solver,
             task.options,
             confirm=confirm,
             candidates=self._known_cells(problem, alternatives[0].partition, detector),
             use_reduction=task.reduce,
         )
-        for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
-            del self._compiled[key]
         if alternatives[0].values is not None and not outcome.message:
             outcome = replace(outcome, message=alternatives[0].values.remark())
-        return _Answer(outcome, built)
+        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+            return _Answer(outcome, built)
+        points, complete = tied_points(
+            outcome, alternatives, forms, solver, task.options, confirm=confirm, limit=task.n_optimal
+        )
+        return _Answer(outcome, built, points[1:], complete)
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""
