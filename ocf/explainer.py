@@ -547,7 +547,8 @@ class Explainer:
             return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
 
         found = conflict(problem, infeasible)
-        words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
+        said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
+        words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
         return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
 
     def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
