@@ -284,8 +284,9 @@ def code_checksum() -> str:
     import ocf
 
     digest = hashlib.sha256()
-    for path in sorted(Path(ocf.__file__).parent.rglob("*.py")):
-        if "compare" not in path.parts and "cli" not in path.parts:
+    root = Path(ocf.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in ("compare", "cli"):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -89,10 +89,10 @@ def _summary(c: Comparison) -> Table:
     caption = (
         f"Solved: proven, verified, within {c.limit:g} s. SGM: shifted geometric mean of the seconds, shift "
         f"{c.shift:g} s. PAR-2 and PAR-10: mean of the seconds, where an unsolved run counts 2 or 10 times the limit; "
-        "in SGM, median and maximum it counts as the limit. CPU: median seconds of the processor, which other "
-        "work on the machine changes less. Nodes: median. Refused: mean of the points that a solver "
-        "found, but that the model itself refused, being within rounding of a tie. Gap at limit: median of the "
-        "relative gaps of the runs that timed out (inf where no solution was found). Primal integral: mean, in seconds."
+        "in SGM, median and maximum it counts as the limit. CPU: median seconds of the processor, which other work on "
+        "the machine changes less. Nodes: median. Refused: mean of the points that a solver found, but that the model "
+        "itself refused, being within rounding of a tie. Gap at limit: median of the relative gaps of the runs that "
+        "timed out (inf where no solution was found). Primal integral: mean, in seconds."
     )
     return Table("Methods", caption, frame, {"gap at limit": ".2%", "peak MB": ",.0f", "nodes": ",.0f"})
 
