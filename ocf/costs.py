@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.ensemble import FloatArray
@@ -19,20 +22,68 @@ NORMS = ("l0", "l1", "l2")
 
 @dataclass(frozen=True)
 class Cost:
-    """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2)``.
+    """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2) + sum q_ij d_i d_j``.
 
     ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
     change. `l2` is the squared Euclidean norm. Source: ocean, (30)-(32); fcca, (2).
+
+    The last term is the general quadratic distance ``d' Q d`` (oblique, (6)), which no weight touches: `pairs` holds
+    its ``(name, name, q)`` with each pair of features once, so that q of a pair is twice the entry of the symmetric Q.
+    It is not separable: single trees only, and of numeric and integer features only.
     """
 
     l0: float = 0.0
     l1: float = 0.0
     l2: float = 0.0
+    pairs: tuple[tuple[str, str, float], ...] = ()
 
     def __post_init__(self) -> None:
         mix = (self.l0, self.l1, self.l2)
-        if not all(np.isfinite(m) and m >= 0 for m in mix) or not any(mix):
+        object.__setattr__(self, "pairs", tuple((str(a), str(b), float(q)) for a, b, q in self.pairs))
+        if not all(np.isfinite(m) and m >= 0 for m in mix) or not (any(mix) or self.pairs):
             raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
+        if self.pairs:
+            _check_semidefinite(self.pairs)
+
+    @classmethod
+    def quadratic(cls, q: pd.DataFrame, **mix: float) -> Cost:
+        """Cost ``d' Q d`` of a symmetric positive semidefinite matrix with feature names as index and columns.
+
+        Parameters
+        ----------
+        q : DataFrame (n, n)
+            In units of the features' scales.
+        mix : float
+            Coefficients of ``l0``, ``l1`` and ``l2`` to add.
+
+        Raises
+        ------
+        ProblemError
+            It is not symmetric or not positive semidefinite.
+        """
+        values = q.to_numpy(np.float64)
+        names = [str(name) for name in q.index]
+        if values.shape[0] != values.shape[1] or names != [str(c) for c in q.columns]:
+            raise ProblemError("Q needs the same feature names, in the same order, as index and as columns")
+        if not np.array_equal(values, values.T):
+            raise ProblemError("Q is not symmetric: take (Q + Q.T) / 2")
+        rows, columns = np.nonzero(np.triu(values))
+        pairs = [
+            (names[i], names[j], (1.0 if i == j else 2.0) * values[i, j])
+            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+        ]
+        return cls(**mix, pairs=tuple(pairs))
+
+    def pair_matrix(self, names: Sequence[str]) -> FloatArray:
+        """The symmetric Q of `pairs` over the features of those names, (n, n)."""
+        place = {name: i for i, name in enumerate(names)}
+        out = np.zeros((len(place), len(place)))
+        for a, b, q in self.pairs:
+            if a not in place or b not in place:
+                raise ProblemError(f"the quadratic cost names a feature {nearest(a if a not in place else b, names)}")
+            out[place[a], place[b]] += q / 2
+            out[place[b], place[a]] += q / 2
+        return out
 
     @classmethod
     def parse(cls, norm: str | Mapping[str, float] | Cost) -> Cost:
@@ -63,14 +114,37 @@ class Cost:
 
     def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
         """Cost of moving a whole coded row; features that are missing in both cost nothing."""
-        return float(
-            sum(
-                self.of(feature, origin[i], point[i]).item()
-                for i, feature in enumerate(space.features)
-                if not np.isnan(origin[i])
-            )
-        )
+        moved = np.flatnonzero((origin != point) & ~np.isnan(origin))
+        separable = sum(self.of(space.features[i], origin[i], point[i]).item() for i in moved)
+        if not self.pairs:
+            return float(separable)
+        distance = np.zeros(len(space))
+        for i in moved:
+            distance[i] = space.features[i].distance(origin[i], point[i]).item()
+        place = {name: i for i, name in enumerate(space.names)}
+        return float(separable + math.fsum(q * distance[place[a]] * distance[place[b]] for a, b, q in self.pairs))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        return asdict(self)
+        """JSON-ready dict; `pairs` only where there are any."""
+        out = asdict(self)
+        if not self.pairs:
+            del out["pairs"]
+        return out
+
+
+@lru_cache(maxsize=32)
+def _check_semidefinite(pairs: tuple[tuple[str, str, float], ...]) -> None:
+    names = sorted({name for a, b, _ in pairs for name in (a, b)})
+    place = {name: i for i, name in enumerate(names)}
+    q = np.zeros((len(names), len(names)))
+    for a, b, value in pairs:
+        q[place[a], place[b]] += value / 2
+        q[place[b], place[a]] += value / 2
+    if not np.isfinite(q).all():
+        raise ProblemError("the quadratic cost has an entry that is not finite")
+    lowest = float(np.linalg.eigvalsh(q)[0])
+    if lowest < -1e-12 * max(1.0, float(np.abs(q).max()) * len(q)):
+        raise ProblemError(
+            f"the quadratic cost has the negative eigenvalue {lowest:.3g}: some change would cost less than nothing; "
+            "raise its diagonal"
+        )

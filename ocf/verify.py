@@ -93,7 +93,7 @@ def verify(
     features : mapping
         As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
     norm : mapping
-        Coefficients of ``l0``, ``l1`` and ``l2``.
+        Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``pairs`` of features with that of their product.
     claims : Claims
 
     Returns
@@ -255,6 +255,7 @@ def _check_changes(
     """Recompute the cost and check what may change; None when a value cannot be read."""
     cost = 0.0
     readable = True
+    distances: dict[str, float] = {}
     for feature in features:
         try:
             old, new = _value(before, feature), _value(after, feature)
@@ -270,6 +271,9 @@ def _check_changes(
             continue
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
+        distances[feature["name"]] = (new - old) / feature["scale"]
+    if readable:
+        cost += math.fsum(q * distances[a] * distances[b] for a, b, q in norm.get("pairs", ()))
     return cost if readable else None
 
 

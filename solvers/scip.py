@@ -1,4 +1,4 @@
-"""SCIP: mixed-integer and linear problems, through PySCIPOpt.
+"""SCIP: mixed-integer and linear problems, and mixed-integer ones with a convex quadratic objective, by PySCIPOpt.
 
 SCIP solves on one thread; `SolverOptions.threads` is accepted and has no effect.
 
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyscipopt
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
@@ -34,6 +35,7 @@ from ocf.solvers.base import (
     Question,
     ask,
     conclude,
+    costs_of,
     objective_scale,
     run_interruptible,
     settle,
@@ -89,7 +91,7 @@ class ScipSolver:
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.base.Solver.solve`."""
         question = ask(form, options, warm_start, cutoff)
-        scale = objective_scale(form.c, question.reference)
+        scale = objective_scale(costs_of(form), question.reference)
         raw = raw_options(question.options)
         answer = settle(question.form) or self._run(question, scale, raw, interrupt)
         return conclude(question, answer, self.name, self.version, raw)
@@ -204,6 +206,8 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
         model.addVar(vtype=kind, lb=_open(lower), ub=_open(upper), obj=cost) for kind, lower, upper, cost in columns
     ]
     model.addObjoffset(form.c0 * scale)
+    if form.Q is not None:
+        _add_quadratic(model, variables, form.Q * scale)
 
     # An expression made of terms straight away: summing products of variables is ten times slower.
     terms = [Term(variable) for variable in variables]
@@ -216,6 +220,17 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
         body = Expr(dict(zip([terms[j] for j in indices[row]], data[row], strict=True)))
         model.addCons(ExprCons(body, _open(lower), _open(upper)))
     return model, variables
+
+
+def _add_quadratic(model: Model, variables: list[Any], Q: Any) -> None:
+    """Add ``x'Qx / 2`` to the objective, as a variable above it: SCIP's own objective is linear."""
+    above = model.addVar(vtype="C", lb=0.0, obj=1.0)
+    upper = sp.triu(Q, format="coo")
+    terms = {}
+    for i, j, value in zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True):
+        terms[Term(variables[i], variables[j])] = value / 2 if i == j else value
+    terms[Term(above)] = -1.0
+    model.addCons(ExprCons(Expr(terms), None, 0.0))
 
 
 def _open(side: float) -> float | None:

@@ -1,0 +1,275 @@
+"""The cheapest point of a polytope in numbers: bounds that hold whatever a solver says, and points that a tree accepts.
+
+A solver answers an LP or QP within its tolerances, which are wider than what decides the side of a split. From its
+multipliers this file proves a lower bound in float64 (weak duality), and its point is moved onto the side where even
+the rounding of the tree's own dot product cannot disagree.
+
+Nomenclature
+------------
+==================  ==================================================================================
+symbol              meaning, shape
+==================  ==================================================================================
+``G, h``            half-spaces ``G x <= h``, (m, n) and (m,)
+``lo, hi``          box of x, (n,); ends may be infinite
+``xbar``            the origin, (n,)
+``a, q``            cost of a change d: ``a |d| + q d**2``, with a and q of its direction, (n,) each
+``Q``               quadratic form of d that is added, (n, n), or None
+``y``               multipliers of the half-spaces, at least 0, (m,)
+==================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ocf.ensemble import BoolArray, FloatArray
+
+#: Unit roundoff of float64.
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """Cheapest change into ``G x <= h`` within a box; see the nomenclature above.
+
+    Attributes
+    ----------
+    G : (m, n) float64
+    h : (m,) float64
+    lo, hi, xbar : (n,) float64
+    a_down, a_up, q_down, q_up : (n,) float64
+    Q : (n, n) float64 or None
+    """
+
+    G: FloatArray
+    h: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    xbar: FloatArray
+    a_down: FloatArray
+    a_up: FloatArray
+    q_down: FloatArray
+    q_up: FloatArray
+    Q: FloatArray | None = None
+
+    @cached_property
+    def strictly_convex(self) -> bool:
+        """Whether the cost is separable and each coordinate that a half-space weighs has a square."""
+        used = self.G.any(axis=0)
+        return self.Q is None and bool(((self.q_down > 0) & (self.q_up > 0))[used].all())
+
+    def separable_cost(self, d: FloatArray) -> FloatArray:
+        """Cost of each coordinate's change, without Q, (n,)."""
+        return np.where(d > 0, (self.a_up + self.q_up * d) * d, (-self.a_down + self.q_down * d) * d)
+
+    def cost(self, x: FloatArray) -> float:
+        """Cost of a point."""
+        d = x - self.xbar
+        return float(self.separable_cost(d).sum()) + (0.0 if self.Q is None else float(d @ (self.Q @ d)))
+
+    def within(self, cost: float) -> Polytope:
+        """The same with the box cut down to where points of at most this cost can lie; for bounds below it."""
+        if not np.isfinite(cost):
+            return self
+        reach = {}
+        for side, a, q in (("up", self.a_up, self.q_up), ("down", self.a_down, self.q_down)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                by_l1 = np.where(a > 0, cost / a, np.inf)
+                by_l2 = np.where(q > 0, np.sqrt(cost / q), np.inf)
+            reach[side] = np.minimum(by_l1, by_l2) * (1 + 8 * UNIT)
+        return replace(
+            self, lo=np.maximum(self.lo, self.xbar - reach["down"]), hi=np.minimum(self.hi, self.xbar + reach["up"])
+        )
+
+    def argmin(self, slope: FloatArray) -> FloatArray:
+        """Minimiser of separable cost plus ``slope . x`` over the box, coordinate by coordinate, (n,)."""
+        return self._minimise(slope)[0]
+
+    def _minimise(self, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+        low, high = self.lo - self.xbar, self.hi - self.xbar
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            up = np.where(self.q_up > 0, (-slope - self.a_up) / (2 * self.q_up), 0.0)
+            down = np.where(self.q_down > 0, (self.a_down - slope) / (2 * self.q_down), 0.0)
+            candidates = np.stack(
+                [
+                    np.clip(0.0, low, high),
+                    low,
+                    high,
+                    np.clip(np.maximum(up, 0.0), low, high),
+                    np.clip(np.minimum(down, 0.0), low, high),
+                ]
+            )
+            finite = np.where(np.isfinite(candidates), candidates, 0.0)
+            values = self.separable_cost(finite) + slope * finite
+            # at an infinite end the cost grows or falls without end, by the sign of its slope there
+            growth = np.where(candidates > 0, slope + self.a_up, self.a_down - slope)
+            curved = np.where(candidates > 0, self.q_up, self.q_down) > 0
+            at_end = np.where(curved | (growth >= 0), np.inf, -np.inf)
+        values = np.where(np.isfinite(candidates), values, at_end)
+        best = values.argmin(axis=0)
+        index = np.arange(values.shape[1])
+        return self.xbar + candidates[best, index], values[best, index]
+
+    def bound(self, y: FloatArray, around: FloatArray | None = None) -> float:
+        """Lower bound on the cost of every point of the polytope, by weak duality, rounding included.
+
+        ``min over the box of E(x) + y . (G x - h)`` is one for any ``y >= 0``; a quadratic form is replaced by its
+        tangent at `around`, which it never falls below.
+
+        Parameters
+        ----------
+        y : (m,) float64
+        around : (n,) float64, optional
+            Needed where there is a Q.
+        """
+        slope = y @ self.G
+        constant = 0.0
+        size = np.abs(y) @ np.abs(self.h)
+        if self.Q is not None:
+            assert around is not None
+            d = around - self.xbar
+            tangent = 2 * (self.Q @ d)
+            # the slope acts on x; moving the tangent's origin from xbar to 0 leaves the constant below
+            constant -= float(d @ (self.Q @ d)) + float(tangent @ self.xbar)
+            size += abs(constant) + float(np.abs(tangent) @ np.abs(self.xbar))
+            slope = slope + tangent
+        x, values = self._minimise(slope)
+        if not np.isfinite(values).all():
+            return -np.inf
+        # the minimum was taken of cost + slope . (x - xbar)
+        total = float(values.sum()) + float(slope @ self.xbar) - float(y @ self.h) + constant
+        size += float(np.abs(values).sum() + np.abs(slope) @ (np.abs(self.xbar) + np.abs(x)))
+        size += float(np.abs(y) @ (np.abs(self.G) @ (np.abs(self.xbar) + np.abs(x))))
+        return total - 4 * (len(self.xbar) + len(y) + 4) * UNIT * size
+
+    def ascend(self, y: FloatArray | None = None) -> FloatArray:
+        """Multipliers that maximise the bound, for strictly convex costs: quasi-Newton steps, then Newton steps."""
+        m = len(self.h)
+        if m == 0:
+            return np.zeros(0)
+        norm = np.sqrt((self.G**2 / np.maximum(self.q_up + self.q_down, 1e-300)).sum(axis=1))
+        norm = np.where(norm > 0, norm, 1.0)
+
+        def negative(z: FloatArray) -> tuple[float, FloatArray]:
+            slope = (z / norm) @ self.G
+            x, values = self._minimise(slope)
+            residual = self.G @ x - self.h
+            return -float(values.sum() + slope @ self.xbar - (z / norm) @ self.h), -residual / norm
+
+        start = np.zeros(m) if y is None else y * norm
+        found = minimize(
+            negative, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * m, options={"maxiter": 300, "ftol": 1e-15}
+        )
+        return self._newton(np.maximum(found.x, 0.0) / norm)
+
+    def _newton(self, y: FloatArray) -> FloatArray:
+        """Newton steps on the half-spaces that hold with equality."""
+        best, value = y, self.bound(y)
+        for _ in range(12):
+            x = self.argmin(y @ self.G)
+            residual = self.G @ x - self.h
+            active = (y > 0) | (residual > 0)
+            d = x - self.xbar
+            free = (x > self.lo) & (x < self.hi) & ((d != 0) | (self.a_up + self.a_down == 0))
+            curvature = 2 * np.where(d > 0, self.q_up, self.q_down)
+            rows = self.G[np.ix_(active, free)]
+            if not active.any() or not free.any():
+                break
+            step = np.linalg.lstsq((rows / curvature[free]) @ rows.T, residual[active], rcond=1e-14)[0]
+            y = y.copy()
+            y[active] = np.maximum(y[active] + step, 0.0)
+            now = self.bound(y)
+            if now <= value:
+                break
+            best, value = y, now
+        return best
+
+    def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
+        assert self.Q is not None
+        d = x - self.xbar
+        width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, 1.0)
+        inside = (x > self.lo + 1e-7 * width) & (x < self.hi - 1e-7 * width)
+        kink = (self.a_up + self.a_down > 0) & (np.abs(d) <= 1e-7 * width)
+        free = np.flatnonzero(inside & ~kink)
+        active = np.flatnonzero(y > 0)
+        held = np.where(kink, self.xbar, np.where(x - self.lo < self.hi - x, self.lo, self.hi))
+        start = np.where(np.isin(np.arange(len(x)), free), x, held)
+        d = start - self.xbar
+        rising = d > 0
+        curvature = 2 * np.diag(np.where(rising, self.q_up, self.q_down)[free]) + 2 * self.Q[np.ix_(free, free)]
+        gradient = np.where(rising, self.a_up, -self.a_down) + 2 * np.where(rising, self.q_up, self.q_down) * d
+        gradient = gradient + 2 * (self.Q @ d)
+        rows = self.G[np.ix_(active, free)]
+        top = np.hstack([curvature, rows.T])
+        bottom = np.hstack([rows, np.zeros((len(active), len(active)))])
+        right = np.concatenate([-gradient[free], self.h[active] - self.G[active] @ start])
+        try:
+            solved = np.linalg.solve(np.vstack([top, bottom]), right)
+        except np.linalg.LinAlgError:
+            return x, y
+        new = start.copy()
+        new[free] += solved[: len(free)]
+        multipliers = np.zeros(len(y))
+        multipliers[active] = np.maximum(solved[len(free) :], 0.0)
+        if not np.isfinite(new).all() or (new < self.lo).any() or (new > self.hi).any():
+            return x, y
+        return new, multipliers
+
+    def move_inside(
+        self, x: FloatArray, margin: Callable[[FloatArray], FloatArray], round_to: Callable[[FloatArray], FloatArray]
+    ) -> FloatArray | None:
+        """The point after the shortest moves that take it inside the half-spaces by a margin; None if they do not.
+
+        Parameters
+        ----------
+        x : (n,) float64
+        margin : callable
+            Of a point: by how much each half-space must hold, (m,).
+        round_to : callable
+            Nearest admissible values, (n,).
+        """
+        x = round_to(np.clip(x, self.lo, self.hi))
+        width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, np.maximum(1.0, np.abs(x)))
+        for attempt in range(12):
+            wanted = self.h - margin(x)
+            residual = self.G @ x - wanted
+            if (residual <= 0).all():
+                return x
+            inside = (x > self.lo) & (x < self.hi)
+            # a coordinate at the origin stays there as long as others can do it
+            free = inside & (x != self.xbar) if attempt < 6 else inside
+            step = self._shortest(x, residual, free, width)
+            if step is None:
+                step = self._shortest(x, residual, inside, width)
+            if step is None:
+                step = self._shortest(x, residual, self.hi > self.lo, width)
+            if step is None:
+                return None
+            x = round_to(np.clip(x + step, self.lo, self.hi))
+        return None
+
+    def _shortest(
+        self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray
+    ) -> FloatArray | None:
+        """Least change of the free coordinates, in units of their widths, that takes the residuals to 0."""
+        size = np.abs(self.G) @ np.abs(x) + np.abs(self.h)
+        near = residual > -1e-6 * size
+        rows = self.G[np.ix_(near, free)] * width[free]
+        target = np.minimum(-residual[near], 0.0)
+        if not rows.any():
+            return None
+        found = np.linalg.lstsq(rows, target, rcond=1e-12)[0]
+        if np.abs(rows @ found - target).max() > 1e-3 * np.abs(target).max() + 1e-300:
+            violated = residual[near] > 0
+            found = np.linalg.lstsq(rows[violated], target[violated], rcond=1e-12)[0]
+            if np.abs(rows[violated] @ found - target[violated]).max() > 0.5 * np.abs(target[violated]).max():
+                return None
+        step = np.zeros(len(x))
+        step[free] = found * width[free]
+        return step

@@ -1,0 +1,855 @@
+"""One tree, leaf by leaf: the driver of `ocf.formulations.oblique`.
+
+::
+
+    leaves with the target ──▶ lower bounds ──▶ cheapest first ──▶ LP, QP, MILP or MIQP ──▶ moved inside ──▶ proof
+                                    │                                                          │
+                                    └────── those that cannot beat the best so far are left ◀──┘
+
+The bounds come from weak duality in float64 and hold whatever the solver's tolerances let through; a point is moved
+off the hyperplanes by what the rounding of the tree's own dot products can amount to (`ocf.halfspaces`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ocf.cells import Partition
+from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
+from ocf.errors import ProblemError
+from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit
+from ocf.halfspaces import Polytope
+from ocf.problem import Problem
+from ocf.solvers import get_solver
+from ocf.solvers.base import Claim
+from ocf.solvers.family import HighsFamily, cleaned
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.standard_form import StandardForm, compile_model
+from ocf.solving import PROOF, Outcome
+
+logger = logging.getLogger(__name__)
+
+#: Assignments of categories that a leaf may try before it settles for the bound of its solver.
+MAX_ASSIGNMENTS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class LeafAnswer:
+    """The cheapest point of one leaf.
+
+    Attributes
+    ----------
+    leaf : int
+    point : (n_features,) float64 or None
+        Coded; the tree sends it to the leaf.
+    cost : float
+        Of the point; inf without one.
+    bound : float
+        No admissible point of the leaf is cheaper; inf where there is none at all.
+    claim : {"solved", "pruned", "empty", "open"}
+        ``"pruned"``: it cannot beat the best leaf. ``"open"``: a limit or the solver's tolerances left it undecided.
+    """
+
+    leaf: int
+    point: FloatArray | None
+    cost: float
+    bound: float
+    claim: str
+
+
+class TreeSearch:
+    """What all queries of one tree share: paths, boxes, and the compiled matrices.
+
+    Parameters
+    ----------
+    part : Partition
+        Of an ensemble of one tree.
+
+    Raises
+    ------
+    ProblemError
+        The ensemble has several trees.
+    """
+
+    def __init__(self, part: Partition) -> None:
+        if part.ensemble.n_trees != 1:
+            raise ProblemError(
+                f"the formulation 'oblique' goes through the leaves of a single tree, and the model has "
+                f"{part.ensemble.n_trees}: use 'interval' or 'ocean'"
+            )
+        self.part = part
+        self.tree = part.ensemble
+        cells = part.offsets[:-1]
+        self.low = np.where(part.ordered, part.lower[cells + part.low], -np.inf)
+        self.high = np.where(part.ordered, part.upper[cells + part.high], np.inf)
+        self.split = part.ordered & (part.widths > 1)
+        self.paths = self._paths()
+        self._matrices: dict[tuple[Any, ...], _Matrix] = {}
+
+    def _paths(self) -> list[dict[int, bool]]:
+        """Oblique nodes above each leaf, and whether the path goes left."""
+        tree, out = self.tree, [dict[int, bool]()] * self.tree.n_leaves
+        stack: list[tuple[int, dict[int, bool]]] = [(0, {})]
+        while stack:
+            v, path = stack.pop()
+            if tree.kind[v] == SplitKind.LEAF:
+                out[int(tree.leaf[v])] = path
+                continue
+            for child, left in ((tree.left[v], True), (tree.right[v], False)):
+                below = {**path, v: left} if tree.kind[v] == SplitKind.OBLIQUE else path
+                stack.append((int(child), below))
+        return out
+
+    def matrix(self, problem: Problem, columns: Columns) -> _Matrix:
+        """Compiled matrix of a problem, from an earlier query where it serves."""
+        key = (columns.signature, columns.square.tobytes(), problem.cost.pairs, columns.integer.tobytes())
+        if key not in self._matrices:
+            self._matrices[key] = _Matrix.compile(problem)
+        return self._matrices[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """The hyperplanes as rows over the columns, the rows that every leaf has, and the quadratic costs."""
+
+    planes: Any
+    place: Mapping[int, int]
+    always: StandardForm
+    build_seconds: float
+    compile_seconds: float
+
+    @classmethod
+    def compile(cls, problem: Problem) -> _Matrix:
+        start = time.perf_counter()
+        models = build(problem)
+        built = time.perf_counter()
+        form = compile_model(models.model, models.variables, names=True)
+        assert form.row_names is not None
+        rows = {name: r for r, name in enumerate(form.row_names)}
+        planes = [rows[f"hyperplane[{v}]"] for v in models.nodes]
+        rest = sorted(set(range(form.n_rows)) - set(planes))
+        always = replace(
+            form, A=form.A[rest], row_lower=form.row_lower[rest], row_upper=form.row_upper[rest], row_names=None
+        )
+        done = time.perf_counter()
+        place = {v: r for r, v in enumerate(models.nodes)}
+        return cls(form.A[planes], place, always, built - start, done - built)
+
+
+class Query:
+    """One row's question to a tree, leaf by leaf; keeps what a next, larger margin can start from.
+
+    Parameters
+    ----------
+    search : TreeSearch
+    problem : Problem
+    options : SolverOptions
+    solver : {"highs", "scip"}
+        For leaves with integers. Continuous leaves go to HiGHS, integers with squares to SCIP.
+    """
+
+    def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "highs") -> None:
+        self.start = time.perf_counter()
+        self.search, self.problem, self.options, self.solver = search, problem, options, solver
+        self.tree, self.origin = search.tree, problem.origin
+        self.columns = columns_of(problem)
+        matrix = search.matrix(problem, self.columns)
+        self.matrix = matrix
+        self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
+        self.results: list[SolveResult] = []
+        self.solved = 0
+        self.solver_names: set[str] = set()
+        self.version = ""
+        self._families: dict[Any, tuple[HighsFamily, FloatArray]] = {}
+        self._multipliers: dict[Any, FloatArray] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        columns, space = self.columns, self.problem.space
+        listed = np.unique(columns.feature[columns.role == "level"])
+        self.levels = {int(i): np.flatnonzero((columns.feature == i) & (columns.role == "level")) for i in listed}
+        present = ~np.isnan(self.origin)
+        number = present.copy()
+        number[listed] = False
+        grid = np.array([grid_unit(f) > 0 for f in space.features])
+        self.number, self.smooth = number, np.flatnonzero(number & ~grid)
+        self.grid = np.flatnonzero(number & grid)
+        self.base = np.where(number, self.origin, 0.0)
+        limits = np.array([f.limits(v) for f, v in zip(space.features, self.origin, strict=True)]).reshape(-1, 2)
+        self.limits = limits[:, 0], limits[:, 1]
+        scale = np.array([f.scale for f in space.features])
+        down, up = np.array([(f.weight_down, f.weight_up) for f in space.features]).reshape(-1, 2).T
+        cost = self.problem.cost
+        self.a_down, self.a_up = cost.l1 * down / scale, cost.l1 * up / scale
+        self.q_down, self.q_up = cost.l2 * down / scale**2, cost.l2 * up / scale**2
+        self.pairs = None
+        if cost.pairs:
+            self.pairs = cost.pair_matrix(space.names) / np.outer(scale, scale)
+        # weights of the numbers in each hyperplane
+        self.weights = np.zeros((len(self.matrix.place), len(space)))
+        for v, r in self.matrix.place.items():
+            features, codes, data = self.tree.oblique_entries(v)
+            np.add.at(self.weights[r], features[codes < 0], data[codes < 0])
+        self.shift = self.weights @ self.base
+        narrow = [i for i in self.smooth.tolist() if space.features[i].float_dtype != np.float64]
+        self.narrow = {i: space.features[i].float_dtype for i in narrow}
+
+    # -- the leaves -------------------------------------------------------------------------------------------
+
+    def box(self, leaf: int, eps: float) -> tuple[FloatArray, FloatArray]:
+        """Admissible closed interval of every number within a leaf, shrunk by eps at the leaf's own ends, (n,) each."""
+        low, high = self.limits[0].copy(), self.limits[1].copy()
+        special = np.flatnonzero(
+            self.search.split & (np.isfinite(self.search.low[leaf]) | np.isfinite(self.search.high[leaf]))
+        )
+        features = self.problem.space.features
+        for i in np.union1d(special, self.grid).tolist():
+            if not self.number[i]:
+                continue
+            f, a, b = features[i], float(self.search.low[leaf, i]), float(self.search.high[leaf, i])
+            left = f.above(a) if eps == 0 else f.at_least(a + eps)
+            ends = [float(f.at_least(low[i])) if np.isfinite(low[i]) else low[i], float(left)]
+            tops = [float(f.at_most(high[i])) if np.isfinite(high[i]) else high[i], float(f.at_most(b - eps))]
+            stays = low[i] <= self.origin[i] <= high[i] and a < self.origin[i] <= b and eps == 0
+            low[i], high[i] = max(ends), min(tops)
+            if stays:  # the row's own value is admissible whatever the grid
+                low[i], high[i] = min(low[i], self.origin[i]), max(high[i], self.origin[i])
+        return low, high
+
+    def allowed(self, leaf: int, i: int) -> BoolArray:
+        """Which listed values of feature i the leaf admits, over the columns of the feature."""
+        values = self.columns.value[self.levels[i]]
+        if not self.search.part.ordered[i]:
+            return self.search.part.members_of(i)[leaf, values.astype(np.int64)]
+        return np.asarray((self.search.low[leaf, i] < values) & (values <= self.search.high[leaf, i]))
+
+    def rows(self, leaf: int, eps: float) -> tuple[IntArray, FloatArray, FloatArray, bool]:
+        """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts."""
+        place, sign, side = [], [], []
+        for v, left in self.search.paths[leaf].items():
+            t = float(self.tree.threshold[v])
+            if v not in self.matrix.place:  # no weight at all: the split is decided
+                if (t >= 0) != left:
+                    return np.zeros(0, int), np.zeros(0), np.zeros(0), False
+                continue
+            r, s = self.matrix.place[v], 1.0 if left else -1.0
+            place.append(r)
+            sign.append(s)
+            side.append(s * (t - self.shift[r]) - eps)
+        return np.array(place, int), np.array(sign), np.array(side), True
+
+    @cached_property
+    def _nodes(self) -> dict[int, int]:
+        return {r: v for v, r in self.matrix.place.items()}
+
+    def bounds_of_columns(self, leaf: int, eps: float) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the columns within a leaf."""
+        columns = self.columns
+        low, high = self.box(leaf, eps)
+        unit = np.where(columns.unit != 0, np.abs(columns.unit), 1.0)
+        rise_low = (low[columns.feature] - self.origin[columns.feature]) / unit
+        rise_high = (high[columns.feature] - self.origin[columns.feature]) / unit
+        whole = columns.integer & (columns.role != "level") & (columns.role != "moved")
+        rise_low = np.where(whole & np.isfinite(rise_low), np.rint(rise_low), rise_low)
+        rise_high = np.where(whole & np.isfinite(rise_high), np.rint(rise_high), rise_high)
+        lower, upper = np.zeros(columns.n), np.ones(columns.n)
+        for role, a, b in (
+            ("delta", rise_low, rise_high),
+            ("up", np.maximum(rise_low, 0.0), np.where(rise_low <= rise_high, np.maximum(rise_high, 0.0), -1.0)),
+            ("down", np.maximum(-rise_high, 0.0), np.maximum(-rise_low, 0.0)),
+        ):
+            at = columns.role == role
+            lower[at], upper[at] = a[at], b[at]
+        for i, own in self.levels.items():
+            upper[own] = self.allowed(leaf, i)
+        return lower, upper
+
+    # -- lower bounds that need no solver ---------------------------------------------------------------------
+
+    def cheap_bound(self, leaf: int, eps: float) -> float:
+        """Largest cost that a single hyperplane of the path, with the leaf's box, demands; inf for an empty leaf."""
+        lower, upper = self.bounds_of_columns(leaf, eps)
+        columns = self.columns
+        if (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
+            return np.inf
+        place, sign, side, possible = self.rows(leaf, eps)
+        if not possible:
+            return np.inf
+        best = base = self._box_cost(lower, upper)
+        numbers = np.flatnonzero(columns.role != "level")
+        numbers = numbers[columns.role[numbers] != "moved"]
+        at = np.where(columns.role[numbers] == "delta", np.clip(0.0, lower[numbers], upper[numbers]), lower[numbers])
+        for r, s, h in zip(place.tolist(), sign.tolist(), side.tolist(), strict=True):
+            row = s * self.matrix.planes[[r]].toarray()[0]
+            need = float(row[numbers] @ at) - h - self._doubt(r, lower, upper)
+            need += self._level_gains(row, upper)
+            w = row[numbers]
+            room = np.where(w < 0, upper[numbers] - at, np.where(columns.role[numbers] == "delta", at - lower[numbers], 0.0))
+            if need <= 0:
+                continue
+            demand = _demand(need, np.abs(w), room, columns.linear[numbers], columns.square[numbers])
+            best = max(best, base + demand if self.pairs is None else demand)
+        return best
+
+    def _level_gains(self, row: FloatArray, upper: FloatArray) -> float:
+        """Least that the listed features can contribute to a row, whatever it costs them."""
+        return float(sum(row[own][upper[own] > 0].min() for own in self.levels.values()))
+
+    def _box_cost(self, lower: FloatArray, upper: FloatArray) -> float:
+        """Cost of the closest point of the box alone; 0 where pairs make it no sum."""
+        if self.pairs is not None:
+            return 0.0
+        columns = self.columns
+        at = np.clip(0.0, lower, upper)
+        numbers = columns.role != "level"
+        total = float((columns.linear * at + columns.square * at * at)[numbers & (columns.role != "moved")].sum())
+        return total + float(sum(columns.linear[own][upper[own] > 0].min() for own in self.levels.values()))
+
+    def _doubt(self, r: int, lower: FloatArray, upper: FloatArray) -> float:
+        """Rounding of a hyperplane's total anywhere in a box of the columns."""
+        row = np.abs(self.matrix.planes[[r]].toarray()[0])
+        reach = np.maximum(np.abs(lower), np.abs(upper))
+        reach = np.where(np.isfinite(reach), reach, 0.0)
+        size = float(row @ reach) + float(np.abs(self.weights[r]) @ np.abs(self.base))
+        return 4.0 * float(self.tree.oblique_doubt(self._nodes[r], size))
+
+    # -- one leaf ---------------------------------------------------------------------------------------------
+
+    def solve_leaf(self, leaf: int, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
+        """The cheapest point of a leaf, if it can be cheaper than the cutoff."""
+        lower, upper = self.bounds_of_columns(leaf, eps)
+        columns = self.columns
+        empty = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
+        place, sign, side, possible = self.rows(leaf, eps)
+        if not possible or (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
+            return empty
+        keep = self._not_implied(place, sign, side, lower, upper)
+        place, sign, side = place[keep], sign[keep], side[keep]
+        task = _Task(leaf, eps, place, sign, side, lower, upper)
+        if not len(place) and self.pairs is None:
+            return self._closest(task)
+        loose = columns.integer & (lower < upper)
+        return self._mixed(task, cutoff) if loose.any() else self._smooth_part(task, cutoff)
+
+    def _not_implied(
+        self, place: IntArray, sign: FloatArray, side: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> BoolArray:
+        """Rows that the box does not already imply, and of parallel ones the tightest."""
+        keep = np.ones(len(place), bool)
+        seen: dict[bytes, int] = {}
+        for k, (r, s) in enumerate(zip(place.tolist(), sign.tolist(), strict=True)):
+            row = s * self.matrix.planes[[r]].toarray()[0]
+            number = self.columns.role != "level"
+            with np.errstate(invalid="ignore"):
+                ends = np.where(row > 0, row * upper, row * lower)[number & (row != 0)]
+            most = float(ends.sum()) + sum(float(row[own][upper[own] > 0].max()) for own in self.levels.values())
+            if most < side[k] - self._doubt(r, lower, upper):
+                keep[k] = False
+                continue
+            same = seen.setdefault(row.tobytes(), k)
+            if same != k:
+                loser = k if side[k] >= side[same] else same
+                keep[loser] = False
+                seen[row.tobytes()] = k if loser == same else same
+        return keep
+
+    def _closest(self, task: _Task) -> LeafAnswer:
+        """Theorem 3.3: without hyperplanes each feature is by itself."""
+        low, high = self.box(task.leaf, task.eps)
+        point = np.where(self.number, closest_in_boxes(low[None], high[None], self.origin[None])[0, 0], self.origin)
+        for i, own in self.levels.items():
+            usable = own[task.upper[own] > 0]
+            point[i] = self.columns.value[usable[self.columns.linear[usable].argmin()]]
+        cost = self.problem.cost.total(self.problem.space, self.origin, point)
+        return LeafAnswer(task.leaf, point, cost, cost, "solved")
+
+    def _mixed(self, task: _Task, cutoff: float) -> LeafAnswer:
+        """A leaf with integers: the solver chooses them, the rest is solved again for each of its choices."""
+        form = self._form(task)
+        best = LeafAnswer(task.leaf, None, np.inf, np.inf, "empty")
+        name = "scip" if form.Q is not None else self.solver
+        self.solver_names.add(name)
+        solver = get_solver(name)
+        binary = form.integer & (form.lower == 0) & (form.upper == 1)
+        for _ in range(MAX_ASSIGNMENTS):
+            limit = min(cutoff, best.cost)
+            left = self.remaining()
+            if left is not None and left <= 0:
+                return replace(best, bound=min(best.bound, 0.0) if best.point is None else 0.0, claim="open")
+            result = solver.solve(form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None)  # type: ignore[union-attr]
+            self._note(result)
+            if result.status is Status.INFEASIBLE:
+                claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
+                return replace(best, bound=min(limit, result.bound), claim=claim)
+            if result.x is None:
+                return replace(best, bound=result.bound, claim="open")
+            found = self._smooth_part(task.fixed(result.x, form.integer), np.inf)
+            if found.cost < best.cost:
+                best = replace(found, bound=best.bound)
+            near = result.bound >= best.cost - PROOF * max(abs(best.cost), PROOF)
+            settled = result.status is Status.OPTIMAL and not binary[form.integer].all()
+            if near or settled or result.status is not Status.OPTIMAL or self.options.mip_gap > 0:
+                proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
+                bound = best.cost if proven else min(result.bound, best.cost)
+                return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
+            chosen = result.x[binary] > 0.5
+            cut = np.zeros(form.n_cols)
+            cut[binary] = np.where(chosen, 1.0, -1.0)
+            form = form.append_rows(cut, -np.inf, float(chosen.sum()) - 1.0)
+        return replace(best, bound=result.bound, claim="open")
+
+    def _form(self, task: _Task) -> StandardForm:
+        """The leaf's problem as a matrix."""
+        begin = time.perf_counter()
+        always, columns = self.matrix.always, self.columns
+        planes = sp.csr_array(sp.diags_array(task.sign) @ self.matrix.planes[task.place]) if len(task.place) else None
+        form = replace(
+            always,
+            c=columns.linear,
+            c0=0.0,
+            A=always.A if planes is None else sp.vstack([planes, always.A], format="csr"),
+            row_lower=np.concatenate([np.full(len(task.place), -np.inf), always.row_lower]),
+            row_upper=np.concatenate([task.side, always.row_upper]),
+            lower=task.lower,
+            upper=task.upper,
+            integer=columns.integer,
+            column_names=None,
+        )
+        self.times["instance"] += time.perf_counter() - begin
+        return form
+
+    def _note(self, result: SolveResult) -> None:
+        self.times["solve"] += result.seconds
+        self.results.append(result)
+        self.solved += 1
+        self.version = result.version
+
+    def remaining(self) -> float | None:
+        """Seconds left."""
+        if self.options.time_limit is None:
+            return None
+        return self.options.time_limit - (time.perf_counter() - self.start)
+
+    # -- the continuous part of a leaf ------------------------------------------------------------------------
+
+    def _smooth_part(self, task: _Task, cutoff: float) -> LeafAnswer:
+        """A leaf whose integers are fixed: an LP or QP over the continuous features, with its proof."""
+        point, spent = self._fixed_point(task)
+        space = self.problem.space
+        polytope, used = self._polytope(task, point)
+        rest = np.setdiff1d(self.smooth, used)
+        low, high = self._smooth_box(task)
+        point[rest] = np.clip(self.origin[rest], low[rest], high[rest])
+        spent += float(self._single_cost(rest, point).sum())
+        begin = time.perf_counter()
+        x, y, claim = self._cheapest(task, polytope, used, cutoff - spent)
+        self.times["solve"] += time.perf_counter() - begin
+        if claim is Claim.INFEASIBLE:
+            return LeafAnswer(task.leaf, None, np.inf, np.inf, "empty")
+        if x is None or y is None:
+            bound = -np.inf if y is None else polytope.bound(y, x) + spent
+            return LeafAnswer(task.leaf, None, np.inf, max(bound, 0.0), "pruned" if bound >= cutoff else "open")
+        inside = self._inside(task, polytope, used, x, point)
+        cost = np.inf
+        if inside is not None:
+            point[used] = inside
+            cost = self.problem.cost.total(space, self.origin, point)
+        reach = min(cost, cutoff) - spent
+        outer = polytope.within(reach)
+        outer = replace(outer, h=polytope.h + self._doubts(task, outer, used, point))
+        bound = max(outer.bound(y, x), 0.0) + spent
+        if inside is None:
+            return LeafAnswer(task.leaf, None, np.inf, bound, "open")
+        bound = min(bound, cost)
+        if cost - bound <= PROOF * max(abs(cost), PROOF):
+            bound = cost
+        return LeafAnswer(task.leaf, point, cost, bound, "solved" if bound == cost else "open")
+
+    def _fixed_point(self, task: _Task) -> tuple[FloatArray, float]:
+        """The point with its listed and grid features set, and what they cost."""
+        point, columns = self.origin.copy(), self.columns
+        spent = 0.0
+        for i, own in self.levels.items():
+            chosen = own[task.lower[own].argmax() if task.lower[own].any() else task.upper[own].argmax()]
+            point[i] = columns.value[chosen]
+            spent += float(columns.linear[chosen])
+        for i in self.grid.tolist():
+            own = columns.of(i)
+            own = own[columns.role[own] != "moved"]
+            steps = float((task.lower[own] * np.sign(columns.unit[own])).sum())
+            f = self.problem.space.features[i]
+            unit = grid_unit(f)
+            point[i] = self.origin[i] if steps == 0 else float(f.at_most(self.origin[i] + (steps + 0.5) * unit))
+        spent += float(self._single_cost(self.grid, point).sum())
+        return point, spent
+
+    def _single_cost(self, features: IntArray, point: FloatArray) -> FloatArray:
+        """l1 and l2 cost of some numbers; with an l0 cost, that too."""
+        d = point[features] - self.origin[features]
+        out = np.where(
+            d > 0, (self.a_up + 0 * self.a_up)[features] * d + self.q_up[features] * d * d,
+            -self.a_down[features] * d + self.q_down[features] * d * d,
+        )
+        if self.problem.cost.l0 > 0:
+            weights = [self.problem.space.features[i].weight_up for i in features.tolist()]
+            downs = [self.problem.space.features[i].weight_down for i in features.tolist()]
+            out = out + self.problem.cost.l0 * np.where(d > 0, weights, np.where(d < 0, downs, 0.0))
+        return np.asarray(out)
+
+    def _smooth_box(self, task: _Task) -> tuple[FloatArray, FloatArray]:
+        """Box of the continuous features; those whose l0 binaries are closed stay at the origin."""
+        low, high = self.box(task.leaf, task.eps)
+        columns = self.columns
+        for j in np.flatnonzero(columns.role == "moved").tolist():
+            if task.upper[j] == 0:
+                i = int(columns.feature[j])
+                if columns.value[j] > 0:
+                    high[i] = min(high[i], self.origin[i])
+                else:
+                    low[i] = max(low[i], self.origin[i])
+        return low, high
+
+    def _polytope(self, task: _Task, point: FloatArray) -> tuple[Polytope, IntArray]:
+        """The continuous features that the rows or the pairs touch, and their polytope."""
+        smooth = self.smooth
+        g = task.sign[:, None] * self.weights[task.place]
+        touched = g[:, smooth].any(axis=0)
+        if self.pairs is not None:
+            touched |= self.pairs[smooth].any(axis=1)
+        used = smooth[touched]
+        elsewhere = np.setdiff1d(np.arange(len(point)), used)
+        h = np.zeros(len(task.place))
+        for k, (r, s) in enumerate(zip(task.place.tolist(), task.sign.tolist(), strict=True)):
+            v = self._nodes[r]
+            features, codes, weights = self.tree.oblique_entries(v)
+            fixed = np.isin(features, elsewhere)
+            values = np.where(codes < 0, point[features], point[features] == codes)[fixed]
+            h[k] = s * (float(self.tree.threshold[v]) - float(weights[fixed] @ values)) - task.eps
+        low, high = self._smooth_box(task)
+        q = None
+        if self.pairs is not None:
+            q = self.pairs[np.ix_(used, used)]
+        return (
+            Polytope(
+                g[:, used], h, low[used], high[used], self.origin[used],
+                self.a_down[used], self.a_up[used], self.q_down[used], self.q_up[used], q,
+            ),
+            used,
+        )
+
+    def _cheapest(
+        self, task: _Task, polytope: Polytope, used: IntArray, cutoff: float
+    ) -> tuple[FloatArray | None, FloatArray | None, Claim]:
+        """Point and multipliers that are optimal as far as the solver's tolerances go."""
+        key = (task.leaf, task.place.tobytes(), task.lower[self.columns.integer].tobytes())
+        if polytope.strictly_convex:
+            y = polytope.ascend(self._multipliers.get(key))
+            x = polytope.argmin(y @ polytope.G)
+            bound = polytope.bound(y)
+            if bound >= cutoff:
+                return None, y, Claim.LIMIT
+            size = np.abs(polytope.G) @ np.abs(x) + np.abs(polytope.h)
+            if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= 1e-10 * abs(bound):
+                self._multipliers[key] = y
+                return x, y, Claim.OPTIMAL
+        x, y, claim = self._by_highs(task, key, used)
+        if x is not None and y is not None and polytope.Q is not None:
+            x, y = polytope.refine(x, y)
+        return x, y, claim
+
+    def _by_highs(
+        self, task: _Task, key: Any, used: IntArray
+    ) -> tuple[FloatArray | None, FloatArray | None, Claim]:
+        """LP or QP of the leaf by HiGHS; a larger margin than before starts from the last basis."""
+        columns = self.columns
+        own = np.flatnonzero(np.isin(columns.feature, used) & (columns.role != "moved"))
+        if key not in self._families:
+            form = self._form(task)
+            fixed = np.where(columns.integer, task.lower, 0.0)
+            form = replace(
+                form,
+                c=form.c[own],
+                Q=None if form.Q is None else form.Q[own][:, own],
+                A=form.A[: len(task.place)][:, own],
+                row_lower=form.row_lower[: len(task.place)],
+                row_upper=form.row_upper[: len(task.place)],
+                lower=form.lower[own],
+                upper=form.upper[own],
+                integer=np.zeros(len(own), bool),
+            )
+            shift = task.sign * (self.matrix.planes[task.place] @ fixed)
+            self._families[key] = HighsFamily(form, self.options), np.asarray(shift)
+        family, shift = self._families[key]
+        lower, upper = self._opened(task, own)
+        answer = family.solve(task.side - shift, lower, upper, time_limit=self.remaining())
+        self.solver_names.add(family.name)
+        self.version = family.version
+        self.solved += 1
+        if answer.x is None or answer.multipliers is None:
+            return None, None, answer.claim
+        moved = np.zeros(len(self.origin))
+        np.add.at(moved, columns.feature[own], columns.unit[own] * answer.x)
+        return self.origin[used] + moved[used], cleaned(answer.multipliers), answer.claim
+
+    def _opened(self, task: _Task, own: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds of columns, with those whose l0 binary is closed held at 0."""
+        columns, lower, upper = self.columns, task.lower.copy(), task.upper.copy()
+        for j in np.flatnonzero((columns.role == "moved") & (task.upper == 0)).tolist():
+            role = "up" if columns.value[j] > 0 else "down"
+            upper[(columns.feature == columns.feature[j]) & (columns.role == role)] = 0.0
+        return lower[own], upper[own]
+
+    def _doubts(self, task: _Task, polytope: Polytope, used: IntArray, point: FloatArray) -> FloatArray:
+        """Rounding of each hyperplane's total anywhere in the polytope's box, (m,)."""
+        reach = np.abs(point)
+        reach[used] = np.maximum(np.abs(polytope.lo), np.abs(polytope.hi))
+        reach = np.where(np.isfinite(reach), reach, 0.0)
+        return np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+
+    def _total_doubt(self, r: int, reach: FloatArray) -> float:
+        """Twice the rounding of a hyperplane's total: the tree's own, and that of the numbers here."""
+        v = self._nodes[r]
+        features, codes, weights = self.tree.oblique_entries(v)
+        size = float(np.abs(weights) @ np.where(codes < 0, reach[features], 1.0))
+        return 2.0 * float(self.tree.oblique_doubt(v, size))
+
+    def _inside(
+        self, task: _Task, polytope: Polytope, used: IntArray, x: FloatArray, point: FloatArray
+    ) -> FloatArray | None:
+        """The point moved to where the tree's own arithmetic has no doubt, and the tree's word for it."""
+        whole = point.copy()
+
+        def round_to(values: FloatArray) -> FloatArray:
+            out = values.copy()
+            for k, i in enumerate(used.tolist()):
+                if i in self.narrow and values[k] != self.origin[i]:
+                    out[k] = float(np.asarray(values[k]).astype(self.narrow[i]))
+            return np.clip(out, polytope.lo, polytope.hi)
+
+        def margin(values: FloatArray) -> FloatArray:
+            reach = np.abs(whole)
+            reach[used] = np.abs(values)
+            doubt = np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+            gaps = [
+                float(np.spacing(np.abs(values[k]).astype(self.narrow[i]))) if i in self.narrow else 0.0
+                for k, i in enumerate(used.tolist())
+            ]
+            return factor * doubt + np.abs(polytope.G) @ np.array(gaps).reshape(-1)
+
+        for factor in (1.0, 4.0, 64.0, 4096.0):
+            found = polytope.move_inside(x, margin, round_to)
+            if found is None:
+                continue
+            whole[used] = found
+            if int(self.tree.apply(whole[None])[0, 0]) == task.leaf:
+                return found
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One leaf's problem: its hyperplanes (place, sign, upper side over the columns) and bounds of the columns."""
+
+    leaf: int
+    eps: float
+    place: IntArray
+    sign: FloatArray
+    side: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def fixed(self, x: FloatArray, integer: BoolArray) -> _Task:
+        """The same with the integer columns fixed at a solution's values."""
+        whole = np.rint(x)
+        return replace(
+            self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper)
+        )
+
+
+def _demand(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, square: FloatArray) -> float:
+    """Least cost of a total of ``w . move >= need`` with moves in [0, room]: l1 and l2 parts each by itself.
+
+    A sum of costs is at least the sum of the least ones, so both may be added.
+    """
+    usable = (w > 0) & (room > 0)
+    w, room, linear, square = w[usable], room[usable], linear[usable], square[usable]
+    capacity = w * room
+    if capacity.sum() < need:
+        return np.inf
+    return _linear_demand(need, w, capacity, linear) + _square_demand(need, w, room, square)
+
+
+def _linear_demand(need: float, w: FloatArray, capacity: FloatArray, price: FloatArray) -> float:
+    """Continuous knapsack: the best gain for its price first."""
+    need -= float(capacity[price == 0].sum()) if (price == 0).any() else 0.0
+    if need <= 0:
+        return 0.0
+    paid = price > 0
+    rate = price[paid] / w[paid]
+    order = np.argsort(rate)
+    filled = np.minimum(np.cumsum(capacity[paid][order]), need)
+    # a hair less, so that rounding never makes the bound too high
+    return float((np.diff(filled, prepend=0.0) * rate[order]).sum()) * (1 - 1e-12)
+
+
+def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatArray) -> float:
+    """Squares: every move grows with one multiplier until it meets its end."""
+    free = square == 0
+    need -= float((w * room)[free].sum()) if free.any() else 0.0
+    if need <= 0 or free.all():
+        return 0.0
+    w, room, square = w[~free], room[~free], square[~free]
+    with np.errstate(over="ignore"):
+        ends = 2 * square * room / w  # multiplier at which a move meets its end
+    order = np.argsort(ends)
+    speed = w**2 / (2 * square)
+    moving = speed.sum() - np.concatenate([[0.0], np.cumsum(speed[order])])
+    stuck = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(room), w * room, 0.0)[order])])
+    levels = np.append(ends[order], np.inf)
+    for k in range(len(levels)):
+        if moving[k] > 0:
+            multiplier = (need - stuck[k]) / moving[k]
+            if multiplier <= levels[k]:
+                move = np.minimum(multiplier * w / (2 * square), room)
+                return float((square * move**2).sum()) * (1 - 1e-9)
+    return float((square * room**2).sum()) * (1 - 1e-9)
+
+
+# -- all leaves ------------------------------------------------------------------------------------------------
+
+
+def target_leaves(problem: Problem) -> IntArray:
+    """Leaves of a single tree that the target accepts."""
+    tree = problem.ensemble
+    scores = tree.base_score + tree.contributions
+    decided = tree.decide(scores)
+    return np.flatnonzero([problem.target.met_by(int(c)) for c in decided])
+
+
+def solve_leaves(
+    query: Query,
+    confirm: Callable[[FloatArray], bool],
+    *,
+    leaves: Sequence[int] | None = None,
+    eps: float = 0.0,
+    offsets: FloatArray | None = None,
+    every: bool = False,
+) -> tuple[list[LeafAnswer], Outcome]:
+    """Answer a query: leaf by leaf, the most promising first.
+
+    Parameters
+    ----------
+    query : Query
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    leaves : sequence of int, optional
+        Default: those that the target accepts.
+    eps : float
+        Margin by which every split of the path must hold, in units of its total (section 3.9).
+    offsets : (n_leaves,) float64, optional
+        Cost of ending in each leaf, added when leaves are compared (class costs, section 3.9).
+    every : bool
+        Whether to solve leaves that cannot be the best (the diverse set of section 3.9).
+
+    Returns
+    -------
+    list of LeafAnswer
+        Cheapest first, the offsets included.
+    Outcome
+        Of the best leaf.
+    """
+    begin = time.perf_counter()
+    chosen = list(target_leaves(query.problem) if leaves is None else leaves)
+    extra = np.zeros(query.tree.n_leaves) if offsets is None else offsets
+    bounds = {leaf: query.cheap_bound(leaf, eps) + float(extra[leaf]) for leaf in chosen}
+    query.times["reduce"] += time.perf_counter() - begin
+    answers: list[LeafAnswer] = []
+    history: list[Progress] = []
+    best, refused = np.inf, 0
+
+    def total(answer: LeafAnswer) -> float:
+        return answer.cost + float(extra[answer.leaf])
+
+    for leaf in sorted(chosen, key=lambda k: bounds[k]):
+        left = query.remaining()
+        if left is not None and left <= 0:
+            answers.append(LeafAnswer(leaf, None, np.inf, max(bounds[leaf] - float(extra[leaf]), 0.0), "open"))
+            continue
+        if bounds[leaf] == np.inf:
+            answers.append(LeafAnswer(leaf, None, np.inf, np.inf, "empty"))
+            continue
+        if bounds[leaf] >= best and not every:
+            answers.append(LeafAnswer(leaf, None, np.inf, bounds[leaf] - float(extra[leaf]), "pruned"))
+            continue
+        cutoff = np.inf if every else best - float(extra[leaf])
+        answer = query.solve_leaf(leaf, cutoff, eps)
+        if answer.point is not None:
+            began = time.perf_counter()
+            agreed = confirm(answer.point)
+            query.times["confirm"] += time.perf_counter() - began
+            if not agreed:
+                refused += 1
+                logger.info("the model refuses a point of leaf %d", leaf)
+                answer = replace(answer, point=None, cost=np.inf, claim="open")
+        answers.append(answer)
+        if total(answer) < best:
+            best = total(answer)
+            history.append(Progress(time.perf_counter() - query.start, -np.inf, best))
+    answers.sort(key=lambda a: (total(a), a.bound + float(extra[a.leaf])))
+    return answers, _outcome(query, answers, extra, refused, history)
+
+
+def _outcome(
+    query: Query, answers: list[LeafAnswer], extra: FloatArray, refused: int, history: list[Progress]
+) -> Outcome:
+    best = answers[0] if answers and answers[0].point is not None else None
+    own = float(extra[best.leaf]) if best else 0.0
+    bound = min((a.bound + float(extra[a.leaf]) for a in answers), default=np.inf) - own
+    undecided = any(a.claim == "open" for a in answers)
+    message = ""
+    if best is not None:
+        bound = min(bound, best.cost)
+        if best.cost - bound <= PROOF * max(abs(best.cost), PROOF):
+            bound, status = best.cost, Status.OPTIMAL
+        else:
+            status = Status.FEASIBLE
+            left = query.remaining()
+            if left is None or left > 0:
+                message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
+    elif undecided:
+        status = Status.UNKNOWN
+    else:
+        status = Status.INFEASIBLE
+    by = "+".join(sorted(query.solver_names)) if query.solver_names else "closed form"
+    history.append(Progress(time.perf_counter() - query.start, bound, best.cost + own if best else np.inf))
+    sizes = {
+        "leaves": query.tree.n_leaves,
+        "leaves_left": len(answers),
+        "leaves_solved": sum(a.claim in ("solved", "open") for a in answers),
+        "rows": int(query.matrix.planes.shape[0]),
+        "columns": query.columns.n,
+        "binaries": int(query.columns.integer.sum()),
+    }
+    proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
+    return Outcome(
+        status,
+        best.point if best else None,
+        best.cost if best else None,
+        bound,
+        dict(query.times),
+        sum(r.nodes for r in query.results),
+        refused,
+        by if proven else "",
+        tuple(query.results),
+        sizes,
+        tuple(history),
+        message,
+    )
