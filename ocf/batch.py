@@ -34,14 +34,14 @@ class Row:
     original : DataFrame
         One row, as the user gave it.
     coded : (n_features,) float64
-    current : int
-        Index of the class that the user's model gives it.
+    current : int or float
+        Index of the class that the user's model gives it, or the value.
     """
 
     label: Any
     original: pd.DataFrame
     coded: FloatArray
-    current: int
+    current: int | float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,7 @@ class Task:
     """What is asked of every row."""
 
     target: Any
+    probability: float | None
     cost: Cost
     space: FeatureSpace
     formulation: str

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.targets import Requirements
 
@@ -228,7 +228,7 @@ class CellProblem:
     problem : Problem
     partition : Partition
     requirements : Requirements
-        Of the target, over all leaves.
+        Of one alternative of the target, over all leaves.
     value : (n_cells,) float64
         The cell's admissible coded value nearest to the origin; NaN where it has none.
     cost : (n_cells,) float64
@@ -278,7 +278,27 @@ class CellProblem:
 
 
 def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
-    """The finite form of a problem.
+    """The finite form of a problem whose target has a single alternative.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Partition, optional
+        Of the problem's ensemble, if it is at hand from another row.
+
+    Raises
+    ------
+    ProblemError
+        The target is a union.
+    """
+    forms = to_alternatives(problem, part)
+    if len(forms) > 1:
+        raise ProblemError(f"the target has {len(forms)} alternatives, each a problem of its own: ask for one class")
+    return forms[0]
+
+
+def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem, one per alternative of its target; they differ in their requirements only.
 
     Parameters
     ----------
@@ -298,12 +318,7 @@ def to_cells(problem: Problem, part: Partition | None = None) -> CellProblem:
         value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
         cost[span] = problem.cost.of(feature, origin, value[span])
     cost = np.where(np.isnan(cost), np.inf, cost)
-    return CellProblem(
-        problem,
-        part,
-        problem.target.requirements(problem.ensemble),
-        value,
-        cost,
-        np.isfinite(cost),
-        part.reachable.copy(),
+    return tuple(
+        CellProblem(problem, part, requirements, value, cost, np.isfinite(cost), part.reachable.copy())
+        for requirements in problem.target.alternatives(problem.ensemble)
     )

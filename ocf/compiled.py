@@ -30,6 +30,8 @@ class Compiled:
     form : StandardForm
         Its first columns are the leaves', then those of `steps` and `levels`.
     n_leaves : int
+    n_requirements : int
+        Rows of the target's requirements that are part of the matrix.
     steps, levels : tuple of (n,) int64 arrays, one per feature
         Columns, as in `Formulated`.
     build_seconds, compile_seconds : float
@@ -38,20 +40,21 @@ class Compiled:
     formulation: str
     form: StandardForm
     n_leaves: int
+    n_requirements: int
     steps: tuple[IntArray, ...]
     levels: tuple[IntArray, ...]
     build_seconds: float
     compile_seconds: float
 
     def instance(self, cells: CellProblem) -> Reduced:
-        """The matrix of one row: its costs, without what is closed, dead or decided, and with its exclusions.
+        """The matrix of one row: its costs and cuts, without what is closed, dead or decided.
 
         Parameters
         ----------
         cells : CellProblem
             Of the same partition and target; not infeasible.
         """
-        form = self._with_exclusions(cells)
+        form = self._with_cuts(self._with_exclusions(cells), cells)
         alias, x0 = self._substitution(cells)
         new = np.flatnonzero(alias >= 0)
         kept, index = np.unique(alias[new], return_inverse=True)
@@ -69,6 +72,15 @@ class Compiled:
             shape=(count, self.form.n_cols),
         )
         return self.form.append_rows(rows, np.full(count, -np.inf), np.full(count, n_trees - 1.0))
+
+    def _with_cuts(self, form: StandardForm, cells: CellProblem) -> StandardForm:
+        """Requirements that came after the model was built (`Requirements.tightened`)."""
+        gain = cells.requirements.gain[:, self.n_requirements :]
+        if not gain.shape[1]:
+            return form
+        rows = sp.csr_array(gain.T)
+        rows.resize((gain.shape[1], form.n_cols))
+        return form.append_rows(rows, cells.requirements.need[self.n_requirements :], np.inf)
 
     def _costs(self, cells: CellProblem) -> tuple[FloatArray, float]:
         """Cost of each column, and the constant. Closed cells cost what the open cell before them costs."""
@@ -138,4 +150,13 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
         groups.append(tuple(spans))
     form = compile_model(formulated.model, columns)
     end = time.perf_counter()
-    return Compiled(name, form, len(formulated.leaves), groups[0], groups[1], built - start, end - built)
+    return Compiled(
+        name,
+        form,
+        len(formulated.leaves),
+        len(cells.requirements.need),
+        groups[0],
+        groups[1],
+        built - start,
+        end - built,
+    )

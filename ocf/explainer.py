@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
-from ocf.cells import CellProblem, Partition, partition, to_cells
+from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
 from ocf.compiled import Compiled, compile_formulation
 from ocf.costs import Cost
 from ocf.encoding import check_lift, lift, probe
@@ -23,14 +24,14 @@ from ocf.explanation import Explanation, Explanations, counterfactual_frame, fai
 from ocf.features import FeatureSpace
 from ocf.formulations import get_formulation
 from ocf.inference import as_table, infer_space
-from ocf.model import as_user_model, require_classifier, table_columns
+from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
-from ocf.solving import solve
-from ocf.targets import ClassTarget
+from ocf.solving import solve_alternatives
+from ocf.targets import Target, parse_target
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Explainer:
     ----------
     space : FeatureSpace
     classes : tuple
-        Class labels.
+        Class labels; empty for a regressor.
 
     Examples
     --------
@@ -84,7 +85,6 @@ class Explainer:
         trust_pickle: bool = False,
     ) -> None:
         self.model = as_user_model(model, trust_pickle=trust_pickle)
-        require_classifier(self.model)
         self.ensemble = self.model.trees.ensemble
         self.classes = self.ensemble.decision.classes
         table = None if data is None else as_table(data, self.model.columns)
@@ -97,10 +97,9 @@ class Explainer:
         self._check = check
         self._partitions: dict[frozenset[int], Partition] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
+        self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
-        decided = self.model.decide(self.space.to_frame(self._coded)) if len(self._coded) else np.zeros(0, np.int64)
-        self._known_classes = np.asarray(decided, np.int64)
 
     # -- set up --------------------------------------------------------------------------------------------
 
@@ -157,6 +156,8 @@ class Explainer:
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
+        *,
+        probability: float | None = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -169,16 +170,25 @@ class Explainer:
         if len(frame) != 1:
             raise DataError(f"expected one row, not {len(frame)}")
         space = self._asked_space(**settings)
-        current = int(self.model.decide(self.space.to_frame(self.space.from_frame(frame)))[0])
-        return self._problem(self.space.from_frame(frame)[0], current, target, Cost.parse(norm), space)
+        coded = self.space.from_frame(frame)
+        wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space)
 
     def cells(self, problem: Problem) -> CellProblem:
-        """The finite form of a problem of this explainer."""
+        """The finite form of a problem of this explainer whose target has a single alternative."""
         return to_cells(problem, self._partition(_missing(problem.origin)))
 
-    def _problem(self, origin: FloatArray, current: int, target: Any, cost: Cost, space: FeatureSpace) -> Problem:
-        part = self._partition(_missing(origin))
-        return Problem(part.ensemble, space, origin, ClassTarget.parse(self.ensemble, target, current), cost)
+    def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
+        """The finite forms of a problem of this explainer, one per alternative of its target."""
+        return to_alternatives(problem, self._partition(_missing(problem.origin)))
+
+    def _current(self, coded: FloatArray) -> list[Any]:
+        """Class index or value that the user's model gives each coded row."""
+        current: list[Any] = self.model.decide(self.space.to_frame(coded)).tolist()
+        return current
+
+    def _problem(self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace) -> Problem:
+        return Problem(self._partition(_missing(origin)).ensemble, space, origin, target, cost)
 
     def _asked_space(
         self,
@@ -225,6 +235,7 @@ class Explainer:
         target: Any = "opposite",
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
+        probability: float | None = None,
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
@@ -245,10 +256,14 @@ class Explainer:
         Parameters
         ----------
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
-        target : class label or "opposite"
-            ``"opposite"`` is the other class of a binary model, for each row its own.
+        target : class label, "opposite", collection of class labels, or (lowest, highest)
+            ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
+            For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
         norm : {"l0", "l1", "l2"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
             l2 is squared. Distances are in units of each feature's scale.
+        probability : float, optional
+            Least probability, by the model's ``predict_proba``, of the target class or of some one of its classes, in
+            the place of the decision for it. More than one half implies the decision.
         weights : mapping of feature name to weight or (down, up)
         features_to_vary : "all" or list of names
             The others are fixed.
@@ -281,6 +296,7 @@ class Explainer:
         get_solver(solver)
         task = Task(
             target=target,
+            probability=probability,
             cost=Cost.parse(norm),
             space=self._asked_space(weights, features_to_vary, permitted_range),
             # a search over cells takes its bounds from the tightest model
@@ -296,16 +312,14 @@ class Explainer:
             ),
             reduce=reduce,
         )
-        if not isinstance(target, str) or target != "opposite":
-            ClassTarget.parse(self.ensemble, target)
         coded = self.space.from_frame(frame)
+        # refuses a target that means nothing, whatever the row, before any row is solved
+        parse_target(self.ensemble, target, 0, probability)
         for columns in {_missing(row) for row in coded}:
             self._partition(columns)  # refuses missing values without a rule before any row is solved
-        current = np.asarray(self.model.decide(self.space.to_frame(coded)), np.int64)
-        if target == "opposite" and len(self.classes) != 2:
-            ClassTarget.parse(self.ensemble, target)
+        current = self._current(coded)
         labels = list(frame.index)
-        rows = [Row(labels[k], frame.iloc[[k]], coded[k], int(current[k])) for k in range(len(coded))]
+        rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
 
@@ -313,7 +327,9 @@ class Explainer:
         """Explain one row; a row that fails gives an explanation with status ``"error"``."""
         begin = time.perf_counter()
         try:
-            problem = self._problem(row.coded, row.current, task.target, task.cost, task.space)
+            current = int(row.current) if self.classes else None
+            target = parse_target(self.ensemble, task.target, current, task.probability)
+            problem = self._problem(row.coded, target, task.cost, task.space)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -322,29 +338,30 @@ class Explainer:
             return self._failed(row, task, f"internal error: {type(error).__name__}: {error}")
 
     def _failed(self, row: Row, task: Task, message: str) -> Explanation:
-        target = None if task.target == "opposite" else task.target
-        return failed(row.label, row.original, "error", message, predicted=self.classes[row.current], target=target)
+        target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
+        predicted = self.classes[int(row.current)] if self.classes else row.current
+        return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
-        cells = self.cells(problem)
+        alternatives = self.alternatives(problem)
         target = problem.target
         built = {"build": 0.0, "compile": 0.0}
 
-        def compiled() -> Compiled:
-            key = (task.formulation, target, _missing(row.coded))
+        def compiled(k: int) -> Compiled:
+            key = (task.formulation, target, k, _missing(row.coded))
             if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, cells)
-                built["build"] = self._compiled[key].build_seconds
-                built["compile"] = self._compiled[key].compile_seconds
+                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
+                built["build"] += self._compiled[key].build_seconds
+                built["compile"] += self._compiled[key].compile_seconds
             return self._compiled[key]
 
         def confirm(point: FloatArray) -> bool:
-            answer = self.model.decide(counterfactual_frame(problem.space, row.original, row.coded, point))
-            return target.met_by(int(answer[0]))
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(target, table)[0])
 
-        outcome = solve(
-            cells,
-            compiled,
+        outcome = solve_alternatives(
+            alternatives,
+            [partial(compiled, k) for k in range(len(alternatives))],
             self._solver(task.solver),
             task.options,
             confirm=confirm,
@@ -371,12 +388,19 @@ class Explainer:
         return self._solvers[name]
 
     def _known_cells(self, problem: Problem) -> IntArray:
-        """Distinct cells of the data's rows that the model gives the target."""
+        """Distinct cells of the data's rows that have the target."""
         key = (_missing(problem.origin), problem.target)
         if key not in self._candidates:
-            rows = self._coded[[problem.target.met_by(int(c)) for c in self._known_classes]]
+            rows = self._known_rows_of(problem.target)
             self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
         return self._candidates[key]
+
+    def _known_rows_of(self, target: Target) -> FloatArray:
+        """Coded rows of the data that have a target."""
+        if target not in self._known_targets:
+            met = self.model.meets(target, self.space.to_frame(self._coded)) if len(self._coded) else slice(0)
+            self._known_targets[target] = self._coded[met]
+        return self._known_targets[target]
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""

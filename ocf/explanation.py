@@ -49,12 +49,14 @@ class Explanation:
     counterfactual : DataFrame (1, n_columns) or None
         The changed row in the same columns, units, dtypes and under the same label. What does not change is taken
         over bit by bit. A column takes another dtype only where its own cannot hold the new value exactly.
-    predicted : label or None
-        Class of the original by the user's model.
-    target : label or None
-        Class that was wanted.
-    decided : label or None
-        Class of the counterfactual by the user's own model.
+    predicted : label, float or None
+        Class, or value, of the original by the user's model.
+    target : label, tuple of labels, (lowest, highest), or None
+        Class or classes that were wanted, or bounds of a regressor's value, None for an open end.
+    probability : float or None
+        Probability of the class, or of one of the classes, that was wanted.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's own model.
     cost : float or None
         Cost of the counterfactual.
     bound : float
@@ -97,6 +99,7 @@ class Explanation:
     counterfactual: pd.DataFrame | None = None
     predicted: Any = None
     target: Any = None
+    probability: float | None = None
     decided: Any = None
     cost: float | None = None
     bound: float = -np.inf
@@ -177,6 +180,7 @@ class Explanation:
             "status": self.status,
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
+            "probability": records.plain(self.probability),
             "decided": records.plain(self.decided),
             "cost": records.plain(self.cost),
             "bound": records.plain(self.bound),
@@ -378,7 +382,7 @@ def from_outcome(
     *,
     row: Any,
     original: pd.DataFrame,
-    predicted: int,
+    predicted: int | float,
     classes: tuple[Any, ...],
     model: UserModel,
     method: Mapping[str, Any],
@@ -393,10 +397,10 @@ def from_outcome(
     row : label
     original : DataFrame (1, n_columns)
         The row as the user gave it.
-    predicted : int
-        Index of its class by the user's model.
+    predicted : int or float
+        Index of its class by the user's model, or the value.
     classes : tuple
-        Class labels, by index.
+        Class labels, by index; empty for a regressor.
     model : UserModel
     method : mapping
         ``formulation, solver, solver_version, options, reduction``.
@@ -407,23 +411,28 @@ def from_outcome(
     counterfactual = None
     if outcome.point is not None:
         counterfactual = counterfactual_frame(problem.space, original, problem.origin, outcome.point)
+    target = problem.target.named(classes)
+    probability = problem.target.probability
+    answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
     verification = verify(
         model,
         original,
         counterfactual,
-        target=classes[problem.target.index],
+        target=target,
+        probability=probability,
         features=problem.space.to_dict(),
         norm=problem.cost.to_dict(),
-        claims=Claims(status, outcome.cost, outcome.bound, predicted=classes[predicted]),
+        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer),
     )
     return Explanation(
         row=row,
         status=status,
         original=original,
         counterfactual=counterfactual,
-        predicted=classes[predicted],
-        target=classes[problem.target.index],
+        predicted=answer,
+        target=target,
+        probability=probability,
         decided=verification.decided,
         cost=outcome.cost,
         bound=float(outcome.bound),
@@ -579,7 +588,8 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         original=records.table_from_record(data["original"], row),
         counterfactual=None if counterfactual is None else records.table_from_record(counterfactual, row),
         predicted=data["predicted"],
-        target=data["target"],
+        target=tuple(data["target"]) if isinstance(data["target"], list) else data["target"],
+        probability=data.get("probability"),
         decided=data["decided"],
         cost=records.number(data["cost"]),
         bound=-np.inf if bound is None else bound,

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ocf.ensemble import FloatArray
-from ocf.errors import DataError, ModelError
+from ocf.ensemble import BoolArray, FloatArray
+from ocf.errors import DataError
 from ocf.readers import read_model
-from ocf.readers.base import TreeModel
+from ocf.readers.base import Rows, TreeModel
+from ocf.targets import Target
 from ocf.words import listed
 
 
@@ -35,6 +36,8 @@ class UserModel:
         Table in the user's columns -> (n, n_model_columns) float64: what the trees get to see.
     decide : callable
         Table in the user's columns -> (n,) class indices or values, by the user's own model. Judges every point.
+    probabilities : callable or None
+        Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
     """
 
     native: Any
@@ -42,6 +45,13 @@ class UserModel:
     columns: tuple[str, ...] | None
     encode: Callable[[pd.DataFrame], FloatArray]
     decide: Callable[[pd.DataFrame], NDArray[Any]]
+    probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
+
+    def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
+        """Which rows of a table in the user's columns have a target, by the user's own model, (n,)."""
+        if target.probability is None or self.probabilities is None:
+            return target.met_by(self.decide(table))
+        return target.met_by(self.decide(table), self.probabilities(table))
 
 
 def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
@@ -76,11 +86,15 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
     def encode(table: pd.DataFrame) -> FloatArray:
         return _numbers(arranged(table), trees.categories)
 
-    def decide(table: pd.DataFrame) -> NDArray[Any]:
+    def given(table: pd.DataFrame) -> Rows:
         # an array model is given an array, in the dtype that the columns have in common
-        return trees.decide(arranged(table) if known else table.to_numpy())
+        return arranged(table) if known else table.to_numpy()
 
-    return UserModel(model, trees, known, encode, decide)
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        return trees.decide(given(table))
+
+    show = trees.probabilities
+    return UserModel(model, trees, known, encode, decide, None if show is None else lambda table: show(given(table)))
 
 
 def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -147,7 +161,10 @@ def _pipeline(model: Any) -> UserModel:
             return np.asarray(answers, np.float64)
         return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
 
-    return UserModel(model, trees, columns, encode, decide)
+    def probabilities(table: pd.DataFrame) -> FloatArray:
+        return np.asarray(model.predict_proba(given(table)), np.float64)
+
+    return UserModel(model, trees, columns, encode, decide, probabilities if trees.probabilities else None)
 
 
 def _input_columns(model: Any) -> tuple[str, ...] | None:
@@ -174,9 +191,3 @@ def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str,
             f"the data has {len(data_columns)} columns, but the model was fitted on {width} and knows no names"
         )
     return data_columns
-
-
-def require_classifier(model: UserModel) -> None:
-    """Refuse regressors where a class is asked for."""
-    if model.trees.ensemble.decision.kind == "value":
-        raise ModelError("the model is a regressor; class targets need a classifier")

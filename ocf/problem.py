@@ -12,7 +12,7 @@ from ocf.costs import Cost
 from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
-from ocf.targets import ClassTarget, target_from_dict
+from ocf.targets import Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
@@ -29,14 +29,15 @@ class Problem:
     space : FeatureSpace
     origin : (n_features,) float64
         The coded row; NaN for a missing value, which stays missing.
-    target : ClassTarget
+    target : Target
+        What is wanted of the model's answer; see `ocf.targets`.
     cost : Cost
     """
 
     ensemble: Ensemble
     space: FeatureSpace
     origin: FloatArray
-    target: ClassTarget
+    target: Target
     cost: Cost
 
     def __post_init__(self) -> None:

@@ -3,7 +3,8 @@
 ::
 
     [solve]                            # settings of `Explainer.explain`, all optional
-    target = 1
+    target = 1                         # or several, any of which will do: target = ["good", "fair"]
+    probability = 0.7                  # of the target, by the model's predict_proba; left out: its decision
     norm = "l1"                        # or a mix: norm = { l0 = 0.1, l1 = 1 }
     features_to_vary = ["age", "income", "job"]
     time_limit = 60
@@ -25,6 +26,7 @@
     columns = { clerk = "job_clerk", smith = "job_smith" }
     base = "none"
 
+For a regressor ``at_least = 200_000`` and ``at_most = 250_000``, or one of them, take the place of the target.
 Features that are not named are inferred from the data. A section or key that is not known is an error, with the
 nearest known one in its message; nothing is ignored.
 """
@@ -133,7 +135,13 @@ _FEATURE: dict[str, _Rule] = {
 }
 
 _SOLVE: dict[str, _Rule] = {
-    "target": _Rule(_is_scalar, 'a class of the model, or "opposite"'),
+    "target": _Rule(
+        lambda v: _is_scalar(v) or (isinstance(v, list) and len(v) > 0 and all(map(_is_scalar, v))),
+        'a class of the model, a list of classes, or "opposite"',
+    ),
+    "probability": _Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and up to 1"),
+    "at_least": _Rule(_is_number, "a number, the least value that a regressor should predict"),
+    "at_most": _Rule(_is_number, "a number, the greatest value that a regressor should predict"),
     "norm": _Rule(_is_norm, '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
     "features_to_vary": _Rule(lambda v: v == "all" or _is_texts(v), '"all" or a list of feature names'),
     "formulation": _Rule(lambda v: isinstance(v, str), "the name of a formulation"),
@@ -199,7 +207,20 @@ def read_problem_file(path: str | Path) -> ProblemFile:
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{_key(name)}]")
         _check(settings, _FEATURE, f"{path}: [features.{_key(name)}]")
     _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
-    return ProblemFile(features, data.get("solve", {}))
+    try:
+        return ProblemFile(features, with_interval(data.get("solve", {})))
+    except ProblemError as error:
+        raise ProblemError(f"{path}: [solve]: {error}") from None
+
+
+def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `Explainer.explain`, in which ``at_least`` and ``at_most`` have become the target."""
+    out = {key: value for key, value in settings.items() if key not in ("at_least", "at_most")}
+    if len(out) < len(settings):
+        if "target" in out:
+            raise ProblemError("at_least and at_most bound the value of a regressor, target names a class: give one")
+        out["target"] = (settings.get("at_least"), settings.get("at_most"))
+    return out
 
 
 def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
@@ -240,12 +261,17 @@ def write_problem_file(space: FeatureSpace, classes: Sequence[Any] = ()) -> str:
 
 def _solve_section(classes: Sequence[Any]) -> str:
     labels = [_value(label) for label in map(_plain, classes) if _is_scalar(label)]
-    target, known = '"opposite"', f"  # or one of {', '.join(labels)}" if labels else ""
-    if len(labels) > 2:
-        target, known = labels[0], f"  # one of {', '.join(labels)}"
+    if not classes:
+        target = "# at_least = 0  # the least value that the model should predict\n# at_most = 0  # and the greatest"
+    elif len(labels) > 2:
+        target = f"# target = {labels[0]}  # one of {', '.join(labels)}, or a list of them"
+    else:
+        target = '# target = "opposite"' + (f"  # or one of {', '.join(labels)}" if labels else "")
+    if classes:
+        target += "\n# probability = 0.5  # least probability of the target; left out: the model's decision"
     return f"""\
 [solve]
-# target = {target}{known}
+{target}
 # norm = "l1"  # "l0", "l1", "l2" (squared), or a mix such as {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # formulation = "interval"

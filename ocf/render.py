@@ -73,14 +73,40 @@ def answer(e: Explanation) -> str:
     if e.status == "interrupted":
         return "interrupted before it was finished"
     if e.status == "infeasible":
-        return f"no admissible change gives {e.target}{_by(e)}"
+        return f"no admissible change gives {wanted(e)}{_by(e)}"
     if e.status == "unknown":
-        return f"no change to {e.target} was found within the limit; whether there is one is open"
+        return f"no change to {wanted(e)} was found within the limit; whether there is one is open"
     if e.cost is None:
         return f"{e.status}, without a cost"
     if e.changes.empty:
-        return f"already {e.target}, nothing has to change"
-    return f"{e.predicted} → {e.decided} for a cost of {number(e.cost)} ({_proof(e)})"
+        return f"already {wanted(e)}, nothing has to change"
+    decided = word(e.decided, e.predicted)
+    if e.probability is not None:
+        decided += _likely(e) if e.decided in _labels(e) else f", but {wanted(e)},"
+    return f"{word(e.predicted, e.decided)} → {decided} for a cost of {number(e.cost)} ({_proof(e)})"
+
+
+def wanted(e: Explanation) -> str:
+    """The target in words."""
+    if isinstance(e.target, tuple) and not e.classes:
+        return interval(*e.target)
+    words = " or ".join(str(label) for label in _labels(e))
+    return words + _likely(e)
+
+
+def _likely(e: Explanation) -> str:
+    return "" if e.probability is None else f" with a probability of at least {number(e.probability, DIGITS)}"
+
+
+def _labels(e: Explanation) -> tuple[Any, ...]:
+    return e.target if isinstance(e.target, tuple) else (e.target,)
+
+
+def interval(lowest: float | None, highest: float | None) -> str:
+    """Bounds of a value in words; None is an open end."""
+    if lowest is None or highest is None:
+        return f"at least {word(lowest)}" if highest is None else f"at most {word(highest)}"
+    return word(lowest) if lowest == highest else f"{word(lowest, highest)} to {word(highest, lowest)}"
 
 
 def _by(e: Explanation) -> str:

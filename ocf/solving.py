@@ -4,14 +4,17 @@
 
     incumbent ──▶ reduction ──▶ (proved?) ──▶ matrix of what is left ──▶ solver ──▶ the user's model
                                                     ▲                                   │
-                                                    └── exclude the leaves ◀── refused ─┘
+                                                    └── cut the point off ◀─── refused ─┘
+
+A target with several alternatives is solved one alternative after the other; each has only to beat the best point of
+those before it, and the answer's bound is the least of theirs.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +26,7 @@ from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.reduction import reduce
 from ocf.solvers.base import CellSolver
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
 
 if TYPE_CHECKING:
     from ocf.compiled import Compiled
@@ -89,13 +92,45 @@ def solve(
     candidates: IntArray | None = None,
     use_reduction: bool = True,
 ) -> Outcome:
-    """Find the cheapest point to which the user's model gives the target.
+    """Find the cheapest point to which the user's model gives the target, which has one alternative.
 
     Parameters
     ----------
     cells : CellProblem
     compiled : callable
         Gives the compiled formulation when it is needed; reduction alone often proves optimality.
+    solver, options, confirm, candidates, use_reduction
+        As in `solve_alternatives`.
+    """
+    return solve_alternatives(
+        (cells,),
+        (compiled,),
+        solver,
+        options,
+        confirm=confirm,
+        candidates=candidates,
+        use_reduction=use_reduction,
+    )
+
+
+def solve_alternatives(
+    alternatives: Sequence[CellProblem],
+    compiled: Sequence[Callable[[], Compiled]],
+    solver: Solver | CellSolver,
+    options: SolverOptions,
+    *,
+    confirm: Callable[[FloatArray], bool],
+    candidates: IntArray | None = None,
+    use_reduction: bool = True,
+) -> Outcome:
+    """Find the cheapest point to which the user's model gives the target.
+
+    Parameters
+    ----------
+    alternatives : sequence of CellProblem
+        See `ocf.cells.to_alternatives`.
+    compiled : sequence of callables
+        Gives the compiled formulation of each alternative when it is needed; reduction alone often proves optimality.
     solver : Solver
     options : SolverOptions
         The time limit holds for this call as a whole.
@@ -106,16 +141,65 @@ def solve(
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
     """
-    run = _Run(cells, solver, options, confirm)
-    if use_reduction:
+    start, best = time.perf_counter(), None
+    runs = [_Run(cells, solver, options, confirm, start) for cells in alternatives]
+    for run in runs if use_reduction else ():
+        run.adopt(best)
         run.prepare(candidates)
-    while not run.finished:
-        run.step(compiled)
-    return run.outcome()
+        best = run.best
+    order = sorted(range(len(runs)), key=lambda k: runs[k].bound)
+    for k in order:
+        runs[k].adopt(best)
+        if use_reduction and len(runs) > 1:
+            runs[k].shrink()
+        while not runs[k].finished:
+            runs[k].step(compiled[k])
+        best = runs[k].best
+    return _together([runs[k].outcome() for k in order])
+
+
+def _together(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcome of a union, from those of its alternatives in the order in which they were solved."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    last = outcomes[-1]  # has the best point of all
+    statuses = {o.status for o in outcomes}
+    if Status.ERROR in statuses:
+        status = Status.ERROR
+    elif statuses <= {Status.OPTIMAL, Status.INFEASIBLE}:
+        status = Status.INFEASIBLE if last.point is None else Status.OPTIMAL
+    else:
+        status = Status.UNKNOWN if last.point is None else Status.FEASIBLE
+    bound = min(o.bound for o in outcomes)
+    return Outcome(
+        status,
+        last.point,
+        last.cost,
+        bound if last.cost is None else min(bound, last.cost),
+        {key: sum(o.times[key] for o in outcomes) for key in last.times},
+        sum(o.nodes for o in outcomes),
+        sum(o.refused for o in outcomes),
+        ", ".join(dict.fromkeys(o.proved_by for o in outcomes if o.proved_by)),
+        tuple(result for o in outcomes for result in o.results),
+        {key: max(o.sizes.get(key, 0) for o in outcomes) for o in outcomes for key in o.sizes},
+        _merged([o.history for o in outcomes]),
+        next((o.message for o in outcomes if o.message), ""),
+    )
+
+
+def _merged(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, ...]:
+    """Bound and incumbent of a union over time: the least of the alternatives' bounds, the best of their points."""
+    events = sorted((p.seconds, k, p) for k, history in enumerate(histories) for p in history)
+    bounds, incumbent, out = [-np.inf] * len(histories), np.inf, []
+    for seconds, k, progress in events:
+        bounds[k] = progress.bound
+        incumbent = min(incumbent, progress.incumbent)
+        out.append(Progress(seconds, min(*bounds, incumbent), incumbent))
+    return monotone(out)
 
 
 class _Run:
-    """State of one solve."""
+    """State of the solve of one alternative."""
 
     def __init__(
         self,
@@ -123,8 +207,9 @@ class _Run:
         solver: Solver | CellSolver,
         options: SolverOptions,
         confirm: Callable[[FloatArray], bool],
+        start: float,
     ) -> None:
-        self.start = time.perf_counter()
+        self.start = start
         self.original = self.cells = cells
         self.solver, self.options = solver, options
         self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
@@ -167,6 +252,11 @@ class _Run:
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")
 
+    def adopt(self, best: Incumbent | None) -> None:
+        """Take over the point of another alternative if it is better than what is at hand."""
+        if best is not None and best.cost < self.upper:
+            self.best = best
+
     def _close(self, status: Status, bound: float, by: str) -> None:
         self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
         self._record()
@@ -179,7 +269,7 @@ class _Run:
         for search in ({"effort": 0}, {}):
             if not self.finished:
                 self._search(candidates, **search)
-                self._reduce()
+                self.shrink()
 
     def _search(self, candidates: IntArray | None, **search: int) -> None:
         begin, spent = time.perf_counter(), self.times["confirm"]
@@ -189,7 +279,10 @@ class _Run:
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
         self._record()
 
-    def _reduce(self) -> None:
+    def shrink(self) -> None:
+        """Reduce what is left by the best point."""
+        if self.finished:
+            return
         begin = time.perf_counter()
         reduction = reduce(self.cells, self.upper)
         self.times["reduce"] += time.perf_counter() - begin
@@ -223,7 +316,8 @@ class _Run:
             self.cells,
             options,
             cutoff=self.upper,
-            confirm=lambda choice: self.confirm(self.cells.point(choice)),
+            # a refused point of a curve is cut off by more than its leaves, and not by the search
+            confirm=None if self.cells.requirements.curve else lambda choice: self.confirm(self.cells.point(choice)),
             relaxation=formulation if formulation.formulation == "interval" else None,
         )
         if self._note(result, offset):
@@ -282,8 +376,12 @@ class _Run:
         if not self.confirm(point):
             self.refused += 1
             leaves = self.cells.partition.leaves_at(choice)
-            logger.info("the model refuses a point within rounding of a tie; it is cut off and the search goes on")
-            self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
+            logger.info("the model refuses a point; it is cut off and the search goes on")
+            tightened = self.cells.requirements.tightened(leaves)
+            if tightened:
+                self.cells = self.cells.with_(requirements=tightened)
+            else:
+                self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
             return
         cost = self.cells.cost_of(choice)
         improved = cost < self.upper
@@ -294,7 +392,7 @@ class _Run:
             self._close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
-            self._reduce()
+            self.shrink()
         else:
             self._close(Status.FEASIBLE, self.bound, "")
 

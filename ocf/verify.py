@@ -39,8 +39,8 @@ class Claims:
     status : str
     cost : float or None
     bound : float
-    predicted, decided : label or None
-        Classes of the original and of the counterfactual; None where nothing is claimed.
+    predicted, decided : label, float or None
+        Classes, or values, of the original and of the counterfactual; None where nothing is claimed.
     """
 
     status: str
@@ -61,8 +61,8 @@ class Verification:
         One sentence for each claim that does not hold.
     cost : float or None
         Recomputed from the raw values; None without a counterfactual, or when it has none.
-    decided : label or None
-        Class of the counterfactual by the user's model.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's model.
     """
 
     ok: bool
@@ -77,6 +77,7 @@ def verify(
     counterfactual: pd.DataFrame | None,
     *,
     target: Any,
+    probability: float | None = None,
     features: Mapping[str, Any],
     norm: Mapping[str, float],
     claims: Claims,
@@ -88,8 +89,10 @@ def verify(
     model : UserModel
     original, counterfactual : DataFrame (1, n_columns)
         The user's row, and the changed one in the dtypes in which it will be used.
-    target : label
-        The class that was wanted.
+    target : label, sequence of labels, or (lowest, highest)
+        The class or classes that were wanted, or the bounds of a regressor's value, None for an open end.
+    probability : float, optional
+        The probability of the class, or of one of the classes, that was wanted in the place of the decision.
     features : mapping
         As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
     norm : mapping
@@ -111,8 +114,8 @@ def verify(
         problems.append(f"The model gives the original {predicted!r}, not {claims.predicted!r} as claimed.")
     if claims.decided is not None and decided is not None and not _same(decided, claims.decided):
         problems.append(f"The model gives the counterfactual {decided!r}, not {claims.decided!r} as claimed.")
-    if decided is not None and not _same(decided, target):
-        problems.append(f"The model gives the counterfactual {decided!r}, not the wanted {target!r}.")
+    if decided is not None:
+        problems += _missed(model, after, decided, target, probability)
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, problems)
@@ -170,6 +173,7 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         records.table_from_record(record["original"], row),
         None if changed is None else records.table_from_record(changed, row),
         target=record["target"],
+        probability=record.get("probability"),
         features=record["features"],
         norm=record["norm"],
         claims=claims,
@@ -227,14 +231,45 @@ def _arranged(table: pd.DataFrame, columns: Sequence[str], which: str, problems:
 
 
 def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: list[str]) -> Any:
-    """Class label that the user's model gives a row; None when it cannot be asked."""
+    """Class label or value that the user's model gives a row; None when it cannot be asked."""
     if table is None:
         return None
     try:
-        return model.trees.ensemble.decision.classes[int(model.decide(table)[0])]
+        answer = model.decide(table)[0]
+        classes = model.trees.ensemble.decision.classes
+        return classes[int(answer)] if classes else float(answer)
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
+
+
+def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:
+    """What a counterfactual lacks of the target."""
+    classes = model.trees.ensemble.decision.classes
+    several = isinstance(target, list | tuple)
+    if not classes:
+        if not several or len(target) != 2:
+            yield f"The model predicts a value, but the target {target!r} is no pair of bounds."
+            return
+        lowest, highest = target
+        if lowest is not None and not decided >= float(lowest):
+            yield f"The model gives the counterfactual {decided!r}, less than the wanted {lowest!r}."
+        if highest is not None and not decided <= float(highest):
+            yield f"The model gives the counterfactual {decided!r}, more than the wanted {highest!r}."
+        return
+    wanted = list(target) if several else [target]
+    if probability is None:
+        if not any(_same(decided, label) for label in wanted):
+            words = " or ".join(map(repr, wanted))
+            yield f"The model gives the counterfactual {decided!r}, not the wanted {words}."
+        return
+    if model.probabilities is None:
+        yield "A probability was wanted, but the model shows none."
+        return
+    shown = model.probabilities(table)[0]
+    most = max((float(p) for p, c in zip(shown, classes, strict=True) if any(_same(c, w) for w in wanted)), default=0.0)
+    if not most >= probability:
+        yield f"The model gives the wanted class a probability of {most!r}, less than the wanted {probability!r}."
 
 
 def _same(label: Any, other: Any) -> bool:

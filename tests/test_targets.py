@@ -135,4 +135,4 @@ def test_regressors_have_no_classes() -> None:
 def test_round_trip() -> None:
     assert target_from_dict(ClassTarget(2).to_dict()) == ClassTarget(2)
     with pytest.raises(ProblemError, match="unknown kind of target"):
-        target_from_dict({"kind": "interval"})
+        target_from_dict({"kind": "intervall"})

@@ -24,6 +24,10 @@ def reaches_target(requirements: Requirements, leaves: Sequence[Any]) -> pyo.Con
     def rule(_: pyo.Block, r: int) -> Any:
         gain = requirements.gain[:, r]
         terms = [(float(gain[k]), leaves[k]) for k in np.flatnonzero(gain).tolist()]
-        return (float(requirements.need[r]), linear(terms), None) if terms else pyo.Constraint.Feasible
+        need = float(requirements.need[r])
+        if not terms and need <= 0:
+            return pyo.Constraint.Feasible
+        # what no leaf adds to cannot be met: such a row stays, with a coefficient of 0
+        return (need, linear(terms or [(0.0, leaves[0])]), None)
 
     return pyo.Constraint(range(len(requirements.need)), rule=rule)

@@ -48,6 +48,9 @@ EXIT_CODES = """\
 When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
 
+#: Settings that make up the question to a row, for `Explainer.problem`.
+QUESTION = ("target", "probability", "norm", "features_to_vary")
+
 #: Exit codes that rows can bring about, the gravest first.
 GRAVEST = (
     ExitCode.INTERRUPTED,
@@ -86,7 +89,17 @@ Reference = Annotated[
 ProblemToml = Annotated[
     Path | None, typer.Option("--problem", metavar="TOML", help="Problem file (ocf init-problem); flags override it.")
 ]
-Target = Annotated[str | None, typer.Option(metavar="CLASS", help="Class that is wanted; default the opposite.")]
+Target = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CLASS", help="Class that is wanted; repeat it for any of several; default the opposite."),
+]
+Probability = Annotated[
+    float | None, typer.Option(metavar="P", help="Least probability of the class; default: the model's decision.")
+]
+AtLeast = Annotated[
+    float | None, typer.Option(metavar="VALUE", help="Of a regressor: least value that is wanted, and/or …")
+]
+AtMost = Annotated[float | None, typer.Option(metavar="VALUE", help="… the greatest.")]
 Norm = Annotated[
     str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
 ]
@@ -101,6 +114,9 @@ def solve(
         str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")
     ] = None,
     target: Target = None,
+    probability: Probability = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
     problem: ProblemToml = None,
     norm: Norm = None,
     drop: Drop = None,
@@ -153,7 +169,7 @@ def solve(
     if output is not None:
         check_output(output, (".json", ".csv", ".html"))
     flags = {
-        "target": target,
+        **_wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "formulation": formulation,
         "solver": solver,
@@ -186,6 +202,9 @@ def export(
     ],
     row: Annotated[int, typer.Option(metavar="ROW", help="Row, counted from 0; -1 is the last.")] = 0,
     target: Target = None,
+    probability: Probability = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
     problem: ProblemToml = None,
     norm: Norm = None,
     drop: Drop = None,
@@ -198,10 +217,14 @@ def export(
 ) -> None:
     """Write the optimisation problem of one row of DATA to a file."""
     check_output(output, (".mps", ".lp", ".json"))
-    flags = {"target": target, "norm": None if norm is None else parse_norm(norm), "formulation": formulation}
+    flags = {
+        **_wanted(target, probability, at_least, at_most),
+        "norm": None if norm is None else parse_norm(norm),
+        "formulation": formulation,
+    }
     features, settings = _settings(problem, flags, [])
     explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in ("target", "norm", "features_to_vary") if key in settings}
+    question = {key: settings[key] for key in QUESTION if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
         output.write_text(asked.to_json() + "\n", encoding="utf-8")
@@ -210,6 +233,17 @@ def export(
 
 
 # -- from the command line to a question -------------------------------------------------------------------
+
+
+def _wanted(
+    target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
+) -> dict[str, Any]:
+    """Settings of the target, from the flags for it."""
+    from ocf.problem_file import with_interval
+
+    labels = target[0] if target and len(target) == 1 else target or None
+    flags = {"target": labels, "at_least": at_least, "at_most": at_most, "probability": probability}
+    return with_interval({key: value for key, value in flags.items() if value is not None})
 
 
 def _settings(
@@ -246,12 +280,11 @@ def _load(
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about."""
     from ocf.explainer import Explainer
-    from ocf.model import as_user_model, require_classifier
+    from ocf.model import as_user_model
 
     paths = [data_path] if reference_path is None else [data_path, reference_path]
     tables = drop_columns(map(read_table, paths), drop)
     model = as_user_model(model_path, trust_pickle=trust_pickle)
-    require_classifier(model)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
     return Explainer(model, data=fitted[-1], features=features), fitted[0]
 

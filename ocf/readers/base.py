@@ -36,6 +36,8 @@ class TreeModel:
         For columns whose codes in the ensemble are not the user's own values: code ``c`` of column ``j``
         stands for ``categories[j][c]``. `scores` and `decide` take an array as codes and a table as the
         user's values.
+    probabilities : callable or None
+        Rows -> (n, n_classes) float64, as the library's ``predict_proba`` gives them; None without such.
     """
 
     ensemble: Ensemble
@@ -44,3 +46,4 @@ class TreeModel:
     decide: Callable[[Rows], NDArray[Any]]
     library: str
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    probabilities: Callable[[Rows], FloatArray] | None = None

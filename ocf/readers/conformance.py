@@ -8,13 +8,13 @@ side. One leaf is chosen for each side of each node, and one more where NaN has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
+from ocf import links
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ConformanceError
 from ocf.readers.base import Rows, TreeModel
@@ -22,12 +22,6 @@ from ocf.readers.base import Rows, TreeModel
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 _MAX_SCORED = 500_000  # rows times trees scored at once
 _MAX_BACKGROUND = 64
-_INVERSE_LINKS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "identity": np.asarray,
-    "mean": np.asarray,
-    "exp": np.exp,
-    "logistic": expit,
-}
 
 
 def check_conformance(model: TreeModel, background: Rows | None = None) -> None:
@@ -282,8 +276,8 @@ def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> Bool
 def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> BoolArray:
     rule, doubt = model.ensemble.decision, 2 * model.ensemble.rounding
     if rule.kind == "value":
-        link, unit = _INVERSE_LINKS[rule.link], 2.0 ** (-21 if model.ensemble.precision == "float32" else -50)
-        low, high = link(ours[:, 0] - doubt), link(ours[:, 0] + doubt)
+        unit = 2.0 ** (-21 if model.ensemble.precision == "float32" else -50)
+        low, high = links.apply(rule.link, ours[:, 0] - doubt), links.apply(rule.link, ours[:, 0] + doubt)
         return (answers >= low - unit * np.abs(low)) & (answers <= high + unit * np.abs(high))
     if rule.kind == "threshold":
         sure = np.abs(ours[:, 0] - rule.threshold) > doubt

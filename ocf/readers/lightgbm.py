@@ -102,6 +102,7 @@ def read(native: Any) -> TreeModel:
         scores=lambda rows: library.raw_scores(rows).reshape(-1, ensemble.n_outputs) / divisor,
         decide=lambda rows: library.decide(rows, ensemble.decision),
         library=f"lightgbm {lightgbm.__version__}",
+        probabilities=library.probabilities if ensemble.decision.classes else None,
     )
 
 
@@ -149,6 +150,13 @@ class _Library:
         if decision.kind == "argmax":
             return shown.argmax(axis=1)
         return (shown > 0.5).astype(np.int64)
+
+    def probabilities(self, rows: Rows) -> FloatArray:
+        rows = self._fit(rows)
+        if self.role == "classifier" and not self._holds_codes(rows):
+            return np.asarray(self.native.predict_proba(self._with_names(rows)), np.float64)
+        shown = self._predict(self.booster, rows).astype(np.float64)
+        return np.column_stack([1.0 - shown, shown]) if shown.ndim == 1 else shown
 
     def _fit(self, rows: Rows) -> Rows:
         if isinstance(rows, pd.DataFrame):

@@ -245,12 +245,17 @@ def tree_model(
         decide=decide,
         library=f"scikit-learn {sklearn.__version__}",
         categories={j: tuple(values.tolist()) for j, values in layout.categories.items()},
+        probabilities=partial(_probabilities, model, layout) if hasattr(model, "predict_proba") else None,
     )
 
 
 def _scores(native: Callable[[Rows], NDArray[Any]], layout: RowLayout, rows: Rows) -> FloatArray:
     scores = np.asarray(native(layout.arrange(rows)), np.float64)
     return scores.reshape(-1, 1) if scores.ndim == 1 else scores
+
+
+def _probabilities(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
+    return np.asarray(model.predict_proba(layout.arrange(rows)), np.float64)
 
 
 def _decide(model: Any, layout: RowLayout, rows: Rows) -> NDArray[Any]:

@@ -7,14 +7,16 @@ scores and decisions come from the user's own object.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from ocf.ensemble import Decision
+from ocf.ensemble import Decision, FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
@@ -108,6 +110,9 @@ def read(native: Any) -> TreeModel:
         scores=lambda rows: predict(rows, margin=True).astype(np.float64).reshape(-1, ensemble.n_outputs),
         decide=lambda rows: _answer(predict(rows, margin=False), ensemble.decision, role),
         library=f"xgboost {xgboost.__version__}",
+        probabilities=partial(_probabilities, predict)
+        if ensemble.decision.classes and ensemble.decision.link != "identity"
+        else None,
     )
 
 
@@ -134,13 +139,22 @@ def _booster(native: Any) -> Any:
 
 
 def _predict(
-    native: Any, role: Role, names: tuple[str, ...], named: bool, rows: Rows, *, margin: bool
+    native: Any,
+    role: Role,
+    names: tuple[str, ...],
+    named: bool,
+    rows: Rows,
+    *,
+    margin: bool,
+    probabilities: bool = False,
 ) -> NDArray[np.float32]:
     """Ask the user's own object, for rows of either form."""
     import xgboost
 
     rows = fit_columns(rows, names, named=named)
     try:
+        if role == "classifier" and probabilities:
+            return np.asarray(native.predict_proba(rows))
         if role != "booster":
             return np.asarray(native.predict(rows, output_margin=margin))
         # a table brings its own names and types, an array gets those that the booster expects
@@ -151,6 +165,15 @@ def _predict(
         raise DataError(
             f"XGBoost cannot score these rows ({_first_line(cause)}): give the columns and dtypes of the training data"
         ) from cause
+
+
+def _probabilities(predict: Callable[..., NDArray[np.float32]], rows: Rows) -> FloatArray:
+    """Class probabilities in the library's own float32 arithmetic, as its ``predict_proba`` gives them."""
+    shown = predict(rows, margin=False, probabilities=True)
+    if shown.ndim == 1:  # a booster shows one probability of two, or of several classes the largest
+        margin = predict(rows, margin=True)
+        shown = softmax(margin, axis=1) if margin.ndim == 2 else np.column_stack([1.0 - shown, shown])
+    return shown.astype(np.float64)
 
 
 def _description(booster: Any) -> dict[str, Any]:

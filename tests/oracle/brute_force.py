@@ -21,7 +21,7 @@ import pandas as pd
 from ocf.costs import Cost
 from ocf.features import Feature, FeatureSpace
 
-#: Table in the user's columns -> what the user's model predicts.
+#: Table in the user's columns -> what the user's model predicts, one answer or one row of probabilities each.
 Predict = Callable[[pd.DataFrame], np.ndarray]
 
 
@@ -33,8 +33,8 @@ class Question:
     ----------
     predict : callable
         The user's model, on tables in the user's columns.
-    label : object
-        The prediction that is wanted.
+    wants : callable
+        Which predictions are wanted.
     space : FeatureSpace
     origin : (n_features,) float64
         Coded; NaN where missing.
@@ -48,7 +48,7 @@ class Question:
     """
 
     predict: Predict
-    label: Any
+    wants: Callable[[np.ndarray], np.ndarray]
     space: FeatureSpace
     origin: np.ndarray
     cost: Cost
@@ -186,7 +186,7 @@ def table_of(question: Question, points: np.ndarray) -> pd.DataFrame:
 def gets_target(question: Question, points: np.ndarray, batch: int = 4096) -> np.ndarray:
     """Whether the user's model gives the target to each coded row."""
     parts = [points[k : k + batch] for k in range(0, len(points), batch)]
-    return np.concatenate([question.predict(table_of(question, part)) == question.label for part in parts])
+    return np.concatenate([question.wants(question.predict(table_of(question, part))) for part in parts])
 
 
 # -- search ----------------------------------------------------------------------------------------------------
@@ -311,5 +311,5 @@ def assert_constant_within_cells(question: Question, rng: np.random.Generator, n
         for row, cell in enumerate(np.searchsorted(cuts, points[:, i], side="left")):
             twins[row, i] = rng.choice(pool[cells == cell])
     one, other = (question.predict(table_of(question, part)) for part in (points, twins))
-    differ = np.flatnonzero(one != other)
+    differ = np.flatnonzero((one != other).reshape(len(one), -1).any(axis=1))
     assert not len(differ), f"{points[differ[0]]} and {twins[differ[0]]} lie in the same cells, but not to the model"

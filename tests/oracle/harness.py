@@ -20,14 +20,15 @@ from oracle import brute_force
 from oracle.brute_force import Question
 from oracle.instances import Instance, Spec, make
 
-from ocf.cells import CellProblem, to_cells
+from ocf import links
+from ocf.cells import CellProblem, to_alternatives
 from ocf.compiled import compile_formulation
 from ocf.explainer import Explainer
 from ocf.formulations import FORMULATIONS
 from ocf.problem import Problem
 from ocf.solvers import available, get_solver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import solve
+from ocf.solving import solve_alternatives
 
 #: Most points that brute force may try for one instance.
 LIMIT = 20_000
@@ -116,12 +117,12 @@ def case_of(instance: Instance) -> Case:
     explainer = Explainer(instance.model, data=instance.data, features=instance.features)
     asked = dict(instance.question)
     problem = explainer.problem(instance.row, asked.pop("target"), asked.pop("norm"), **asked)
-    cells = explainer.cells(problem)
+    cells = explainer.alternatives(problem)[0]
     part = cells.partition
     named = _named(instance.data, problem.space.columns)
     question = Question(
         predict=_predictor(instance),
-        label=instance.question["target"],
+        wants=wish(instance.model, instance.question),
         space=problem.space,
         origin=problem.origin,
         cost=problem.cost,
@@ -136,9 +137,23 @@ def _named(data: Any, columns: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _predictor(instance: Instance) -> Callable[[pd.DataFrame], np.ndarray]:
+    predict = instance.model.predict if instance.question.get("probability") is None else instance.model.predict_proba
     if isinstance(instance.data, np.ndarray):
-        return lambda table: instance.model.predict(table.to_numpy(instance.data.dtype))
-    return instance.model.predict
+        return lambda table: predict(table.to_numpy(instance.data.dtype))
+    return predict
+
+
+def wish(model: Any, question: dict[str, Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """Which of a model's answers a question wants, written out; answers are probabilities when one is asked for."""
+    target, probability = question["target"], question.get("probability")
+    if not hasattr(model, "classes_"):
+        low, high = (math.inf * sign if end is None else end for end, sign in zip(target, (-1, 1), strict=True))
+        return lambda values: (np.float64(low) <= values.astype(float)) & (values.astype(float) <= np.float64(high))
+    labels = target if isinstance(target, list) else [target]
+    if probability is None:
+        return lambda answers: np.isin(answers, labels)
+    wanted = np.isin(model.classes_, labels)
+    return lambda shown: shown[:, wanted].astype(float).max(axis=1) >= probability
 
 
 def prepare(spec: Spec | tuple[Any, ...]) -> Case:
@@ -197,9 +212,9 @@ def point_objections(case: Case, answer: Answer) -> Iterator[str]:
     """What is wrong with a counterfactual as such: its prediction, cost, and admissibility."""
     question, frame = case.question, answer.counterfactual
     assert frame is not None
-    predicted = question.predict(frame)[0]
-    if predicted != question.label:
-        yield f"the user's model predicts {predicted!r}, not {question.label!r}"
+    predicted = question.predict(frame)
+    if not question.wants(predicted)[0]:
+        yield f"the user's model predicts {predicted[0]!r}, which is not wanted"
     point = question.space.from_frame(frame)[0]
     claimed = brute_force.cost_of_point(question, point)
     if not same(claimed, answer.cost or 0.0):
@@ -219,17 +234,17 @@ def check_problem(problem: Problem) -> float:
     float
         Cost of the optimum; inf if there is none.
     """
-    cells = to_cells(problem)
-    question = question_of(problem, cells)
+    alternatives = to_alternatives(problem)
+    question = question_of(problem, alternatives[0])
     optimum = brute_force.search(question)
 
     def confirm(point: np.ndarray) -> bool:
         return bool(brute_force.gets_target(question, point[None, :])[0])
 
     for method in methods():
-        found = solve(
-            cells,
-            partial(compile_formulation, method.formulation, cells),
+        found = solve_alternatives(
+            alternatives,
+            [partial(compile_formulation, method.formulation, cells) for cells in alternatives],
             get_solver(method.solver),
             SolverOptions(),
             confirm=confirm,
@@ -245,16 +260,21 @@ def check_problem(problem: Problem) -> float:
 
 
 def question_of(problem: Problem, cells: CellProblem) -> Question:
-    """A saved problem for brute force: its ensemble judges, and says the index of a class."""
+    """A saved problem for brute force: its ensemble judges."""
     space, part = problem.space, cells.partition
     dtypes = {c: np.dtype(bool) if len(f.columns) > 1 else f.dtype for f in space.features for c in f.columns}
 
     def predict(table: pd.DataFrame) -> np.ndarray:
-        return problem.ensemble.decide(problem.ensemble.scores(space.from_frame(table)))
+        scores = problem.ensemble.scores(space.from_frame(table))
+        shows = problem.target.probability is not None or problem.ensemble.decision.kind == "value"
+        return links.show(problem.ensemble, scores) if shows else problem.ensemble.decide(scores)
+
+    def wants(answers: np.ndarray) -> np.ndarray:
+        return problem.target.met_by(answers, answers)
 
     return Question(
         predict=predict,
-        label=problem.target.index,
+        wants=wants,
         space=space,
         origin=problem.origin,
         cost=problem.cost,

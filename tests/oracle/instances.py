@@ -19,9 +19,13 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
 )
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -33,7 +37,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 Rng = np.random.Generator
 
@@ -137,6 +141,48 @@ def _lightgbm(size: Size) -> Any:
     )  # fmt: skip
 
 
+def _hist_regressor(size: Size) -> Any:
+    loss = ("squared_error", "absolute_error", "poisson", "gamma")[size.seed % 4]
+    return HistGradientBoostingRegressor(
+        loss=loss, max_iter=size.trees, max_depth=size.depth, learning_rate=0.5, min_samples_leaf=3,
+        random_state=size.seed, early_stopping=False,
+    )  # fmt: skip
+
+
+def _xgboost_regressor(size: Size) -> Any:
+    from xgboost import XGBRegressor
+
+    objective = ("reg:squarederror", "count:poisson", "reg:gamma", "reg:tweedie")[size.seed % 4]
+    return XGBRegressor(
+        objective=objective, n_estimators=size.trees, max_depth=size.depth, learning_rate=0.5, random_state=size.seed,
+        n_jobs=1,
+    )  # fmt: skip
+
+
+def _lightgbm_regressor(size: Size) -> Any:
+    from lightgbm import LGBMRegressor
+
+    objective = ("regression", "poisson", "gamma", "regression")[size.seed % 4]
+    return LGBMRegressor(
+        objective=objective, reg_sqrt=size.seed % 4 == 3, n_estimators=size.trees, max_depth=size.depth,
+        num_leaves=2**size.depth, learning_rate=0.5, min_child_samples=3, min_data_in_bin=1, random_state=size.seed,
+        n_jobs=1, verbose=-1,
+    )  # fmt: skip
+
+
+#: Name -> maker of an unfitted regressor.
+REGRESSORS: dict[str, Callable[[Size], Any]] = {
+    "tree_regressor": lambda s: DecisionTreeRegressor(max_depth=s.depth + 2, random_state=s.seed),
+    "forest_regressor": lambda s: RandomForestRegressor(s.trees, max_depth=s.depth, random_state=s.seed, n_jobs=1),
+    "extra_trees_regressor": lambda s: ExtraTreesRegressor(s.trees, max_depth=s.depth, random_state=s.seed, n_jobs=1),
+    "gradient_boosting_regressor": lambda s: GradientBoostingRegressor(
+        n_estimators=s.trees, max_depth=s.depth, learning_rate=0.5, random_state=s.seed
+    ),
+    "hist_gradient_boosting_regressor": _hist_regressor,
+    "xgboost_regressor": _xgboost_regressor,
+    "lightgbm_regressor": _lightgbm_regressor,
+}
+
 #: Name -> maker of an unfitted classifier.
 LIBRARIES: dict[str, Callable[[Size], Any]] = {
     "tree": lambda s: DecisionTreeClassifier(max_depth=s.depth + 2, random_state=s.seed),
@@ -162,7 +208,10 @@ LIBRARIES: dict[str, Callable[[Size], Any]] = {
 }  # fmt: skip
 
 #: Libraries with a rule for missing values.
-TAKES_MISSING = ("tree", "forest", "extra_trees", "hist_gradient_boosting", "xgboost", "lightgbm")
+TAKES_MISSING = (
+    "tree", "forest", "extra_trees", "hist_gradient_boosting", "xgboost", "lightgbm", "tree_regressor",
+    "forest_regressor", "hist_gradient_boosting_regressor", "xgboost_regressor", "lightgbm_regressor",
+)  # fmt: skip
 #: Libraries that want class labels 0, 1, ….
 WANTS_CODES = ("xgboost",)
 
@@ -276,7 +325,7 @@ LAYOUTS = {
 }
 
 #: Libraries whose own splits on categories ocf takes as they are.
-NATIVE = ("hist_gradient_boosting",)
+NATIVE = ("hist_gradient_boosting", "hist_gradient_boosting_regressor")
 
 
 def specs(library: str) -> st.SearchStrategy[Spec]:
@@ -306,6 +355,8 @@ def make(spec: Spec) -> Instance:
         COLUMNS[kinds[rng.integers(len(kinds))]](rng, n_rows, f"{stem}{j}") for j in range(int(rng.integers(2, 5)))
     ]
     labels = _labels(rng, columns, n_rows, codes=spec.library in WANTS_CODES)
+    if spec.library in REGRESSORS:
+        labels = _values(rng, columns, n_rows)
     if spec.library in TAKES_MISSING and rng.random() < 0.35:
         columns = [_with_missing(rng, c) for c in columns]
     data = _container(pd.concat([c.table() for c in columns], axis=1), spec.layout)
@@ -313,6 +364,7 @@ def make(spec: Spec) -> Instance:
     model = _train(spec, size, columns, data, labels)
     row = _row(rng, columns, data)
     question = _question(rng, columns, model, labels, row)
+    question |= _aim(rng, model, data, question["target"])
     features = {c.name: s for c in columns if (s := c.setting | _wishes(rng, c))}
     return Instance(spec, model, data, row, features, question)
 
@@ -322,6 +374,13 @@ def _labels(rng: Rng, columns: list[Column], n: int, *, codes: bool) -> np.ndarr
     score = sum(c.signal(rng) * rng.normal() for c in columns) + rng.normal(0, 0.4, n)
     index = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
     return index if codes or rng.random() < 0.5 else np.array(["no", "perhaps", "yes"])[index]
+
+
+def _values(rng: Rng, columns: list[Column], n: int) -> np.ndarray:
+    """Positive values, which every loss takes; whole numbers at times, so that means tie."""
+    score = sum(c.signal(rng) * rng.normal() for c in columns) + rng.normal(0, 0.4, n)
+    values = np.exp(score / (score.std() + 1e-9)) * 10.0 ** rng.integers(-1, 4)
+    return np.ceil(values) if rng.random() < 0.3 else values
 
 
 def _with_missing(rng: Rng, column: Column) -> Column:
@@ -344,7 +403,7 @@ def _container(table: pd.DataFrame, layout: str) -> pd.DataFrame | np.ndarray:
 
 def _train(spec: Spec, size: Size, columns: list[Column], data: Any, labels: np.ndarray) -> Any:
     shrunk = Size(max(1, size.trees - spec.shrink), max(1, size.depth - spec.shrink // 4), size.seed)
-    model = LIBRARIES[spec.library](shrunk)
+    model = (LIBRARIES | REGRESSORS)[spec.library](shrunk)
     if spec.shrink and spec.library == "pure_forest":
         model.set_params(n_estimators=2, max_features=1.0)
     if spec.layout.startswith("pipeline"):
@@ -397,7 +456,7 @@ def _permitted(rng: Rng, column: Column) -> tuple[Any, ...]:
 
 def _question(rng: Rng, columns: list[Column], model: Any, labels: np.ndarray, row: Any) -> dict[str, Any]:
     norms: list[Any] = ["l0", "l1", "l2", {"l0": 0.1, "l1": 1.0}, {"l0": 1.0, "l1": 0.3, "l2": 2.0}]
-    predicted = model.predict(row)[0]
+    predicted = model.predict(row)[0] if hasattr(model, "classes_") else None
     classes = [c for c in np.unique(labels).tolist() if c != predicted or rng.random() < 0.1]
     question: dict[str, Any] = {"target": classes[rng.integers(len(classes))], "norm": norms[rng.integers(len(norms))]}
     if rng.random() < 0.2:
@@ -405,3 +464,27 @@ def _question(rng: Rng, columns: list[Column], model: Any, labels: np.ndarray, r
     if rng.random() < 0.2:
         question["weights"] = {columns[0].name: (2.0, 0.5)}
     return question
+
+
+def _aim(rng: Rng, model: Any, data: Any, target: Any) -> dict[str, Any]:
+    """A target of any kind that the model knows, now and then one that only just can be reached."""
+    if not hasattr(model, "classes_"):
+        return {"target": _interval(rng, np.asarray(model.predict(data), float))}
+    draw, aim = rng.random(), {"target": target}
+    if draw < 0.35 and len(model.classes_) > 2:
+        others = [c for c in model.classes_.tolist() if c != target]
+        aim["target"] = [target, others[rng.integers(len(others))]]
+    if 0.2 < draw < 0.6 and hasattr(model, "predict_proba"):
+        shown = np.asarray(model.predict_proba(data), float)[:, model.classes_.tolist().index(target)]
+        reached = float(rng.choice(shown))
+        aim["probability"] = reached if rng.random() < 0.4 and reached > 0 else float(rng.choice([0.3, 0.55, 0.7, 0.9]))
+    return aim
+
+
+def _interval(rng: Rng, predicted: np.ndarray) -> tuple[float | None, float | None]:
+    """Bounds at predictions or off them, one side open or not, or a single value."""
+    low, high = sorted(float(v) for v in rng.choice(predicted, 2))
+    if rng.random() < 0.5:
+        low, high = low - 0.01 * abs(low), high + 0.01 * abs(high)
+    kinds: list[tuple[float | None, float | None]] = [(low, high), (high, None), (None, low), (high, high)]
+    return kinds[rng.integers(len(kinds))]
