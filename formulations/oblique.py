@@ -322,6 +322,8 @@ def _cost(problem: Problem, columns: Columns, x: list[Any]) -> Any:
         for name in {n for a, b, _ in problem.cost.pairs for n in (a, b)}:
             i = space.index(name)
             size = 1.0 / space.features[i].scale
-            scaled[name] = sum(float(columns.unit[j]) * size * x[j] for j in columns.of(i) if columns.role[j] != "moved")
+            scaled[name] = sum(
+                float(columns.unit[j]) * size * x[j] for j in columns.of(i) if columns.role[j] != "moved"
+            )
         expression = expression + sum(q * scaled[a] * scaled[b] for a, b, q in problem.cost.pairs)
     return expression

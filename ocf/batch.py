@@ -56,6 +56,7 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
+    split_margin: float = 0.0
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

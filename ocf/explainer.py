@@ -22,15 +22,16 @@ from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
-from ocf.formulations import get_formulation
+from ocf.formulations import AUTO, LEAF_FORMULATIONS, check_formulation
 from ocf.inference import as_table, infer_space
+from ocf.leafwise import Query, TreeSearch, solve_leaves
 from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
-from ocf.solving import solve_alternatives
+from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import Target, parse_target
 from ocf.words import listed
 
@@ -96,6 +97,7 @@ class Explainer:
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
         self._partitions: dict[frozenset[int], Partition] = {}
+        self._searches: dict[frozenset[int], TreeSearch] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
@@ -239,7 +241,8 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
-        formulation: str = "interval",
+        split_margin: float = 0.0,
+        formulation: str = AUTO,
         solver: str = "highs",
         time_limit: float | None = None,
         mip_gap: float = 0.0,
@@ -268,8 +271,13 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        split_margin : float
+            For single trees: by how much every split of the path must hold, in units of its own total (oblique,
+            section 3.9).
         formulation : str
-            See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
+            See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
+            ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin, and
+            ``"interval"`` otherwise.
         solver : str
             See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
@@ -292,16 +300,18 @@ class Explainer:
             Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         frame = self._rows(X)
-        get_formulation(formulation)
         get_solver(solver)
+        cost = Cost.parse(norm)
+        formulation = self._formulation(formulation, cost, split_margin)
         task = Task(
             target=target,
             probability=probability,
-            cost=Cost.parse(norm),
+            cost=cost,
             space=self._asked_space(weights, features_to_vary, permitted_range),
             # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS else formulation,
+            formulation="interval" if solver in CELL_SOLVERS and formulation not in LEAF_FORMULATIONS else formulation,
             solver=solver,
+            split_margin=split_margin,
             options=SolverOptions(
                 time_limit=time_limit,
                 mip_gap=mip_gap,
@@ -342,7 +352,65 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
+    def _formulation(self, asked: str, cost: Cost, split_margin: float) -> str:
+        """The formulation that is asked for, or the one that fits."""
+        check_formulation(asked)
+        if not (np.isfinite(split_margin) and split_margin >= 0):
+            raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
+        by_leaf = self.ensemble.is_oblique and self.ensemble.n_trees == 1
+        needs_leaf = bool(cost.pairs) or split_margin > 0
+        if asked == AUTO:
+            asked = "oblique" if by_leaf or needs_leaf else "interval"
+        if needs_leaf and asked not in LEAF_FORMULATIONS:
+            raise ProblemError(f"costs of pairs and split margins need formulation='oblique', not {asked!r}")
+        if asked in LEAF_FORMULATIONS and self.ensemble.n_trees != 1:
+            raise ProblemError(
+                f"the formulation {asked!r} goes through the leaves of a single tree (as do costs of pairs and split "
+                f"margins), and the model has {self.ensemble.n_trees}: use 'interval' or 'ocean'"
+            )
+        return asked
+
+    def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
+        """The problem of a single tree, leaf by leaf; see `ocf.leafwise`."""
+        missing = _missing(problem.origin)
+        if missing not in self._searches:
+            self._searches[missing] = TreeSearch(self._partition(missing))
+        return Query(self._searches[missing], problem, options or SolverOptions(), solver)
+
+    def confirms(self, row: Row, problem: Problem, point: FloatArray) -> bool:
+        """Whether the user's own model gives the target to a coded point."""
+        table = counterfactual_frame(problem.space, row.original, row.coded, point)
+        return bool(self.model.meets(problem.target, table)[0])
+
+    def _solve_leaves(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        query = self.query(problem, task.options, task.solver)
+        confirm = partial(self.confirms, row, problem)
+        _, outcome = solve_leaves(query, confirm, eps=task.split_margin)
+        return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
+
+    def explanation_of(
+        self, row: Row, task: Task, problem: Problem, outcome: Outcome, seconds: float, query: Query
+    ) -> Explanation:
+        """Explanation of what a query of a single tree found, verified."""
+        method = {**task.method(outcome), "solver": "+".join(sorted(query.solver_names)) or "closed form"}
+        times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
+        if query.matrix_is_old:
+            times = dict.fromkeys(times, 0.0)
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            method={**method, "solver_version": query.version or method["solver_version"]},
+            times={**times, **outcome.times, "total": seconds},
+        )
+
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        if task.formulation in LEAF_FORMULATIONS:
+            return self._solve_leaves(row, task, problem, begin)
         alternatives = self.alternatives(problem)
         target = problem.target
         built = {"build": 0.0, "compile": 0.0}
@@ -404,7 +472,7 @@ class Explainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, "_solvers": {}, "_searches": {}, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

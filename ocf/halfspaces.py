@@ -163,7 +163,12 @@ class Polytope:
 
         start = np.zeros(m) if y is None else y * norm
         found = minimize(
-            negative, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * m, options={"maxiter": 300, "ftol": 1e-15}
+            negative,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * m,
+            options={"maxiter": 300, "ftol": 1e-15},
         )
         return self._newton(np.maximum(found.x, 0.0) / norm)
 
@@ -254,9 +259,7 @@ class Polytope:
             x = round_to(np.clip(x + step, self.lo, self.hi))
         return None
 
-    def _shortest(
-        self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray
-    ) -> FloatArray | None:
+    def _shortest(self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray) -> FloatArray | None:
         """Least change of the free coordinates, in units of their widths, that takes the residuals to 0."""
         size = np.abs(self.G) @ np.abs(x) + np.abs(self.h)
         near = residual > -1e-6 * size

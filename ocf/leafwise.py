@@ -28,7 +28,7 @@ from ocf.errors import ProblemError
 from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit
 from ocf.halfspaces import Polytope
 from ocf.problem import Problem
-from ocf.solvers import get_solver
+from ocf.solvers import SOLVERS, get_solver
 from ocf.solvers.base import Claim
 from ocf.solvers.family import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
@@ -108,12 +108,13 @@ class TreeSearch:
                 stack.append((int(child), below))
         return out
 
-    def matrix(self, problem: Problem, columns: Columns) -> _Matrix:
-        """Compiled matrix of a problem, from an earlier query where it serves."""
+    def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
+        """Compiled matrix of a problem, and whether it is an earlier query's."""
         key = (columns.signature, columns.square.tobytes(), problem.cost.pairs, columns.integer.tobytes())
-        if key not in self._matrices:
+        old = key in self._matrices
+        if not old:
             self._matrices[key] = _Matrix.compile(problem)
-        return self._matrices[key]
+        return self._matrices[key], old
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +159,11 @@ class Query:
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "highs") -> None:
         self.start = time.perf_counter()
-        self.search, self.problem, self.options, self.solver = search, problem, options, solver
+        self.search, self.problem, self.options = search, problem, options
+        self.solver = solver if solver in SOLVERS else "highs"
         self.tree, self.origin = search.tree, problem.origin
         self.columns = columns_of(problem)
-        matrix = search.matrix(problem, self.columns)
-        self.matrix = matrix
+        self.matrix, self.matrix_is_old = search.matrix(problem, self.columns)
         self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
         self.results: list[SolveResult] = []
         self.solved = 0
@@ -292,7 +293,9 @@ class Query:
             need = float(row[numbers] @ at) - h - self._doubt(r, lower, upper)
             need += self._level_gains(row, upper)
             w = row[numbers]
-            room = np.where(w < 0, upper[numbers] - at, np.where(columns.role[numbers] == "delta", at - lower[numbers], 0.0))
+            room = np.where(
+                w < 0, upper[numbers] - at, np.where(columns.role[numbers] == "delta", at - lower[numbers], 0.0)
+            )
             if need <= 0:
                 continue
             demand = _demand(need, np.abs(w), room, columns.linear[numbers], columns.square[numbers])
@@ -384,7 +387,9 @@ class Query:
             left = self.remaining()
             if left is not None and left <= 0:
                 return replace(best, bound=min(best.bound, 0.0) if best.point is None else 0.0, claim="open")
-            result = solver.solve(form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None)  # type: ignore[union-attr]
+            result = solver.solve(
+                form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None
+            )  # type: ignore[union-attr]
             self._note(result)
             if result.status is Status.INFEASIBLE:
                 claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
@@ -495,7 +500,8 @@ class Query:
         """l1 and l2 cost of some numbers; with an l0 cost, that too."""
         d = point[features] - self.origin[features]
         out = np.where(
-            d > 0, (self.a_up + 0 * self.a_up)[features] * d + self.q_up[features] * d * d,
+            d > 0,
+            (self.a_up + 0 * self.a_up)[features] * d + self.q_up[features] * d * d,
             -self.a_down[features] * d + self.q_down[features] * d * d,
         )
         if self.problem.cost.l0 > 0:
@@ -539,8 +545,16 @@ class Query:
             q = self.pairs[np.ix_(used, used)]
         return (
             Polytope(
-                g[:, used], h, low[used], high[used], self.origin[used],
-                self.a_down[used], self.a_up[used], self.q_down[used], self.q_up[used], q,
+                g[:, used],
+                h,
+                low[used],
+                high[used],
+                self.origin[used],
+                self.a_down[used],
+                self.a_up[used],
+                self.q_down[used],
+                self.q_up[used],
+                q,
             ),
             used,
         )
@@ -565,9 +579,7 @@ class Query:
             x, y = polytope.refine(x, y)
         return x, y, claim
 
-    def _by_highs(
-        self, task: _Task, key: Any, used: IntArray
-    ) -> tuple[FloatArray | None, FloatArray | None, Claim]:
+    def _by_highs(self, task: _Task, key: Any, used: IntArray) -> tuple[FloatArray | None, FloatArray | None, Claim]:
         """LP or QP of the leaf by HiGHS; a larger margin than before starts from the last basis."""
         columns = self.columns
         own = np.flatnonzero(np.isin(columns.feature, used) & (columns.role != "moved"))
@@ -586,7 +598,9 @@ class Query:
                 integer=np.zeros(len(own), bool),
             )
             shift = task.sign * (self.matrix.planes[task.place] @ fixed)
-            self._families[key] = HighsFamily(form, self.options), np.asarray(shift)
+            # raw options are meant for the solver that was asked for
+            options = self.options if self.solver == "highs" else replace(self.options, options={})
+            self._families[key] = HighsFamily(form, options), np.asarray(shift)
         family, shift = self._families[key]
         lower, upper = self._opened(task, own)
         answer = family.solve(task.side - shift, lower, upper, time_limit=self.remaining())
@@ -669,9 +683,7 @@ class _Task:
     def fixed(self, x: FloatArray, integer: BoolArray) -> _Task:
         """The same with the integer columns fixed at a solution's values."""
         whole = np.rint(x)
-        return replace(
-            self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper)
-        )
+        return replace(self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper))
 
 
 def _demand(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, square: FloatArray) -> float:
@@ -728,10 +740,18 @@ def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatAr
 
 def target_leaves(problem: Problem) -> IntArray:
     """Leaves of a single tree that the target accepts."""
-    tree = problem.ensemble
-    scores = tree.base_score + tree.contributions
-    decided = tree.decide(scores)
-    return np.flatnonzero([problem.target.met_by(int(c)) for c in decided])
+    accepted = np.zeros(problem.ensemble.n_leaves, bool)
+    for requirements in problem.target.alternatives(problem.ensemble):
+        accepted |= (requirements.gain >= requirements.need).all(axis=1)
+    return np.flatnonzero(accepted)
+
+
+def _beyond_doubt(problem: Problem, leaf: int) -> bool:
+    """Whether rounding of the scores leaves no doubt that a leaf has the target."""
+    return any(
+        (r.gain[leaf] >= r.need + r.doubt).all() and r.curve is None
+        for r in problem.target.alternatives(problem.ensemble)
+    )
 
 
 def solve_leaves(
@@ -798,7 +818,10 @@ def solve_leaves(
             if not agreed:
                 refused += 1
                 logger.info("the model refuses a point of leaf %d", leaf)
-                answer = replace(answer, point=None, cost=np.inf, claim="open")
+                # all points of a leaf score alike: one that is refused speaks for all, if the scores explain it
+                answer = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
+                if _beyond_doubt(query.problem, leaf):
+                    answer = replace(answer, bound=bounds[leaf] - float(extra[leaf]), claim="open")
         answers.append(answer)
         if total(answer) < best:
             best = total(answer)

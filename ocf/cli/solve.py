@@ -262,11 +262,11 @@ def _settings(
 def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
     from ocf.costs import Cost
-    from ocf.formulations import get_formulation
+    from ocf.formulations import check_formulation
     from ocf.solvers import get_solver
 
     Cost.parse(settings.get("norm", "l1"))
-    get_formulation(settings.get("formulation", "interval"))
+    check_formulation(settings.get("formulation", "auto"))
     get_solver(settings.get("solver", "highs"))
 
 

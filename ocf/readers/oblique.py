@@ -56,7 +56,7 @@ def read(model: Any) -> TreeModel:
 
     if isinstance(model, ObliqueTree):
         return _read_arrays(model)
-    from ocf.readers.sklearn_common import RowLayout, _decide, _scores, check_fitted, class_labels
+    from ocf.readers.sklearn_common import RowLayout, _decide, _probabilities, _scores, check_fitted, class_labels
 
     check_fitted(model)
     trees, columns = [model], [np.arange(model.n_features_in_)]
@@ -81,6 +81,7 @@ def read(model: Any) -> TreeModel:
         scores=partial(_scores, native, layout),
         decide=partial(_decide, model, layout),
         library=f"ocf {ocf.__version__}",
+        probabilities=partial(_probabilities, model, layout) if hasattr(model, "classes_") else None,
     )
 
 
@@ -117,7 +118,9 @@ def stack(
     """
     offsets = np.cumsum([0, *(len(tree.threshold) for tree, _, _ in trees)])
     left, right = (
-        np.concatenate([np.where(getattr(t, s) < 0, -1, getattr(t, s) + o) for (t, _, _), o in zip(trees, offsets, strict=False)])
+        np.concatenate(
+            [np.where(getattr(t, s) < 0, -1, getattr(t, s) + o) for (t, _, _), o in zip(trees, offsets, strict=False)]
+        )
         for s in ("left", "right")
     )
     leaf = left < 0
