@@ -20,17 +20,21 @@ symbol              meaning, shape
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ocf.ensemble import BoolArray, FloatArray
 
-#: Unit roundoff of float64.
-UNIT = 2.0**-53
+#: Unit roundoff of float64, and of the widest format that the machine has.
+UNIT, _WIDE = 2.0**-53, float(np.finfo(np.longdouble).eps)
+
+#: Newton steps at most; where they do not suffice a solver is asked.
+MAX_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,72 +131,85 @@ class Polytope:
         around : (n,) float64, optional
             Needed where there is a Q.
         """
-        slope = y @ self.G
-        constant = 0.0
-        size = np.abs(y) @ np.abs(self.h)
+        wide = np.asarray(y, np.longdouble)
+        slope = wide @ self.G
+        constant = wide @ self._gap
+        size = float(np.abs(y) @ self._gap_size)
         if self.Q is not None:
             assert around is not None
             d = around - self.xbar
-            tangent = 2 * (self.Q @ d)
-            # the slope acts on x; moving the tangent's origin from xbar to 0 leaves the constant below
-            constant -= float(d @ (self.Q @ d)) + float(tangent @ self.xbar)
-            size += abs(constant) + float(np.abs(tangent) @ np.abs(self.xbar))
-            slope = slope + tangent
-        x, values = self._minimise(slope)
+            qd = self.Q @ d
+            slope = slope + 2 * qd
+            constant -= d @ qd
+            size += (len(d) + 2) * UNIT / _WIDE * float(np.abs(d) @ (np.abs(self.Q) @ np.abs(d)))
+        x, values = self._minimise(slope.astype(np.float64))
         if not np.isfinite(values).all():
             return -np.inf
-        # the minimum was taken of cost + slope . (x - xbar)
-        total = float(values.sum()) + float(slope @ self.xbar) - float(y @ self.h) + constant
-        size += float(np.abs(values).sum() + np.abs(slope) @ (np.abs(self.xbar) + np.abs(x)))
-        size += float(np.abs(y) @ (np.abs(self.G) @ (np.abs(self.xbar) + np.abs(x))))
-        return total - 4 * (len(self.xbar) + len(y) + 4) * UNIT * size
+        # a value is a sum of cost and slope times change, each of which rounds a few times
+        terms = np.abs(values) + np.abs(slope.astype(np.float64) * (x - self.xbar))
+        rounding = 8 * UNIT * float(terms.sum()) + (len(x) + len(y) + 8) * _WIDE * (size + float(terms.sum()))
+        return float(math.fsum(values) + constant) - rounding
+
+    @cached_property
+    def _gap(self) -> Any:
+        """``G xbar - h`` in extended precision: by how much the origin violates each half-space."""
+        return np.asarray(self.G, np.longdouble) @ self.xbar - self.h
+
+    @cached_property
+    def _gap_size(self) -> FloatArray:
+        return np.abs(self.G) @ np.abs(self.xbar) + np.abs(self.h)
 
     def ascend(self, y: FloatArray | None = None) -> FloatArray:
-        """Multipliers that maximise the bound, for strictly convex costs: quasi-Newton steps, then Newton steps."""
-        m = len(self.h)
-        if m == 0:
-            return np.zeros(0)
-        norm = np.sqrt((self.G**2 / np.maximum(self.q_up + self.q_down, 1e-300)).sum(axis=1))
-        norm = np.where(norm > 0, norm, 1.0)
+        """Multipliers that maximise the bound, for strictly convex costs, by projected Newton steps.
 
-        def negative(z: FloatArray) -> tuple[float, FloatArray]:
-            slope = (z / norm) @ self.G
-            x, values = self._minimise(slope)
-            residual = self.G @ x - self.h
-            return -float(values.sum() + slope @ self.xbar - (z / norm) @ self.h), -residual / norm
-
-        start = np.zeros(m) if y is None else y * norm
-        found = minimize(
-            negative,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0, None)] * m,
-            options={"maxiter": 300, "ftol": 1e-15},
-        )
-        return self._newton(np.maximum(found.x, 0.0) / norm)
-
-    def _newton(self, y: FloatArray) -> FloatArray:
-        """Newton steps on the half-spaces that hold with equality."""
-        best, value = y, self.bound(y)
-        for _ in range(12):
-            x = self.argmin(y @ self.G)
-            residual = self.G @ x - self.h
+        The bound is concave, piecewise quadratic and smooth in the few multipliers, and its gradient is the violation
+        of the half-spaces at the minimiser of the Lagrangian.
+        """
+        y = np.zeros(len(self.h)) if y is None else y
+        value = self._dual(y)
+        for _ in range(MAX_STEPS):
+            slope = y @ self.G
+            x = self.argmin(slope)
+            residual = np.asarray(self.G @ (x - self.xbar) + self._gap, np.float64)
             active = (y > 0) | (residual > 0)
-            d = x - self.xbar
-            free = (x > self.lo) & (x < self.hi) & ((d != 0) | (self.a_up + self.a_down == 0))
-            curvature = 2 * np.where(d > 0, self.q_up, self.q_down)
-            rows = self.G[np.ix_(active, free)]
-            if not active.any() or not free.any():
+            if not active.any():
                 break
-            step = np.linalg.lstsq((rows / curvature[free]) @ rows.T, residual[active], rcond=1e-14)[0]
-            y = y.copy()
-            y[active] = np.maximum(y[active] + step, 0.0)
-            now = self.bound(y)
-            if now <= value:
+            best = y, value
+            for step in self._steps(x, residual, active):
+                length = 1.0
+                while length > 1e-12 and best[1] <= value:
+                    trial = y.copy()
+                    trial[active] = np.maximum(y[active] + length * step, 0.0)
+                    best = max(best, (trial, self._dual(trial)), key=lambda pair: pair[1])
+                    length /= 4
+                if best[1] > value:
+                    break
+            gain = best[1] - value
+            y, value = best
+            if gain <= 1e-15 * abs(value):
                 break
-            best, value = y, now
-        return best
+        return y
+
+    def _dual(self, y: FloatArray) -> float:
+        """The bound without its rounding."""
+        return float(self._minimise(y @ self.G)[1].sum()) + float(y @ self._gap)
+
+    def _steps(self, x: FloatArray, residual: FloatArray, active: BoolArray) -> Iterator[FloatArray]:
+        """Directions of ascent to try in turn: Newton's, and the gradient, scaled."""
+        d = x - self.xbar
+        curvature = np.where(d > 0, self.q_up, self.q_down)
+        inverse = np.where(curvature > 0, 0.5 / np.where(curvature > 0, curvature, 1.0), 0.0)
+        free = (x > self.lo) & (x < self.hi) & ((d != 0) | (self.a_up + self.a_down == 0))
+        rows = self.G[active]
+        every = (rows * inverse) @ rows.T
+        bent = (rows * (inverse * free)) @ rows.T
+        # where no coordinate is free to move the dual is linear; a step by the full curvature gets away from there
+        weight = 1e-12 if np.trace(bent) > 1e-9 * np.trace(every) else 1.0
+        ridge = bent + weight * np.diag(np.diag(every)) + 1e-300 * np.eye(len(rows))
+        yield np.asarray(np.linalg.lstsq(ridge, residual[active], rcond=1e-15)[0])
+        for matrix in (bent, every):
+            diagonal = np.diag(matrix)
+            yield residual[active] / np.where(diagonal > 0, diagonal, np.inf)
 
     def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
@@ -242,10 +259,11 @@ class Polytope:
         x = round_to(np.clip(x, self.lo, self.hi))
         width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, np.maximum(1.0, np.abs(x)))
         for attempt in range(12):
-            wanted = self.h - margin(x)
-            residual = self.G @ x - wanted
+            needed = margin(x)
+            residual = self.G @ x - self.h + needed
             if (residual <= 0).all():
                 return x
+            residual = residual + needed  # aim beyond the margin, since the step rounds as well
             inside = (x > self.lo) & (x < self.hi)
             # a coordinate at the origin stays there as long as others can do it
             free = inside & (x != self.xbar) if attempt < 6 else inside

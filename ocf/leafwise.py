@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ class TreeSearch:
 class _Matrix:
     """The hyperplanes as rows over the columns, the rows that every leaf has, and the quadratic costs."""
 
-    planes: Any
+    planes: FloatArray
     place: Mapping[int, int]
     always: StandardForm
     build_seconds: float
@@ -142,7 +142,7 @@ class _Matrix:
         )
         done = time.perf_counter()
         place = {v: r for r, v in enumerate(models.nodes)}
-        return cls(form.A[planes], place, always, built - start, done - built)
+        return cls(form.A[planes].toarray(), place, always, built - start, done - built)
 
 
 class Query:
@@ -171,6 +171,7 @@ class Query:
         self.version = ""
         self._families: dict[Any, tuple[HighsFamily, FloatArray]] = {}
         self._multipliers: dict[Any, FloatArray] = {}
+        self._demanded: dict[float, FloatArray] = {}
         self._prepare()
 
     def _prepare(self) -> None:
@@ -276,35 +277,50 @@ class Query:
     # -- lower bounds that need no solver ---------------------------------------------------------------------
 
     def cheap_bound(self, leaf: int, eps: float) -> float:
-        """Largest cost that a single hyperplane of the path, with the leaf's box, demands; inf for an empty leaf."""
+        """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more."""
         lower, upper = self.bounds_of_columns(leaf, eps)
-        columns = self.columns
         if (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
             return np.inf
-        place, sign, side, possible = self.rows(leaf, eps)
+        place, sign, _, possible = self.rows(leaf, eps)
         if not possible:
             return np.inf
-        best = base = self._box_cost(lower, upper)
-        numbers = np.flatnonzero(columns.role != "level")
-        numbers = numbers[columns.role[numbers] != "moved"]
-        at = np.where(columns.role[numbers] == "delta", np.clip(0.0, lower[numbers], upper[numbers]), lower[numbers])
-        for r, s, h in zip(place.tolist(), sign.tolist(), side.tolist(), strict=True):
-            row = s * self.matrix.planes[[r]].toarray()[0]
-            need = float(row[numbers] @ at) - h - self._doubt(r, lower, upper)
-            need += self._level_gains(row, upper)
-            w = row[numbers]
-            room = np.where(
-                w < 0, upper[numbers] - at, np.where(columns.role[numbers] == "delta", at - lower[numbers], 0.0)
-            )
-            if need <= 0:
-                continue
-            demand = _demand(need, np.abs(w), room, columns.linear[numbers], columns.square[numbers])
-            best = max(best, base + demand if self.pairs is None else demand)
-        return best
+        demands = self._demands(eps)
+        return max([self._box_cost(lower, upper), *demands[(sign < 0).astype(int), place].tolist()])
 
-    def _level_gains(self, row: FloatArray, upper: FloatArray) -> float:
-        """Least that the listed features can contribute to a row, whatever it costs them."""
-        return float(sum(row[own][upper[own] > 0].min() for own in self.levels.values()))
+    def _demands(self, eps: float) -> FloatArray:
+        """Least cost of reaching the left and the right side of each hyperplane within the limits, (2, n_planes)."""
+        if eps in self._demanded:
+            return self._demanded[eps]
+        columns, planes = self.columns, self.matrix.planes
+        lower, upper = self._limit_bounds()
+        number = np.isin(columns.role, ("delta", "up", "down"))
+        at = np.clip(0.0, lower, upper)[number]
+        linear, square = columns.linear[number], columns.square[number]
+        if self.pairs is not None:
+            # of a form with pairs only its least eigenvalue is a separable bound, and costs nothing to leave out
+            linear, square = np.zeros_like(linear), np.zeros_like(square)
+        threshold = np.array([self.tree.threshold[v] for v in self.matrix.place])
+        out = np.empty((2, len(planes)))
+        for k, s in enumerate((1.0, -1.0)):
+            rows = s * planes
+            w = rows[:, number]
+            need = (
+                w @ at - (s * (threshold - self.shift) - eps) - self._row_doubts(np.arange(len(planes)), lower, upper)
+            )
+            need += sum(
+                (rows[:, own[upper[own] > 0]].min(axis=1) for own in self.levels.values()), np.zeros(len(planes))
+            )
+            falls = columns.role[number] == "delta"
+            room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
+            out[k] = [_demand(*args, linear, square) for args in zip(need.tolist(), np.abs(w), room, strict=True)]
+        self._demanded[eps] = out
+        return out
+
+    def _limit_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the columns from the features' limits alone."""
+        lower, upper = self.columns.lower.copy(), self.columns.upper.copy()
+        upper[self.columns.role == "up"] = np.maximum(upper[self.columns.role == "up"], 0.0)
+        return lower, upper
 
     def _box_cost(self, lower: FloatArray, upper: FloatArray) -> float:
         """Cost of the closest point of the box alone; 0 where pairs make it no sum."""
@@ -312,17 +328,17 @@ class Query:
             return 0.0
         columns = self.columns
         at = np.clip(0.0, lower, upper)
-        numbers = columns.role != "level"
-        total = float((columns.linear * at + columns.square * at * at)[numbers & (columns.role != "moved")].sum())
+        number = np.isin(columns.role, ("delta", "up", "down"))
+        total = float((columns.linear * at + columns.square * at * at)[number].sum())
         return total + float(sum(columns.linear[own][upper[own] > 0].min() for own in self.levels.values()))
 
-    def _doubt(self, r: int, lower: FloatArray, upper: FloatArray) -> float:
-        """Rounding of a hyperplane's total anywhere in a box of the columns."""
-        row = np.abs(self.matrix.planes[[r]].toarray()[0])
+    def _row_doubts(self, place: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Rounding of hyperplanes' totals anywhere in a box of the columns, (n,)."""
         reach = np.maximum(np.abs(lower), np.abs(upper))
         reach = np.where(np.isfinite(reach), reach, 0.0)
-        size = float(row @ reach) + float(np.abs(self.weights[r]) @ np.abs(self.base))
-        return 4.0 * float(self.tree.oblique_doubt(self._nodes[r], size))
+        sizes = np.abs(self.matrix.planes[place]) @ reach + np.abs(self.weights[place]) @ np.abs(self.base)
+        doubts = [self.tree.oblique_doubt(self._nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)]
+        return 4.0 * np.array(doubts).reshape(-1)
 
     # -- one leaf ---------------------------------------------------------------------------------------------
 
@@ -346,22 +362,21 @@ class Query:
         self, place: IntArray, sign: FloatArray, side: FloatArray, lower: FloatArray, upper: FloatArray
     ) -> BoolArray:
         """Rows that the box does not already imply, and of parallel ones the tightest."""
-        keep = np.ones(len(place), bool)
-        seen: dict[bytes, int] = {}
-        for k, (r, s) in enumerate(zip(place.tolist(), sign.tolist(), strict=True)):
-            row = s * self.matrix.planes[[r]].toarray()[0]
-            number = self.columns.role != "level"
-            with np.errstate(invalid="ignore"):
-                ends = np.where(row > 0, row * upper, row * lower)[number & (row != 0)]
-            most = float(ends.sum()) + sum(float(row[own][upper[own] > 0].max()) for own in self.levels.values())
-            if most < side[k] - self._doubt(r, lower, upper):
-                keep[k] = False
-                continue
-            same = seen.setdefault(row.tobytes(), k)
-            if same != k:
-                loser = k if side[k] >= side[same] else same
+        rows = sign[:, None] * self.matrix.planes[place]
+        number = self.columns.role != "level"
+        with np.errstate(invalid="ignore"):
+            ends = np.where(rows == 0, 0.0, np.where(rows > 0, rows * upper, rows * lower))
+        most = ends[:, number].sum(axis=1)
+        for own in self.levels.values():
+            most += rows[:, own[upper[own] > 0]].max(axis=1)
+        keep = ~(most < side - self._row_doubts(place, lower, upper))
+        tightest: dict[bytes, int] = {}
+        for k in np.flatnonzero(keep).tolist():
+            other = tightest.setdefault(rows[k].tobytes(), k)
+            if other != k:
+                loser = k if side[k] >= side[other] else other
                 keep[loser] = False
-                seen[row.tobytes()] = k if loser == same else same
+                tightest[rows[k].tobytes()] = other if loser == k else k
         return keep
 
     def _closest(self, task: _Task) -> LeafAnswer:
@@ -415,7 +430,7 @@ class Query:
         """The leaf's problem as a matrix."""
         begin = time.perf_counter()
         always, columns = self.matrix.always, self.columns
-        planes = sp.csr_array(sp.diags_array(task.sign) @ self.matrix.planes[task.place]) if len(task.place) else None
+        planes = sp.csr_array(task.sign[:, None] * self.matrix.planes[task.place]) if len(task.place) else None
         form = replace(
             always,
             c=columns.linear,
@@ -577,6 +592,10 @@ class Query:
         x, y, claim = self._by_highs(task, key, used)
         if x is not None and y is not None and polytope.Q is not None:
             x, y = polytope.refine(x, y)
+        elif x is not None and y is not None and polytope.strictly_convex:
+            y = max(polytope.ascend(y), y, key=polytope.bound)
+            better = polytope.argmin(y @ polytope.G)
+            x = better if np.abs(better - x).max() <= 1e-5 * np.abs(x - polytope.xbar).max() else x
         return x, y, claim
 
     def _by_highs(self, task: _Task, key: Any, used: IntArray) -> tuple[FloatArray | None, FloatArray | None, Claim]:
@@ -648,7 +667,7 @@ class Query:
                     out[k] = float(np.asarray(values[k]).astype(self.narrow[i]))
             return np.clip(out, polytope.lo, polytope.hi)
 
-        def margin(values: FloatArray) -> FloatArray:
+        def margin(values: FloatArray, factor: float) -> FloatArray:
             reach = np.abs(whole)
             reach[used] = np.abs(values)
             doubt = np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
@@ -659,7 +678,7 @@ class Query:
             return factor * doubt + np.abs(polytope.G) @ np.array(gaps).reshape(-1)
 
         for factor in (1.0, 4.0, 64.0, 4096.0):
-            found = polytope.move_inside(x, margin, round_to)
+            found = polytope.move_inside(x, partial(margin, factor=factor), round_to)
             if found is None:
                 continue
             whole[used] = found
@@ -793,41 +812,59 @@ def solve_leaves(
     query.times["reduce"] += time.perf_counter() - begin
     answers: list[LeafAnswer] = []
     history: list[Progress] = []
-    best, refused = np.inf, 0
+    refused, asked = 0, set[int]()
 
     def total(answer: LeafAnswer) -> float:
         return answer.cost + float(extra[answer.leaf])
 
-    for leaf in sorted(chosen, key=lambda k: bounds[k]):
-        left = query.remaining()
-        if left is not None and left <= 0:
-            answers.append(LeafAnswer(leaf, None, np.inf, max(bounds[leaf] - float(extra[leaf]), 0.0), "open"))
-            continue
-        if bounds[leaf] == np.inf:
-            answers.append(LeafAnswer(leaf, None, np.inf, np.inf, "empty"))
-            continue
-        if bounds[leaf] >= best and not every:
-            answers.append(LeafAnswer(leaf, None, np.inf, bounds[leaf] - float(extra[leaf]), "pruned"))
-            continue
-        cutoff = np.inf if every else best - float(extra[leaf])
-        answer = query.solve_leaf(leaf, cutoff, eps)
-        if answer.point is not None:
-            began = time.perf_counter()
-            agreed = confirm(answer.point)
-            query.times["confirm"] += time.perf_counter() - began
-            if not agreed:
-                refused += 1
-                logger.info("the model refuses a point of leaf %d", leaf)
-                # all points of a leaf score alike: one that is refused speaks for all, if the scores explain it
+    def agreed(answer: LeafAnswer) -> bool:
+        assert answer.point is not None
+        began = time.perf_counter()
+        found = confirm(answer.point)
+        query.times["confirm"] += time.perf_counter() - began
+        return found
+
+    waiting = sorted(chosen, key=lambda k: bounds[k])
+    while waiting:
+        best, done, pruned = np.inf, list(answers), list[LeafAnswer]()
+        for answer in done:
+            best = min(best, total(answer))
+        for leaf in waiting:
+            own = float(extra[leaf])
+            left = query.remaining()
+            if left is not None and left <= 0:
+                answer = LeafAnswer(leaf, None, np.inf, max(bounds[leaf] - own, 0.0), "open")
+            elif bounds[leaf] == np.inf:
                 answer = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
-                if _beyond_doubt(query.problem, leaf):
-                    answer = replace(answer, bound=bounds[leaf] - float(extra[leaf]), claim="open")
-        answers.append(answer)
-        if total(answer) < best:
-            best = total(answer)
-            history.append(Progress(time.perf_counter() - query.start, -np.inf, best))
+            elif bounds[leaf] >= best and not every:
+                answer = LeafAnswer(leaf, None, np.inf, bounds[leaf] - own, "pruned")
+            else:
+                answer = query.solve_leaf(leaf, np.inf if every else best - own, eps)
+            (pruned if answer.claim == "pruned" else done).append(answer)
+            if total(answer) < best:
+                best = total(answer)
+                history.append(Progress(time.perf_counter() - query.start, -np.inf, best))
+        # the user's model is asked about the best point only, or about all that will be shown
+        shown = sorted((a for a in done if a.point is not None), key=total)[: None if every else 1]
+        wrong = [a for a in shown if a.leaf not in asked and not agreed(a)]
+        asked |= {a.leaf for a in shown}
+        answers = [a for a in done if a not in wrong] + [
+            _refused(query, a, bounds[a.leaf] - float(extra[a.leaf])) for a in wrong
+        ]
+        refused += len(wrong)
+        waiting = [a.leaf for a in pruned] if wrong and not every else []
+        if not waiting:
+            answers += pruned
     answers.sort(key=lambda a: (total(a), a.bound + float(extra[a.leaf])))
     return answers, _outcome(query, answers, extra, refused, history)
+
+
+def _refused(query: Query, answer: LeafAnswer, bound: float) -> LeafAnswer:
+    """A leaf whose point the user's model refuses: all points of a leaf score alike, so that one speaks for all."""
+    logger.info("the model refuses a point of leaf %d", answer.leaf)
+    if _beyond_doubt(query.problem, answer.leaf):
+        return LeafAnswer(answer.leaf, None, np.inf, bound, "open")
+    return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
 
 
 def _outcome(

@@ -322,7 +322,8 @@ def compile_model(
     Parameters
     ----------
     model : pyomo ConcreteModel
-        With at most one active objective, linear or quadratic. A maximisation is compiled as the minimisation of the negated objective.
+        With at most one active objective, linear or quadratic. A maximisation is compiled as the minimisation of the
+        negated objective.
         Fixed variables count as constants.
     columns : iterable of pyomo VarData, optional
         Variables that become the first columns, in this order, also those that no row mentions (a fixed one gets its
