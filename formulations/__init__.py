@@ -22,12 +22,14 @@ FORMULATIONS = {
     "ocean": "ocf.formulations.ocean",
 }
 
-#: Name -> module whose `build` makes the model of one leaf of a single tree; see `ocf.leafwise`.
-LEAF_FORMULATIONS = {
+#: Name -> module whose `build` has the values themselves in the place of cells; see `ocf.leafwise`.
+VALUE_FORMULATIONS = {
     "oblique": "ocf.formulations.oblique",
+    "hyperplanes": "ocf.formulations.hyperplanes",
 }
 
-#: Instead of a name: "oblique" for a single tree with oblique splits or a cost of pairs, "interval" otherwise.
+#: Instead of a name: "oblique" for a single tree with oblique splits or a cost of pairs, "hyperplanes" for several
+#: trees with oblique splits, "interval" otherwise.
 AUTO = "auto"
 
 
@@ -39,7 +41,7 @@ def check_formulation(name: str) -> None:
     ProblemError
         Unknown name.
     """
-    known = {AUTO: "", **FORMULATIONS, **LEAF_FORMULATIONS}
+    known = {AUTO: "", **FORMULATIONS, **VALUE_FORMULATIONS}
     if name not in known:
         raise ProblemError(f"unknown formulation {nearest(name, known)}")
 
@@ -50,10 +52,10 @@ def get_formulation(name: str) -> Callable[[CellProblem], Formulated]:
     Raises
     ------
     ProblemError
-        Unknown name, or a formulation that has no model of the whole problem.
+        Unknown name, or a formulation that has no model over cells.
     """
-    if name in LEAF_FORMULATIONS:
-        raise ProblemError(f"the formulation {name!r} has a model for each leaf, not one of the whole problem")
+    if name in VALUE_FORMULATIONS:
+        raise ProblemError(f"the formulation {name!r} has no model over cells: use 'interval' or 'ocean' here")
     if name not in FORMULATIONS:
         raise ProblemError(f"unknown formulation {nearest(name, FORMULATIONS)}")
     build: Callable[[CellProblem], Formulated] = import_module(FORMULATIONS[name]).build

@@ -253,13 +253,7 @@ def build(problem: Problem, path: Mapping[int, bool] | None = None) -> LeafModel
     ensemble, columns = problem.ensemble, columns_of(problem)
     candidates = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist() if path is None else list(path)
     nodes = [v for v in candidates if len(ensemble.oblique_entries(v)[0])]
-    model = pyo.ConcreteModel(name="oblique")
-    model.x = pyo.Var(range(columns.n))
-    x = [model.x[j] for j in range(columns.n)]
-    for j, variable in enumerate(x):
-        variable.setlb(columns.lower[j])
-        variable.setub(columns.upper[j])
-        variable.domain = pyo.Integers if columns.integer[j] else pyo.Reals
+    model, x = build_columns(problem, columns, "oblique")
     rows = {v: node_row(ensemble, v, columns, problem.origin) for v in nodes}
 
     def total(v: int) -> Any:
@@ -272,6 +266,18 @@ def build(problem: Problem, path: Mapping[int, bool] | None = None) -> LeafModel
         keeps_upper, keeps_lower = path is None or path[v], path is None or not path[v]
         return (side if keeps_lower else None, total(v), side if keeps_upper else None)
 
+    return LeafModels(model, tuple(x), columns, tuple(nodes))
+
+
+def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.ConcreteModel, list[Any]]:
+    """Model with the columns of a problem, what ties them to each other, and their cost; and the columns."""
+    model = pyo.ConcreteModel(name=name)
+    model.x = pyo.Var(range(columns.n))
+    x = [model.x[j] for j in range(columns.n)]
+    for j, variable in enumerate(x):
+        variable.setlb(columns.lower[j])
+        variable.setub(columns.upper[j])
+        variable.domain = pyo.Integers if columns.integer[j] else pyo.Reals
     listed = np.unique(columns.feature[columns.role == "level"]).tolist()
 
     @model.Constraint(listed)
@@ -287,7 +293,7 @@ def build(problem: Problem, path: Mapping[int, bool] | None = None) -> LeafModel
         return (None, linear([(1.0, x[mover]), (-float(columns.unit[j]), x[j])]), 0.0)
 
     model.cost = pyo.Objective(expr=_cost(problem, columns, x))  # E(x; xbar), section 3.6
-    return LeafModels(model, tuple(x), columns, tuple(nodes))
+    return model, x
 
 
 def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -> tuple[FloatArray, float]:

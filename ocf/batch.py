@@ -57,6 +57,7 @@ class Task:
     options: SolverOptions
     reduce: bool
     split_margin: float = 0.0
+    class_costs: tuple[tuple[Any, float], ...] = ()
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,9 +23,10 @@ from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
-from ocf.formulations import AUTO, LEAF_FORMULATIONS, check_formulation
+from ocf.formulations import AUTO, VALUE_FORMULATIONS, check_formulation
 from ocf.inference import as_table, infer_space
-from ocf.leafwise import Query, TreeSearch, solve_leaves
+from ocf.leaf_queries import checked_class_costs, class_offsets
+from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
 from ocf.model import as_user_model, table_columns
 from ocf.problem import Problem
 from ocf.progress import Progress
@@ -32,7 +34,7 @@ from ocf.readers.conformance import check_conformance
 from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions
 from ocf.solving import Outcome, solve_alternatives
-from ocf.targets import Target, parse_target
+from ocf.targets import ClassTarget, Target, parse_target
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -242,6 +244,7 @@ class Explainer:
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         split_margin: float = 0.0,
+        class_costs: Mapping[Any, float] | None = None,
         formulation: str = AUTO,
         solver: str = "highs",
         time_limit: float | None = None,
@@ -274,10 +277,13 @@ class Explainer:
         split_margin : float
             For single trees: by how much every split of the path must hold, in units of its own total (oblique,
             section 3.9).
+        class_costs : mapping of class label to float, optional
+            For single trees, in the place of `target`: all these classes will do, and ending in one adds its cost to
+            that of the change (oblique, section 3.9). The explanation is that of the class that comes out.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
-            ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin, and
-            ``"interval"`` otherwise.
+            ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
+            ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
         solver : str
             See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
@@ -302,16 +308,20 @@ class Explainer:
         frame = self._rows(X)
         get_solver(solver)
         cost = Cost.parse(norm)
-        formulation = self._formulation(formulation, cost, split_margin)
+        priced = checked_class_costs(self.classes, class_costs) if class_costs is not None else {}
+        if priced:
+            target = tuple(priced)
+        formulation = self._formulation(formulation, cost, split_margin, bool(priced))
         task = Task(
             target=target,
             probability=probability,
             cost=cost,
             space=self._asked_space(weights, features_to_vary, permitted_range),
             # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS and formulation not in LEAF_FORMULATIONS else formulation,
+            formulation="interval" if solver in CELL_SOLVERS and formulation not in VALUE_FORMULATIONS else formulation,
             solver=solver,
             split_margin=split_margin,
+            class_costs=tuple(priced.items()),
             options=SolverOptions(
                 time_limit=time_limit,
                 mip_gap=mip_gap,
@@ -352,22 +362,27 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
-    def _formulation(self, asked: str, cost: Cost, split_margin: float) -> str:
+    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool) -> str:
         """The formulation that is asked for, or the one that fits."""
         check_formulation(asked)
         if not (np.isfinite(split_margin) and split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
-        by_leaf = self.ensemble.is_oblique and self.ensemble.n_trees == 1
-        needs_leaf = bool(cost.pairs) or split_margin > 0
+        single, oblique = self.ensemble.n_trees == 1, self.ensemble.is_oblique
+        of_tree = split_margin > 0 or priced
         if asked == AUTO:
-            asked = "oblique" if by_leaf or needs_leaf else "interval"
-        if needs_leaf and asked not in LEAF_FORMULATIONS:
-            raise ProblemError(f"costs of pairs and split margins need formulation='oblique', not {asked!r}")
-        if asked in LEAF_FORMULATIONS and self.ensemble.n_trees != 1:
+            by_value = oblique or of_tree or bool(cost.pairs)
+            asked = ("oblique" if single or of_tree else "hyperplanes") if by_value else "interval"
+        if of_tree and asked != "oblique":
+            raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
+        if cost.pairs and asked not in VALUE_FORMULATIONS:
+            raise ProblemError(f"costs of pairs need formulation='oblique' or 'hyperplanes', not {asked!r}")
+        if asked == "oblique" and not single:
             raise ProblemError(
-                f"the formulation {asked!r} goes through the leaves of a single tree (as do costs of pairs and split "
-                f"margins), and the model has {self.ensemble.n_trees}: use 'interval' or 'ocean'"
+                "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "
+                f"single tree, and the model has {self.ensemble.n_trees} trees: use 'hyperplanes' for oblique splits"
             )
+        if oblique and asked not in VALUE_FORMULATIONS:
+            raise ProblemError(f"the model has oblique splits, which {asked!r} has no cells for: use 'hyperplanes'")
         return asked
 
     def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
@@ -385,14 +400,23 @@ class Explainer:
     def _solve_leaves(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
         query = self.query(problem, task.options, task.solver)
         confirm = partial(self.confirms, row, problem)
-        _, outcome = solve_leaves(query, confirm, eps=task.split_margin)
+        if task.formulation == "hyperplanes":
+            outcome = solve_globally(query, confirm)
+            return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
+        offsets = class_offsets(self, problem, dict(task.class_costs)) if task.class_costs else None
+        answers, outcome = solve_leaves(query, confirm, eps=task.split_margin, offsets=offsets)
+        if offsets is not None and outcome.point is not None:
+            # the answer is the cheapest change into its own class, of which it can be verified
+            tree = problem.ensemble
+            decided = int(tree.decide(tree.base_score + tree.contributions)[answers[0].leaf])
+            problem = replace(problem, target=ClassTarget(decided))
         return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
 
     def explanation_of(
         self, row: Row, task: Task, problem: Problem, outcome: Outcome, seconds: float, query: Query
     ) -> Explanation:
         """Explanation of what a query of a single tree found, verified."""
-        method = {**task.method(outcome), "solver": "+".join(sorted(query.solver_names)) or "closed form"}
+        method = {**task.method(outcome), "solver": query.method_name}
         times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
         if query.matrix_is_old:
             times = dict.fromkeys(times, 0.0)
@@ -409,7 +433,7 @@ class Explainer:
         )
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
-        if task.formulation in LEAF_FORMULATIONS:
+        if task.formulation in VALUE_FORMULATIONS:
             return self._solve_leaves(row, task, problem, begin)
         alternatives = self.alternatives(problem)
         target = problem.target

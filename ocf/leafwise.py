@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import scipy.sparse as sp
 
 from ocf.cells import Partition
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
-from ocf.errors import ProblemError
+from ocf.formulations import hyperplanes
 from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit
 from ocf.halfspaces import Polytope
 from ocf.problem import Problem
@@ -34,8 +35,12 @@ from ocf.solvers.family import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.solving import PROOF, Outcome
+from ocf.targets import Requirements
 
 logger = logging.getLogger(__name__)
+
+#: Choices of one leaf per tree that a global search may try.
+MAX_CHOICES = 200
 
 #: Assignments of categories that a leaf may try before it settles for the bound of its solver.
 MAX_ASSIGNMENTS = 50
@@ -58,33 +63,36 @@ class LeafAnswer:
         ``"pruned"``: it cannot beat the best leaf. ``"open"``: a limit or the solver's tolerances left it undecided.
     """
 
-    leaf: int
+    leaf: Leaves
     point: FloatArray | None
     cost: float
     bound: float
     claim: str
 
 
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Box ``(low, high]`` of single splits, sides of the oblique ones, and members of the unordered features."""
+
+    low: FloatArray
+    high: FloatArray
+    path: Mapping[int, bool]
+    member: BoolArray
+
+
+#: A leaf, or one leaf per tree.
+Leaves = int | tuple[int, ...]
+
+
 class TreeSearch:
-    """What all queries of one tree share: paths, boxes, and the compiled matrices.
+    """What all queries of one ensemble share: paths, boxes, and the compiled matrices.
 
     Parameters
     ----------
     part : Partition
-        Of an ensemble of one tree.
-
-    Raises
-    ------
-    ProblemError
-        The ensemble has several trees.
     """
 
     def __init__(self, part: Partition) -> None:
-        if part.ensemble.n_trees != 1:
-            raise ProblemError(
-                f"the formulation 'oblique' goes through the leaves of a single tree, and the model has "
-                f"{part.ensemble.n_trees}: use 'interval' or 'ocean'"
-            )
         self.part = part
         self.tree = part.ensemble
         cells = part.offsets[:-1]
@@ -97,7 +105,7 @@ class TreeSearch:
     def _paths(self) -> list[dict[int, bool]]:
         """Oblique nodes above each leaf, and whether the path goes left."""
         tree, out = self.tree, [dict[int, bool]()] * self.tree.n_leaves
-        stack: list[tuple[int, dict[int, bool]]] = [(0, {})]
+        stack: list[tuple[int, dict[int, bool]]] = [(int(root), {}) for root in tree.tree_offsets[:-1]]
         while stack:
             v, path = stack.pop()
             if tree.kind[v] == SplitKind.LEAF:
@@ -107,6 +115,16 @@ class TreeSearch:
                 below = {**path, v: left} if tree.kind[v] == SplitKind.OBLIQUE else path
                 stack.append((int(child), below))
         return out
+
+    def region(self, leaves: Leaves) -> Region:
+        """What a leaf, or the intersection of one leaf per tree, demands."""
+        index = [leaves] if isinstance(leaves, int | np.integer) else list(leaves)
+        path: dict[int, bool] = {}
+        for k in index:
+            path |= self.paths[k]
+        return Region(
+            self.low[index].max(axis=0), self.high[index].min(axis=0), path, self.part.member[index].all(axis=0)
+        )
 
     def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
@@ -204,19 +222,30 @@ class Query:
         narrow = [i for i in self.smooth.tolist() if space.features[i].float_dtype != np.float64]
         self.narrow = {i: space.features[i].float_dtype for i in narrow}
 
+    def restart(self) -> None:
+        """Start the clock and the statistics anew; what an earlier answer left to start from stays."""
+        self.start = time.perf_counter()
+        self.times = dict.fromkeys(self.times, 0.0)
+        self.results, self.solved = [], 0
+        self.solver_names = set()
+
+    @property
+    def method_name(self) -> str:
+        """What solved the leaves."""
+        return "+".join(sorted(self.solver_names)) or "closed form"
+
     # -- the leaves -------------------------------------------------------------------------------------------
 
-    def box(self, leaf: int, eps: float) -> tuple[FloatArray, FloatArray]:
+    def box(self, leaf: Leaves, eps: float) -> tuple[FloatArray, FloatArray]:
         """Admissible closed interval of every number within a leaf, shrunk by eps at the leaf's own ends, (n,) each."""
         low, high = self.limits[0].copy(), self.limits[1].copy()
-        special = np.flatnonzero(
-            self.search.split & (np.isfinite(self.search.low[leaf]) | np.isfinite(self.search.high[leaf]))
-        )
+        region = self.search.region(leaf)
+        special = np.flatnonzero(self.search.split & (np.isfinite(region.low) | np.isfinite(region.high)))
         features = self.problem.space.features
         for i in np.union1d(special, self.grid).tolist():
             if not self.number[i]:
                 continue
-            f, a, b = features[i], float(self.search.low[leaf, i]), float(self.search.high[leaf, i])
+            f, a, b = features[i], float(region.low[i]), float(region.high[i])
             left = f.above(a) if eps == 0 else f.at_least(a + eps)
             ends = [float(f.at_least(low[i])) if np.isfinite(low[i]) else low[i], float(left)]
             tops = [float(f.at_most(high[i])) if np.isfinite(high[i]) else high[i], float(f.at_most(b - eps))]
@@ -226,17 +255,17 @@ class Query:
                 low[i], high[i] = min(low[i], self.origin[i]), max(high[i], self.origin[i])
         return low, high
 
-    def allowed(self, leaf: int, i: int) -> BoolArray:
+    def allowed(self, leaf: Leaves, i: int) -> BoolArray:
         """Which listed values of feature i the leaf admits, over the columns of the feature."""
-        values = self.columns.value[self.levels[i]]
-        if not self.search.part.ordered[i]:
-            return self.search.part.members_of(i)[leaf, values.astype(np.int64)]
-        return np.asarray((self.search.low[leaf, i] < values) & (values <= self.search.high[leaf, i]))
+        values, region, part = self.columns.value[self.levels[i]], self.search.region(leaf), self.search.part
+        if not part.ordered[i]:
+            return region.member[part.member_offsets[i] + values.astype(np.int64)]
+        return np.asarray((region.low[i] < values) & (values <= region.high[i]))
 
-    def rows(self, leaf: int, eps: float) -> tuple[IntArray, FloatArray, FloatArray, bool]:
+    def rows(self, leaf: Leaves, eps: float) -> tuple[IntArray, FloatArray, FloatArray, bool]:
         """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts."""
         place, sign, side = [], [], []
-        for v, left in self.search.paths[leaf].items():
+        for v, left in self.search.region(leaf).path.items():
             t = float(self.tree.threshold[v])
             if v not in self.matrix.place:  # no weight at all: the split is decided
                 if (t >= 0) != left:
@@ -252,7 +281,7 @@ class Query:
     def _nodes(self) -> dict[int, int]:
         return {r: v for v, r in self.matrix.place.items()}
 
-    def bounds_of_columns(self, leaf: int, eps: float) -> tuple[FloatArray, FloatArray]:
+    def bounds_of_columns(self, leaf: Leaves, eps: float) -> tuple[FloatArray, FloatArray]:
         """Bounds of the columns within a leaf."""
         columns = self.columns
         low, high = self.box(leaf, eps)
@@ -276,7 +305,7 @@ class Query:
 
     # -- lower bounds that need no solver ---------------------------------------------------------------------
 
-    def cheap_bound(self, leaf: int, eps: float) -> float:
+    def cheap_bound(self, leaf: Leaves, eps: float) -> float:
         """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more."""
         lower, upper = self.bounds_of_columns(leaf, eps)
         if (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
@@ -342,7 +371,7 @@ class Query:
 
     # -- one leaf ---------------------------------------------------------------------------------------------
 
-    def solve_leaf(self, leaf: int, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
+    def solve_leaf(self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
         """The cheapest point of a leaf, if it can be cheaper than the cutoff."""
         lower, upper = self.bounds_of_columns(leaf, eps)
         columns = self.columns
@@ -415,8 +444,8 @@ class Query:
             if found.cost < best.cost:
                 best = replace(found, bound=best.bound)
             near = result.bound >= best.cost - PROOF * max(abs(best.cost), PROOF)
-            settled = result.status is Status.OPTIMAL and not binary[form.integer].all()
-            if near or settled or result.status is not Status.OPTIMAL or self.options.mip_gap > 0:
+            settled = _finished(result) and not binary[form.integer].all()
+            if near or settled or not _finished(result) or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
                 bound = best.cost if proven else min(result.bound, best.cost)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
@@ -682,16 +711,21 @@ class Query:
             if found is None:
                 continue
             whole[used] = found
-            if int(self.tree.apply(whole[None])[0, 0]) == task.leaf:
+            if np.array_equal(self.tree.apply(whole[None])[0], np.atleast_1d(task.leaf)):
                 return found
         return None
+
+
+def _finished(result: SolveResult) -> bool:
+    """Whether a solver searched to the end, if only within its tolerances."""
+    return result.status is Status.OPTIMAL or (result.feasible and result.raw_status.lower() == "optimal")
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
     """One leaf's problem: its hyperplanes (place, sign, upper side over the columns) and bounds of the columns."""
 
-    leaf: int
+    leaf: Leaves
     eps: float
     place: IntArray
     sign: FloatArray
@@ -888,7 +922,6 @@ def _outcome(
         status = Status.UNKNOWN
     else:
         status = Status.INFEASIBLE
-    by = "+".join(sorted(query.solver_names)) if query.solver_names else "closed form"
     history.append(Progress(time.perf_counter() - query.start, bound, best.cost + own if best else np.inf))
     sizes = {
         "leaves": query.tree.n_leaves,
@@ -907,9 +940,130 @@ def _outcome(
         dict(query.times),
         sum(r.nodes for r in query.results),
         refused,
-        by if proven else "",
+        query.method_name if proven else "",
         tuple(query.results),
         sizes,
         tuple(history),
         message,
     )
+
+
+# -- all trees at once -----------------------------------------------------------------------------------------
+
+
+def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outcome:
+    """Answer a query for an ensemble of any size, by one MILP or MIQP over all leaves.
+
+    Parameters
+    ----------
+    query : Query
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    """
+    run = _Global(query, confirm)
+    for requirements in query.problem.target.alternatives(query.problem.ensemble):
+        run.search(requirements)
+    return run.outcome()
+
+
+class _Global:
+    """State of one global search: the best choice of leaves, and what is proven of the others."""
+
+    def __init__(self, query: Query, confirm: Callable[[FloatArray], bool]) -> None:
+        self.query, self._confirm = query, confirm
+        self.best: LeafAnswer | None = None
+        self.bound = np.inf
+        self.refused = 0
+        self.message = ""
+        self.history: list[Progress] = []
+
+    @property
+    def upper(self) -> float:
+        return self.best.cost if self.best else np.inf
+
+    def search(self, requirements: Requirements) -> None:
+        """The cheapest point that meets one alternative of the target, if it beats the best so far."""
+        query = self.query
+        models = hyperplanes.build(query.problem, requirements, query.search.part)
+        form = compile_model(models.model, [*models.variables, *models.leaves])
+        name = "scip" if form.Q is not None else query.solver
+        solver = get_solver(name)
+        query.solver_names.add(name)
+        first = models.columns.n
+        offsets = query.tree.leaf_offsets
+        for _ in range(MAX_CHOICES):
+            left = query.remaining()
+            if left is not None and left <= 0:
+                self.bound = min(self.bound, 0.0)
+                return
+            options = replace(query.options, time_limit=left)
+            cutoff = self.upper if np.isfinite(self.upper) else None
+            result = solver.solve(form, options, cutoff=cutoff)  # type: ignore[union-attr]
+            query._note(result)
+            if result.status is Status.INFEASIBLE:
+                self.bound = min(self.bound, result.bound)
+                return
+            if result.x is None:
+                self.bound, self.message = min(self.bound, result.bound), result.message
+                return
+            y = result.x[first : first + query.tree.n_leaves]
+            chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
+            self._take(chosen)
+            near = result.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
+            if near or not _finished(result) or query.options.mip_gap > 0:
+                self.bound = min(self.bound, max(result.bound, 0.0))
+                return
+            cut = np.zeros(form.n_cols)
+            cut[first + np.array(chosen)] = 1.0
+            form = form.append_rows(cut, -np.inf, len(chosen) - 1.0)
+        self.bound = min(self.bound, max(result.bound, 0.0))
+
+    def _take(self, chosen: tuple[int, ...]) -> None:
+        """Solve over the common region of the chosen leaves, exactly."""
+        query = self.query
+        answer = query.solve_leaf(chosen)
+        if answer.point is None:
+            # rows that a solver meets within its tolerance may have no common point
+            self.bound = min(self.bound, answer.bound)
+            return
+        if answer.cost >= self.upper:
+            self.bound = min(self.bound, answer.bound)
+            return
+        began = time.perf_counter()
+        agreed = self._confirm(answer.point)
+        query.times["confirm"] += time.perf_counter() - began
+        if not agreed:
+            self.refused += 1
+            logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
+            return
+        self.bound = min(self.bound, answer.bound)
+        self.best = answer
+        self.history.append(Progress(time.perf_counter() - query.start, -np.inf, answer.cost))
+
+    def outcome(self) -> Outcome:
+        """The answer."""
+        query, best = self.query, self.best
+        bound = min(self.bound, self.upper)
+        if best is not None:
+            met = best.cost - bound <= PROOF * max(abs(best.cost), PROOF)
+            bound = best.cost if met else bound
+            status = Status.OPTIMAL if met else Status.FEASIBLE
+        else:
+            status = Status.INFEASIBLE if bound == np.inf else Status.UNKNOWN
+        proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
+        self.history.append(Progress(time.perf_counter() - query.start, bound, self.upper))
+        sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(query.results)}
+        return Outcome(
+            status,
+            best.point if best else None,
+            best.cost if best else None,
+            bound,
+            dict(query.times),
+            sum(r.nodes for r in query.results),
+            self.refused,
+            query.method_name if proven else "",
+            tuple(query.results),
+            sizes,
+            tuple(self.history),
+            self.message,
+        )

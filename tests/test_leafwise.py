@@ -103,7 +103,9 @@ def candidates(
             a, b = rows[list(active)], sides[list(active)]
             if size and np.linalg.matrix_rank(a) < size:
                 continue
-            for signs in itertools.product((-1.0, 1.0), repeat=n) if hessian.any() and size < n and cost.l1 else [(1.0,) * n]:
+            for signs in (
+                itertools.product((-1.0, 1.0), repeat=n) if hessian.any() and size < n and cost.l1 else [(1.0,) * n]
+            ):
                 top = np.hstack([hessian, a.T])
                 kkt = np.vstack([top, np.hstack([a, np.zeros((size, size))])])
                 right = np.concatenate([-cost.l1 * np.array(signs) + hessian @ origin, b])
@@ -147,4 +149,10 @@ def test_continuous_features_equal_brute_force(norm: Any, seed: int) -> None:
         target = (int(tree.predict(origin[None])[0]) + 1) % n_classes
         found = explainer.explain(table.iloc[[k]], target=target, norm=norm)[0]
         assert found.method["formulation"] == "oblique"
-        assert_same(found, brute_force(tree, origin, {target}, Cost.parse(norm), [(0.0, 1.0)] * n))
+        optimum = brute_force(tree, origin, {target}, Cost.parse(norm), [(0.0, 1.0)] * n)
+        assert_same(found, optimum)
+        for solver in ("highs", "scip"):
+            whole = explainer.explain(
+                table.iloc[[k]], target=target, norm=norm, formulation="hyperplanes", solver=solver
+            )
+            assert_same(whole[0], optimum)
