@@ -1,0 +1,244 @@
+"""What the experiments share: the eight data sets, the forests, the methods, and runs that resume.
+
+Protocol (ocean, section 4): 80/20 split; random forests; rows of the test part that the forest gives class 0, explained
+towards class 1; costs in units of each feature's range; age may only grow and sex stays as it is, as the data sets' own
+facts say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import pandas as pd
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from ocf import Explainer, Explanation
+from ocf.datasets import load_dataset, one_hot_pipeline
+
+#: Abbreviations of the paper.
+SETS = {
+    "AD": "adult",
+    "CC": "credit_default",
+    "CP": "compas",
+    "GC": "german_credit",
+    "ON": "online_news",
+    "PH": "phishing",
+    "SP": "spambase",
+    "ST": "students",
+}
+
+#: Methods by column. The baselines solve their paper's model as it stands; ours shrink the problem first.
+METHODS: dict[str, dict[str, Any]] = {
+    "OAE": {"formulation": "oae", "solver": "highs", "reduce": False},
+    "OCEAN": {"formulation": "ocean", "solver": "highs", "reduce": False},
+    "interval": {"formulation": "interval", "solver": "highs"},
+    "box": {"solver": "box"},
+    "OCEAN, reduced": {"formulation": "ocean", "solver": "highs"},
+    "OCEAN, SCIP": {"formulation": "ocean", "solver": "scip", "reduce": False},
+    "interval, SCIP": {"formulation": "interval", "solver": "scip"},
+    "FCCA": {"formulation": "fcca", "solver": "highs", "reduce": False},
+}
+
+#: Rows in a row that may reach the time limit before a method is given up on a forest.
+PATIENCE = 2
+
+PROVED = ("optimal", "infeasible")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One forest: the explainer, and the rows that ask for another decision."""
+
+    explainer: Explainer
+    train: pd.DataFrame
+    rows: pd.DataFrame
+
+
+@lru_cache(maxsize=1)
+def case(name: str, folder: str | None, trees: int, depth: int) -> Case:
+    """Train a forest on a data set of the paper.
+
+    Parameters
+    ----------
+    name : str
+        The paper's abbreviation.
+    folder : str or None
+        Of the data sets.
+    trees, depth : int
+        Number of trees and their depth limit.
+    """
+    data = load_dataset(SETS[name], folder)
+    train, test, y, _ = train_test_split(data.table, data.target, test_size=0.2, random_state=0)
+    model = one_hot_pipeline(data, RandomForestClassifier(trees, max_depth=depth, random_state=0)).fit(train, y)
+    rows = test[model.predict(test) == 0]
+    return Case(Explainer(model, data=train, features=data.settings), train, rows)
+
+
+class Runs:
+    """Results of an experiment: one JSON line a run; a run that is there is not made again.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there; holds ``runs.jsonl``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "runs.jsonl"
+        text = self.path.read_text() if self.path.exists() else ""
+        whole, _, cut = text.rpartition("\n")
+        if cut:  # the last line of a run that was killed
+            self.path.write_text(whole + "\n" * bool(whole))
+        records = [json.loads(line) for line in whole.splitlines()]
+        self._done: dict[str, dict[str, Any]] = {_key(record["job"]): record["result"] for record in records}
+
+    def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Result of a job, if it has one."""
+        return self._done.get(_key(job))
+
+    def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
+        """Keep the result of a job."""
+        with self.path.open("a") as file:
+            file.write(json.dumps({"job": job, "result": result}) + "\n")
+        self._done[_key(job)] = result
+
+
+def _key(job: Mapping[str, Any]) -> str:
+    return json.dumps(job, sort_keys=True)
+
+
+def measure(
+    runs: Runs,
+    jobs: Sequence[Mapping[str, Any]],
+    folder: str | None,
+    settings: Callable[[Case, Mapping[str, Any]], dict[str, Any]] = lambda case, job: {},
+    remark: Callable[[Case, Mapping[str, Any], Explanation], dict[str, Any]] = lambda case, job, e: {},
+) -> pd.DataFrame:
+    """Run the jobs that have no result yet; all results, one row a job.
+
+    A method that reaches its time limit on `PATIENCE` rows of a forest in turn is given up there: the other rows are
+    left out, and a table says so.
+
+    Parameters
+    ----------
+    runs : Runs
+    jobs : sequence of mappings
+        Each has ``set``, ``trees``, ``depth``, ``method`` (of `METHODS`), ``norm``, ``row`` and ``limit`` (seconds).
+    folder : str or None
+        Of the data sets.
+    settings : callable
+        Further settings of `Explainer.explain` for a job.
+    remark : callable
+        What else to keep of an explanation.
+    """
+    warm_up()
+    late: dict[str, int] = {}
+    results = []
+    for number, job in enumerate(jobs):
+        group = _key({k: v for k, v in job.items() if k != "row"})
+        result = runs.get(job)
+        if result is None and late.get(group, 0) < PATIENCE:
+            print(f"\r{number + 1}/{len(jobs)}  {_words(job)}\033[K", end="", file=sys.stderr, flush=True)
+            the = case(job["set"], folder, job["trees"], job["depth"])
+            if job["row"] < len(the.rows):  # small test parts have fewer rows of the class
+                result = _run(the, job, settings(the, job), remark)
+                runs.add(job, result)
+        if result is not None:
+            late[group] = 0 if result["status"] in PROVED else late.get(group, 0) + 1
+            results.append({**job, **result})
+    print(f"\r{len(results)} of {len(jobs)} runs\033[K", file=sys.stderr)
+    return pd.DataFrame(results)
+
+
+@cache
+def warm_up() -> None:
+    """Compile the kernels, which is done once on a machine and should not count for anybody's row."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = Explainer(RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y), data=X)
+    for solver in ("highs", "box"):
+        explainer.explain(X.iloc[[0, 75]], target=2, solver=solver)
+
+
+def _words(job: Mapping[str, Any]) -> str:
+    rest = " ".join(str(v) for k, v in job.items() if k not in ("set", "trees", "depth", "row", "limit"))
+    return f"{job['set']} {job['trees']} x {job['depth']}, {rest}, row {job['row'] + 1}"
+
+
+def _run(
+    the: Case,
+    job: Mapping[str, Any],
+    settings: dict[str, Any],
+    remark: Callable[[Case, Mapping[str, Any], Explanation], dict[str, Any]],
+) -> dict[str, Any]:
+    row = the.rows.iloc[[job["row"]]]
+    e = the.explainer.explain(
+        row, target=1, norm=job["norm"], time_limit=job["limit"], **METHODS[job["method"]], **settings
+    )[0]
+    return {
+        "status": e.status,
+        "verified": e.verified,
+        "cost": e.cost,
+        "seconds": e.times.get("total"),
+        "nodes": e.nodes,
+        "nonzeros": e.sizes.get("nonzeros"),
+        "message": e.message,
+        **remark(the, job, e),
+    }
+
+
+def seconds(group: pd.DataFrame, n_rows: int) -> str:
+    """Mean seconds a row, or the limit where the method did not prove every row in time."""
+    proved = group.status.isin(PROVED)
+    if not len(group):
+        return "–"
+    if not proved.all():
+        return f">{group.limit.iloc[0]:g} ({proved.sum()}/{n_rows})"
+    return f"{group.seconds.mean():.2f}"
+
+
+def markdown(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
+    """Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """Options that all experiments take."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all eight)")
+    parser.add_argument("--rows", type=int, default=20, help="rows per forest (default: 20, as in the paper)")
+    parser.add_argument(
+        "--time-limit", type=float, default=900.0, help="seconds per row (default: 900, as in the paper)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a minute's version: two sets, two rows, small forests")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parsed options; ``--quick`` overrides the sizes."""
+    args = parser.parse_args()
+    if args.quick:
+        args.sets, args.rows, args.time_limit = ["CP", "GC"], 2, 10.0
+    return args
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    """Write a table and show it."""
+    (folder / name).write_text(text)
+    print(text)

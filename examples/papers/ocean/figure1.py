@@ -1,0 +1,70 @@
+"""Figure 1: seconds to an optimal counterfactual with weighted l0, l1 and l2, forests of 100 trees of depth 5.
+
+python examples/papers/ocean/figure1.py --data DIR -o results/figure1
+
+Each feature's weights of going down and up are drawn from U(0.5, 2), as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from common import METHODS, PROVED, Case, Runs, arguments, markdown, measure, parse, seconds, write
+
+NORMS = ("l0", "l1", "l2")
+
+
+def weights(case: Case, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights of going down and up, the same for all rows and methods of a set."""
+    drawn = np.random.default_rng(0).uniform(0.5, 2, (len(case.explainer.space), 2))
+    return {"weights": {name: tuple(pair) for name, pair in zip(case.explainer.space.names, drawn, strict=True)}}
+
+
+def main() -> None:
+    parser = arguments(__doc__.split("\n")[0])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["OCEAN", "box"])
+    args = parse(parser)
+    trees = 20 if args.quick else 100
+    jobs = [
+        {"set": s, "trees": trees, "depth": 5, "method": m, "norm": n, "row": k, "limit": args.time_limit}
+        for s in args.sets
+        for k in range(args.rows)
+        for n in NORMS
+        for m in args.methods
+    ]
+    results = measure(Runs(args.output), jobs, args.data, weights)
+    table = []
+    figure, axes = plt.subplots(
+        1, len(args.methods), figsize=(5.5 * len(args.methods), 3.6), sharey=True, squeeze=False
+    )
+    for axis, method in zip(axes[0], args.methods, strict=True):
+        for j, norm in enumerate(NORMS):
+            same = results[(results.norm == norm) & (results.method == method)]
+            groups = [same[same.set == s] for s in args.sets]
+            table += [
+                [s, norm, method, seconds(g, args.rows), f"{g.seconds.median():.2f}", f"{g.seconds.max():.2f}"]
+                for s, g in zip(args.sets, groups, strict=True)
+                if len(g)
+            ]
+            places = np.arange(len(args.sets)) + 0.27 * (j - 1)
+            proved = [g[g.status.isin(PROVED)].seconds for g in groups]
+            boxes = axis.boxplot(
+                proved, positions=places, widths=0.22, patch_artist=True, medianprops={"color": "black"}
+            )
+            for box in boxes["boxes"]:
+                box.set_facecolor(f"C{j}")
+            axis.plot([], [], "s", color=f"C{j}", label=f"weighted {norm}")
+        axis.set(yscale="log", title=method, xticks=range(len(args.sets)), xticklabels=args.sets)
+        axis.grid(axis="y", alpha=0.3)
+    axes[0, 0].set_ylabel("seconds per row")
+    axes[0, 0].legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(args.output / "figure1.png", dpi=150)
+    write(args.output, "figure1.md", markdown(table, ["set", "norm", "method", "mean s", "median s", "max s"]))
+
+
+if __name__ == "__main__":
+    main()
