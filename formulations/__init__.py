@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FORMULATIONS = {
     "interval": "ocf.formulations.interval",
     "ocean": "ocf.formulations.ocean",
+    "oae": "ocf.formulations.oae",
+    "fcca": "ocf.formulations.fcca",
 }
 
 #: Name -> module whose `build` has the values themselves in the place of cells; see `ocf.leafwise`.

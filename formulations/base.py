@@ -27,9 +27,9 @@ class Formulated:
         1 exactly when the point lies in the leaf.
     steps : tuple of tuples of variables, one per feature
         Of an ordered feature with m cells: m - 1 variables, the j-th 1 exactly when the point lies beyond cell j.
-        Empty for unordered features.
+        Empty for features that have `levels`.
     levels : tuple of tuples of variables, one per feature
-        Of an unordered feature: one variable per cell. Empty for ordered features.
+        One variable per cell: of unordered features and, where a formulation prefers them to steps, of ordered ones.
     """
 
     model: pyo.ConcreteModel

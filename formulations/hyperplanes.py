@@ -77,9 +77,9 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
         With finite bounds for every number that a hyperplane weighs.
     requirements : Requirements
     part : Partition
-        Of the problem's ensemble.
+        Of all the problem's trees.
     """
-    ensemble, columns = problem.ensemble, columns_of(problem)
+    ensemble, columns = problem.trees, columns_of(problem)
     model, x = build_columns(problem, columns, "hyperplanes")
     model.y = pyo.Var(range(ensemble.n_leaves), domain=pyo.Binary)
     y = [model.y[k] for k in range(ensemble.n_leaves)]
@@ -120,7 +120,7 @@ class _Side:
 
     @classmethod
     def of(cls, problem: Problem, columns: Columns, part: Partition, v: int) -> _Side:
-        ensemble, origin = problem.ensemble, problem.origin
+        ensemble, origin = problem.trees, problem.origin
         if ensemble.kind[v] == SplitKind.OBLIQUE:
             row, constant = node_row(ensemble, v, columns, origin)
             left = right = float(ensemble.threshold[v]) - constant
@@ -176,6 +176,6 @@ def _implied(row: FloatArray, most: float, side: float, below: IntArray, x: list
 
 
 def _leaves_below(problem: Problem, v: int, *, left: bool) -> IntArray:
-    ensemble = problem.ensemble
+    ensemble = problem.trees
     child = int((ensemble.left if left else ensemble.right)[v])
     return np.flatnonzero(ensemble._ancestors[child])

@@ -250,7 +250,7 @@ def build(problem: Problem, path: Mapping[int, bool] | None = None) -> LeafModel
     -------
     LeafModels
     """
-    ensemble, columns = problem.ensemble, columns_of(problem)
+    ensemble, columns = problem.trees, columns_of(problem)
     candidates = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist() if path is None else list(path)
     nodes = [v for v in candidates if len(ensemble.oblique_entries(v)[0])]
     model, x = build_columns(problem, columns, "oblique")

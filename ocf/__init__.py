@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ocf.explanation import Explanations as Explanations
     from ocf.features import Feature as Feature
     from ocf.features import FeatureSpace as FeatureSpace
+    from ocf.plausibility import Plausibility as Plausibility
     from ocf.problem import Problem as Problem
 
 __version__ = "0.1.0"
@@ -29,10 +30,21 @@ _HOMES = {
     "Explanations": "ocf.explanation",
     "Feature": "ocf.features",
     "FeatureSpace": "ocf.features",
+    "Plausibility": "ocf.plausibility",
     "Problem": "ocf.problem",
 }
 
-__all__ = ["Cost", "Ensemble", "Explainer", "Explanation", "Explanations", "Feature", "FeatureSpace", "Problem"]
+__all__ = [
+    "Cost",
+    "Ensemble",
+    "Explainer",
+    "Explanation",
+    "Explanations",
+    "Feature",
+    "FeatureSpace",
+    "Plausibility",
+    "Problem",
+]
 
 
 def __getattr__(name: str) -> Any:

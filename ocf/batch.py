@@ -14,6 +14,7 @@ from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.explanation import Explanation, failed
 from ocf.features import FeatureSpace
+from ocf.plausibility import Plausibility
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Task:
     reduce: bool
     split_margin: float = 0.0
     class_costs: tuple[tuple[Any, float], ...] = ()
+    plausibility: Plausibility | None = None
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

@@ -247,6 +247,8 @@ class CellProblem:
         Leaves that a solution may use.
     excluded : tuple of (n_trees,) int64 arrays
         Choices of one leaf per tree that the user's model has rejected.
+    leaf_cost : (n_leaves,) float64 or None
+        What each leaf adds to the cost, at least 0; None: nothing.
     """
 
     problem: Problem
@@ -257,6 +259,7 @@ class CellProblem:
     open: BoolArray
     live: BoolArray
     excluded: tuple[IntArray, ...] = ()
+    leaf_cost: FloatArray | None = None
 
     def with_(self, **changes: object) -> CellProblem:
         """Copy with some attributes replaced."""
@@ -277,8 +280,9 @@ class CellProblem:
         return np.where(np.isnan(origin), origin, point)
 
     def cost_of(self, cells: IntArray) -> float:
-        """Cost of a choice of cells."""
-        return float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        """Cost of a choice of cells, with that of its leaves."""
+        cost = float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        return cost if self.leaf_cost is None else cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
 
     def margins(self, leaves: IntArray) -> FloatArray:
         """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
@@ -312,9 +316,9 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
     ----------
     problem : Problem
     part : Partition, optional
-        Of the problem's ensemble, if it is at hand from another row.
+        Of the problem's trees, if it is at hand from another row.
     """
-    part = part or partition(problem.ensemble, problem.space)
+    part = part or partition(problem.trees, problem.space)
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)
     for i, feature in enumerate(problem.space.features):
@@ -327,6 +331,15 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
         cost[span] = problem.cost.of(feature, origin, value[span])
     cost = np.where(np.isnan(cost), np.inf, cost)
     return tuple(
-        CellProblem(problem, part, requirements, value, cost, np.isfinite(cost), part.reachable.copy())
-        for requirements in problem.target.alternatives(problem.ensemble)
+        CellProblem(
+            problem,
+            part,
+            requirements,
+            value,
+            cost,
+            np.isfinite(cost),
+            part.reachable.copy(),
+            leaf_cost=problem.penalty,
+        )
+        for requirements in problem.alternatives
     )

@@ -85,12 +85,14 @@ class Compiled:
     def _costs(self, cells: CellProblem) -> tuple[FloatArray, float]:
         """Cost of each column, and the constant. Closed cells cost what the open cell before them costs."""
         c = np.zeros(self.form.n_cols)
+        if cells.leaf_cost is not None:
+            c[: self.n_leaves] = cells.leaf_cost
         constant = 0.0
         part = cells.partition
         for i in range(part.n_features):
             span = part.cells_of(i)
             cost, usable = cells.cost[span], cells.open[span]
-            if part.ordered[i]:
+            if not len(self.levels[i]):
                 last_open = np.maximum.accumulate(np.where(usable, np.arange(len(cost)), usable.argmax()))
                 filled = cost[last_open]
                 constant += filled[0]
@@ -106,7 +108,7 @@ class Compiled:
         part = cells.partition
         for i in range(part.n_features):
             usable = np.flatnonzero(cells.open[part.cells_of(i)])
-            if part.ordered[i]:
+            if not len(self.levels[i]):
                 beyond = np.arange(1, part.widths[i])  # column j stands for "in cell j or beyond"
                 nearest = usable[np.minimum(np.searchsorted(usable, beyond), len(usable) - 1)]
                 fixed = (beyond <= usable[0]) | (beyond > usable[-1])

@@ -28,6 +28,7 @@ from ocf.inference import as_table, infer_space
 from ocf.leaf_queries import checked_class_costs, class_offsets
 from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
 from ocf.model import as_user_model, table_columns
+from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers.conformance import check_conformance
@@ -98,8 +99,10 @@ class Explainer:
             check_conformance(self.model.trees, background)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
-        self._partitions: dict[frozenset[int], Partition] = {}
-        self._searches: dict[frozenset[int], TreeSearch] = {}
+        self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._searches: dict[int, TreeSearch] = {}
+        self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
@@ -145,13 +148,32 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int]) -> Partition:
-        if missing not in self._partitions:
-            lifted = lift(self.ensemble, self._encoding, missing)
+    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        key = _key(missing, detector)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self._encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
-                check_lift(lifted, self.ensemble, self._encoding)
-            self._partitions[missing] = partition(lifted, self.space)
-        return self._partitions[missing]
+                check_lift(lifted, ensemble, encoding)
+            self._partitions[key] = partition(lifted, self.space)
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self._known_rows_of(target)
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -162,6 +184,7 @@ class Explainer:
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
         probability: float | None = None,
+        plausibility: Any = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -176,23 +199,34 @@ class Explainer:
         space = self._asked_space(**settings)
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space, Plausibility.parse(plausibility))
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
-        return to_cells(problem, self._partition(_missing(problem.origin)))
+        return to_cells(problem, self._partition_of(problem))
 
     def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
         """The finite forms of a problem of this explainer, one per alternative of its target."""
-        return to_alternatives(problem, self._partition(_missing(problem.origin)))
+        return to_alternatives(problem, self._partition_of(problem))
+
+    def _partition_of(self, problem: Problem) -> Partition:
+        keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
     def _current(self, coded: FloatArray) -> list[Any]:
         """Class index or value that the user's model gives each coded row."""
         current: list[Any] = self.model.decide(self.space.to_frame(coded)).tolist()
         return current
 
-    def _problem(self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace) -> Problem:
-        return Problem(self._partition(_missing(origin)).ensemble, space, origin, target, cost)
+    def _problem(
+        self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace, wish: Plausibility | None = None
+    ) -> Problem:
+        detector = self._detector(wish, target)
+        part = self._partition(_missing(origin), detector)
+        if detector is None:
+            return Problem(part.ensemble, space, origin, target, cost)
+        depth = self._depths[_key(_missing(origin), detector)]
+        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, target, cost, depth)
 
     def _asked_space(
         self,
@@ -245,6 +279,7 @@ class Explainer:
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         split_margin: float = 0.0,
         class_costs: Mapping[Any, float] | None = None,
+        plausibility: Any = None,
         formulation: str = AUTO,
         solver: str = "highs",
         time_limit: float | None = None,
@@ -280,6 +315,10 @@ class Explainer:
         class_costs : mapping of class label to float, optional
             For single trees, in the place of `target`: all these classes will do, and ending in one adds its cost to
             that of the change (oblique, section 3.9). The explanation is that of the class that comes out.
+        plausibility : bool, mapping, isolation forest, or Plausibility, optional
+            Keep to points that an isolation forest does not take for outliers among the rows of the target; see
+            `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
+            as nine of ten of them.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
             ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
@@ -311,7 +350,9 @@ class Explainer:
         priced = checked_class_costs(self.classes, class_costs) if class_costs is not None else {}
         if priced:
             target = tuple(priced)
-        formulation = self._formulation(formulation, cost, split_margin, bool(priced))
+        formulation = self._formulation(
+            formulation, cost, split_margin, bool(priced), Plausibility.parse(plausibility) is not None
+        )
         task = Task(
             target=target,
             probability=probability,
@@ -331,6 +372,7 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            plausibility=Plausibility.parse(plausibility),
         )
         coded = self.space.from_frame(frame)
         # refuses a target that means nothing, whatever the row, before any row is solved
@@ -349,7 +391,7 @@ class Explainer:
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
-            problem = self._problem(row.coded, target, task.cost, task.space)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -362,12 +404,13 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
-    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool) -> str:
+    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool, plausible: bool) -> str:
         """The formulation that is asked for, or the one that fits."""
         check_formulation(asked)
         if not (np.isfinite(split_margin) and split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
-        single, oblique = self.ensemble.n_trees == 1, self.ensemble.is_oblique
+        oblique = self.ensemble.is_oblique
+        single = self.ensemble.n_trees == 1 and not plausible
         of_tree = split_margin > 0 or priced
         if asked == AUTO:
             by_value = oblique or of_tree or bool(cost.pairs)
@@ -379,7 +422,7 @@ class Explainer:
         if asked == "oblique" and not single:
             raise ProblemError(
                 "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "
-                f"single tree, and the model has {self.ensemble.n_trees} trees: use 'hyperplanes' for oblique splits"
+                f"single tree; the model has {self.ensemble.n_trees}, and a plausibility adds more: use 'hyperplanes'"
             )
         if oblique and asked not in VALUE_FORMULATIONS:
             raise ProblemError(f"the model has oblique splits, which {asked!r} has no cells for: use 'hyperplanes'")
@@ -387,22 +430,25 @@ class Explainer:
 
     def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
         """The problem of a single tree, leaf by leaf; see `ocf.leafwise`."""
-        missing = _missing(problem.origin)
-        if missing not in self._searches:
-            self._searches[missing] = TreeSearch(self._partition(missing))
-        return Query(self._searches[missing], problem, options or SolverOptions(), solver)
+        if problem.penalty is not None:
+            raise ProblemError("a plausibility with a weight has no model with hyperplanes: ask for a least depth")
+        part = self._partition_of(problem)
+        if id(part) not in self._searches:
+            self._searches[id(part)] = TreeSearch(part)
+        return Query(self._searches[id(part)], problem, options or SolverOptions(), solver)
 
-    def confirms(self, row: Row, problem: Problem, point: FloatArray) -> bool:
-        """Whether the user's own model gives the target to a coded point."""
+    def confirms(self, row: Row, problem: Problem, point: FloatArray, detector: Detector | None = None) -> bool:
+        """Whether the user's own model gives the target to a coded point, and the detector takes it for no outlier."""
         table = counterfactual_frame(problem.space, row.original, row.coded, point)
-        return bool(self.model.meets(problem.target, table)[0])
+        return bool(self.model.meets(problem.target, table)[0]) and (detector is None or detector.accepts(table))
 
     def _solve_leaves(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        detector = self._detector(task.plausibility, problem.target)
         query = self.query(problem, task.options, task.solver)
-        confirm = partial(self.confirms, row, problem)
+        confirm = partial(self.confirms, row, problem, detector=detector)
         if task.formulation == "hyperplanes":
             outcome = solve_globally(query, confirm)
-            return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
+            return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query, detector)
         offsets = class_offsets(self, problem, dict(task.class_costs)) if task.class_costs else None
         answers, outcome = solve_leaves(query, confirm, eps=task.split_margin, offsets=offsets)
         if offsets is not None and outcome.point is not None:
@@ -413,9 +459,16 @@ class Explainer:
         return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
 
     def explanation_of(
-        self, row: Row, task: Task, problem: Problem, outcome: Outcome, seconds: float, query: Query
+        self,
+        row: Row,
+        task: Task,
+        problem: Problem,
+        outcome: Outcome,
+        seconds: float,
+        query: Query,
+        detector: Detector | None = None,
     ) -> Explanation:
-        """Explanation of what a query of a single tree found, verified."""
+        """Explanation of what a query found, verified."""
         method = {**task.method(outcome), "solver": query.method_name}
         times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
         if query.matrix_is_old:
@@ -430,6 +483,7 @@ class Explainer:
             model=self.model,
             method={**method, "solver_version": query.version or method["solver_version"]},
             times={**times, **outcome.times, "total": seconds},
+            detector=detector,
         )
 
     def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
@@ -437,27 +491,24 @@ class Explainer:
             return self._solve_leaves(row, task, problem, begin)
         alternatives = self.alternatives(problem)
         target = problem.target
+        detector = self._detector(task.plausibility, target)
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled(k: int) -> Compiled:
-            key = (task.formulation, target, k, _missing(row.coded))
+            key = (task.formulation, target, k, *_key(_missing(row.coded), detector))
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
                 built["build"] += self._compiled[key].build_seconds
                 built["compile"] += self._compiled[key].compile_seconds
             return self._compiled[key]
 
-        def confirm(point: FloatArray) -> bool:
-            table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(target, table)[0])
-
         outcome = solve_alternatives(
             alternatives,
             [partial(compiled, k) for k in range(len(alternatives))],
             self._solver(task.solver),
             task.options,
-            confirm=confirm,
-            candidates=self._known_cells(problem),
+            confirm=partial(self.confirms, row, problem, detector=detector),
+            candidates=self._known_cells(problem, detector),
             use_reduction=task.reduce,
         )
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
@@ -471,6 +522,7 @@ class Explainer:
             model=self.model,
             method=task.method(outcome),
             times=times,
+            detector=detector,
         )
 
     def _solver(self, name: str) -> Solver | CellSolver:
@@ -479,12 +531,13 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem) -> IntArray:
+    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
-        key = (_missing(problem.origin), problem.target)
+        missing = _missing(problem.origin)
+        key = (problem.target, *_key(missing, detector))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
-            self._candidates[key] = np.unique(self._partition(key[0]).locate(rows), axis=0)
+            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
         return self._candidates[key]
 
     def _known_rows_of(self, target: Target) -> FloatArray:
@@ -496,12 +549,18 @@ class Explainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "_searches": {}, "model": self.model.native, "_encoding": None}
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_detectors": {}}
+        return {**self.__dict__, **fresh, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
+
+
+def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
+    """Under which a partition and what depends on it are kept."""
+    return (missing, None if detector is None else detector.key)
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

@@ -22,6 +22,7 @@ from ocf.verify import Claims, verify
 if TYPE_CHECKING:
     from ocf.ensemble import FloatArray
     from ocf.model import UserModel
+    from ocf.plausibility import Detector
     from ocf.problem import Problem
     from ocf.solving import Outcome
 
@@ -91,6 +92,10 @@ class Explanation:
         Class labels of the model.
     problem : Problem or None
         To replay; None after loading from JSON.
+    plausibility : dict or None
+        Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
+        ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
+        holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
     """
 
     row: Any
@@ -118,6 +123,7 @@ class Explanation:
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
+    plausibility: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -199,6 +205,7 @@ class Explanation:
             "history": records.plain(self.history),
             "method": records.plain(self.method),
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -387,6 +394,7 @@ def from_outcome(
     model: UserModel,
     method: Mapping[str, Any],
     times: Mapping[str, float],
+    detector: Detector | None = None,
 ) -> Explanation:
     """Explanation of a solved problem, verified.
 
@@ -406,6 +414,8 @@ def from_outcome(
         ``formulation, solver, solver_version, options, reduction``.
     times : mapping
         Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
+    detector : Detector, optional
+        Of the plausibility that was asked for.
     """
     status, message = _honest_status(outcome)
     counterfactual = None
@@ -415,6 +425,7 @@ def from_outcome(
     probability = problem.target.probability
     answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
+    plausible = detector.report(counterfactual) if detector and counterfactual is not None else None
     verification = verify(
         model,
         original,
@@ -423,7 +434,8 @@ def from_outcome(
         probability=probability,
         features=problem.space.to_dict(),
         norm=problem.cost.to_dict(),
-        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer),
+        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=plausible),
+        forest=detector.recount if detector else None,
     )
     return Explanation(
         row=row,
@@ -451,6 +463,7 @@ def from_outcome(
         norm=problem.cost,
         classes=tuple(classes),
         problem=problem,
+        plausibility=plausible,
     )
 
 
@@ -607,4 +620,5 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
+        plausibility=data.get("plausibility"),
     )

@@ -961,7 +961,7 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
         Whether the user's own model gives the target to a coded point.
     """
     run = _Global(query, confirm)
-    for requirements in query.problem.target.alternatives(query.problem.ensemble):
+    for requirements in query.problem.alternatives:
         run.search(requirements)
     return run.outcome()
 

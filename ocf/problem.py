@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from ocf.costs import Cost
 from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
-from ocf.targets import Target, target_from_dict
+from ocf.plausibility import IsolationDepth, join_trees
+from ocf.targets import Requirements, Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
@@ -32,6 +34,8 @@ class Problem:
     target : Target
         What is wanted of the model's answer; see `ocf.targets`.
     cost : Cost
+    plausibility : IsolationDepth or None
+        How deep the point must lie in isolation trees.
     """
 
     ensemble: Ensemble
@@ -39,12 +43,35 @@ class Problem:
     origin: FloatArray
     target: Target
     cost: Cost
+    plausibility: IsolationDepth | None = None
 
     def __post_init__(self) -> None:
         if self.origin.shape != (len(self.space),):
             raise ProblemError(f"the origin has shape {self.origin.shape}, not ({len(self.space)},)")
         if self.ensemble.n_features != len(self.space):
             raise ProblemError(f"the ensemble tests {self.ensemble.n_features} features, not {len(self.space)}")
+        if self.plausibility and self.plausibility.forest.n_features != len(self.space):
+            raise ProblemError(
+                f"the isolation trees test {self.plausibility.forest.n_features} features, not {len(self.space)}"
+            )
+
+    @cached_property
+    def trees(self) -> Ensemble:
+        """All trees: those of the model and, behind them, the isolation trees."""
+        return join_trees(self.ensemble, self.plausibility.forest) if self.plausibility else self.ensemble
+
+    @cached_property
+    def alternatives(self) -> tuple[Requirements, ...]:
+        """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
+        asked = self.target.alternatives(self.ensemble)
+        return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
+
+    @cached_property
+    def penalty(self) -> FloatArray | None:
+        """Cost of each leaf of all trees, (n_leaves,), at least 0; None where leaves cost nothing."""
+        if self.plausibility is None or self.plausibility.weight == 0:
+            return None
+        return np.concatenate([np.zeros(self.ensemble.n_leaves), self.plausibility.penalty])
 
     def to_json(self) -> str:
         """JSON from which `from_json` makes the same problem again, to the last bit."""
@@ -55,6 +82,7 @@ class Problem:
             "origin": [None if np.isnan(v) else v for v in self.origin.tolist()],
             "target": self.target.to_dict(),
             "cost": self.cost.to_dict(),
+            "plausibility": None if self.plausibility is None else self.plausibility.to_dict(),
         }
         return json.dumps(data)
 
@@ -74,6 +102,7 @@ class Problem:
                 np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
                 target_from_dict(data["target"]),
                 Cost(**data["cost"]),
+                IsolationDepth.from_dict(data["plausibility"]) if data.get("plausibility") else None,
             )
         except OcfError:
             raise  # says what is wrong better than we could here

@@ -10,6 +10,10 @@
     time_limit = 60
     options = { mip_heuristic_effort = 0.1 }
 
+    [plausibility]                     # settings of `ocf.Plausibility`; the empty section asks for the defaults
+    quantile = 0.1
+    trees = 100
+
     [features.age]                     # settings of `ocf.inference.infer_space`, all optional
     kind = "integer"
     bounds = [18, 90]
@@ -47,6 +51,9 @@ import numpy as np
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
+
+#: Sections of a problem file.
+SECTIONS = ("solve", "features", "plausibility")
 
 #: Columns at which lists of levels are wrapped.
 WIDTH = 100
@@ -134,6 +141,17 @@ _FEATURE: dict[str, _Rule] = {
     ),
 }
 
+_PLAUSIBILITY: dict[str, _Rule] = {
+    "forest": _Rule(lambda v: isinstance(v, str), "the path of an isolation forest's skops or joblib file"),
+    "quantile": _Rule(lambda v: _is_number(v) and 0 <= v < 1, "a share of at least 0 and below 1"),
+    "depth": _Rule(lambda v: _is_number(v) and abs(v) < math.inf, "a number"),
+    "required": _Rule(lambda v: isinstance(v, bool), "true or false"),
+    "weight": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
+    "trees": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "samples": _Rule(lambda v: _is_whole(v) and v >= 2, "a whole number of at least 2"),
+    "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+}
+
 _SOLVE: dict[str, _Rule] = {
     "target": _Rule(
         lambda v: _is_scalar(v) or (isinstance(v, list) and len(v) > 0 and all(map(_is_scalar, v))),
@@ -163,6 +181,7 @@ _ELSEWHERE = {
     "weight": "give it in the feature's own section, [features.NAME]",
     "permitted_range": "give it in the feature's own section, [features.NAME]",
     "gap": "it is called 'mip_gap'",
+    "plausibility": "give it a section of its own, [plausibility]",
 }
 
 
@@ -196,8 +215,8 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     except tomllib.TOMLDecodeError as error:
         raise ProblemError(f"{path} is not valid TOML: {error}") from None
     for section, content in data.items():
-        if section not in ("solve", "features"):
-            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, ("solve", "features"))
+        if section not in SECTIONS:
+            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
             raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
         if not isinstance(content, dict):
             raise ProblemError(f"{path}: {section!r} must be a section, [{section}]")
@@ -207,8 +226,12 @@ def read_problem_file(path: str | Path) -> ProblemFile:
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{_key(name)}]")
         _check(settings, _FEATURE, f"{path}: [features.{_key(name)}]")
     _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
+    solve = data.get("solve", {})
+    if "plausibility" in data:
+        _check(data["plausibility"], _PLAUSIBILITY, f"{path}: [plausibility]")
+        solve = solve | {"plausibility": data["plausibility"] or True}
     try:
-        return ProblemFile(features, with_interval(data.get("solve", {})))
+        return ProblemFile(features, with_interval(solve))
     except ProblemError as error:
         raise ProblemError(f"{path}: [solve]: {error}") from None
 
@@ -283,6 +306,12 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # reduce = true
 # n_jobs = 1
 # options = {{}}  # the solver's own options
+
+# Answers that an isolation forest does not take for outliers of the wanted class:
+# [plausibility]
+# quantile = 0.1  # share of the data's rows of that class that are taken for outliers
+# trees = 100
+# seed = 0
 """
 
 

@@ -130,6 +130,18 @@ def remarks(e: Explanation) -> list[str]:
     return found + [f"NOT VERIFIED: {problem}" for problem in e.checks]
 
 
+def plausibility(e: Explanation) -> list[str]:
+    """How deep the counterfactual lies in the isolation forest, as a sentence; empty where nobody asked."""
+    if e.plausibility is None:
+        return []
+    p = e.plausibility
+    least = f", wanted at least {number(p['least'], 5)}" if p["least"] is not None else ""
+    lacking = p["weight"] * (p["deepest"] - p["depth"])
+    price = f"; short of the deepest, {number(p['deepest'], 5)}, which costs {number(lacking)}" if p["weight"] else ""
+    score = f"score {number(p['score'], 5)} of {p['library']}"
+    return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
+
+
 def counted(explanations: Iterable[Explanation]) -> str:
     """Number of rows by status."""
     counts = Counter(e.status for e in explanations)
@@ -150,7 +162,7 @@ def _change_rows(e: Explanation) -> list[tuple[str, str, str, str]]:
 
 def to_text(e: Explanation) -> str:
     """Headline, what must not be missed, and the table of changes."""
-    lines = [headline(e), *(f"  {remark}" for remark in remarks(e))]
+    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *remarks(e)])]
     rows = _change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
@@ -267,6 +279,7 @@ def _overview(explanations: Sequence[Explanation]) -> str:
 def _article(e: Explanation) -> str:
     verified = '<span class="status">verified</span>' if e.verified else ""
     notes = f'<p class="note">{escape(e.message)}</p>' if e.message else ""
+    notes += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in plausibility(e))
     notes += "".join(f'<p class="wrong">not verified: {escape(problem)}</p>' for problem in e.checks)
     return (
         f'<article><h2>{escape(headline(e))}</h2><span class="status">{escape(e.status)}</span>{verified}'

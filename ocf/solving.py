@@ -248,6 +248,7 @@ class _Run:
         flat = part.offsets[:-1] + choice
         unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
         free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
+        free = free and self.cells.cost_of(choice) == 0
         if free and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")

@@ -8,7 +8,7 @@ elsewhere can therefore not hide here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -41,6 +41,9 @@ class Claims:
     bound : float
     predicted, decided : label, float or None
         Classes, or values, of the original and of the counterfactual; None where nothing is claimed.
+    plausibility : mapping or None
+        Average ``depth`` in an isolation forest, the ``least`` that was wanted, and, of the soft term, ``weight`` and
+        ``deepest``.
     """
 
     status: str
@@ -48,6 +51,7 @@ class Claims:
     bound: float
     predicted: Any = None
     decided: Any = None
+    plausibility: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def verify(
     features: Mapping[str, Any],
     norm: Mapping[str, float],
     claims: Claims,
+    forest: Callable[[pd.DataFrame], float] | None = None,
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -98,6 +103,8 @@ def verify(
     norm : mapping
         Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``pairs`` of features with that of their product.
     claims : Claims
+    forest : callable, optional
+        Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
 
     Returns
     -------
@@ -119,12 +126,17 @@ def verify(
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, problems)
+        if claims.plausibility is not None:
+            lacking = _check_depth(claims.plausibility, after, forest, problems)
+            cost = None if cost is None else cost + lacking
         if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
     return Verification(not problems, tuple(problems), cost, decided)
 
 
-def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verification]]:
+def verify_file(
+    path: str | Path, model: UserModel, forest: Callable[[pd.DataFrame], float] | None = None
+) -> list[tuple[Any, Verification]]:
     """Check a file of explanations with nothing but the model.
 
     Parameters
@@ -133,6 +145,8 @@ def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verificat
         What `Explanation.to_json` or `Explanations.to_json` wrote.
     model : UserModel
         See `ocf.model.as_user_model`.
+    forest : callable, optional
+        As in `verify`.
 
     Returns
     -------
@@ -147,13 +161,15 @@ def verify_file(path: str | Path, model: UserModel) -> list[tuple[Any, Verificat
     out = []
     for number, record in enumerate(records.loads(Path(path))):
         try:
-            out.append((record["row"], _verify_record(record, model)))
+            out.append((record["row"], _verify_record(record, model, forest)))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise DataError(f"{path}: explanation {number} is incomplete or damaged: {error!r}") from error
     return out
 
 
-def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
+def _verify_record(
+    record: Mapping[str, Any], model: UserModel, forest: Callable[[pd.DataFrame], float] | None
+) -> Verification:
     row, changed = record["row"], record["counterfactual"]
     bound = records.number(record["bound"])
     claims = Claims(
@@ -162,6 +178,7 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         -math.inf if bound is None else bound,
         record["predicted"],
         record["decided"],
+        record.get("plausibility"),
     )
     if record["features"] is None or record["norm"] is None:
         problems = tuple(_check_claims(claims, changed is not None))
@@ -177,6 +194,7 @@ def _verify_record(record: Mapping[str, Any], model: UserModel) -> Verification:
         features=record["features"],
         norm=record["norm"],
         claims=claims,
+        forest=forest,
     )
 
 
@@ -275,6 +293,31 @@ def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability
 def _same(label: Any, other: Any) -> bool:
     """Whether two class labels are one; a label that went through JSON may have become its text."""
     return bool(label == other) or str(label) == str(other)
+
+
+# -- plausibility ----------------------------------------------------------------------------------------------
+
+
+def _check_depth(
+    claimed: Mapping[str, Any],
+    after: pd.DataFrame,
+    forest: Callable[[pd.DataFrame], float] | None,
+    problems: list[str],
+) -> float:
+    """Recompute the depth in the isolation forest; returns what it adds to the cost."""
+    depth, least = float(claimed["depth"]), claimed["least"]
+    if forest is not None:
+        try:
+            counted = forest(after)
+        except Exception as error:  # the forest is the user's: whatever it raises is a finding
+            problems.append(f"The isolation forest refuses the counterfactual: {type(error).__name__}: {error}")
+            counted = depth
+        if not _close(counted, depth):
+            problems.append(f"The average depth in the isolation forest is {counted!r}, not {depth!r} as claimed.")
+        depth = counted
+    if least is not None and depth < least and not _close(depth, float(least)):
+        problems.append(f"The average depth in the isolation forest is {depth!r}, less than the wanted {least!r}.")
+    return float(claimed["weight"]) * (float(claimed["deepest"]) - depth)
 
 
 # -- the changes -----------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from typer.testing import CliRunner
 
 import ocf
 from ocf.cli import app
 from ocf.cli.solve import exit_code
-from ocf.cli.tables import check_output, parse_norm, parse_options, parse_rows
+from ocf.cli.tables import check_output, parse_norm, parse_options, parse_rows, parse_wish
 from ocf.errors import DataError, ProblemError
 from ocf.explainer import Explainer
 from ocf.explanation import Explanation, Explanations
@@ -231,6 +231,7 @@ def test_the_settings_reach_the_explainer(
         "threads": 2,
         "features_to_vary": ["age"],
         "options": {"a": 1, "b": "x", "c": True},
+        "plausibility": None,
         "mip_gap": 0.1,
         "time_limit": 5.0,
         "solver": "scip",
@@ -617,6 +618,25 @@ def test_solvers_lists_what_there_is() -> None:
 # -- the small parsers
 
 
+def test_plausibility_by_flag_and_by_problem_file(
+    ask: Callable[..., Answer], files: Path, write: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    table = pd.read_csv(files / "data.csv").drop(columns="wanted", errors="ignore")
+    forest = IsolationForest(n_estimators=5, max_samples=16, random_state=0).fit(table)
+    skops_io.dump(forest, tmp_path / "isolation.skops")
+    answers = []
+    for args in (
+        ("--plausibility", f"forest={tmp_path / 'isolation.skops'},quantile=0.2"),
+        ("--problem", write("problem.toml", '[plausibility]\nforest = "isolation.skops"\nquantile = 0.2\n')),
+    ):
+        answer = ask(*args)
+        assert answer.code == 0, answer.err
+        assert "in 5 isolation trees, wanted at least" in answer.out
+        answers.append(answer.out)
+    assert answers[0] == answers[1]
+    assert "isolation trees" in ask("--problem", write("problem.toml", "[plausibility]\n")).out
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
@@ -645,6 +665,17 @@ def test_parse_rows_refuses(text: str) -> None:
 def test_parse_norm() -> None:
     assert parse_norm("l1") == "l1"
     assert parse_norm("l0=0.1, l1=1") == {"l0": 0.1, "l1": 1.0}
+
+
+def test_parse_wish() -> None:
+    assert parse_wish("on") is True
+    assert parse_wish("off") is False
+    assert parse_wish("quantile=0.05, trees=50,required=false,forest=a.skops") == {
+        "quantile": 0.05, "trees": 50, "required": False, "forest": "a.skops"
+    }  # fmt: skip
+    for text in ("quantile", "", "=3"):
+        with pytest.raises(ProblemError, match="not understood"):
+            parse_wish(text)
 
 
 def test_parse_options() -> None:

@@ -115,6 +115,10 @@ def test_the_mark_that_some_editors_put_first_does_not_matter(tmp_path: Path) ->
         ("[solve]\nreduce = 1", ["true or false"]),
         ("[solve]\nn_jobs = 0", ["-1 for one per core"]),
         ("[solve]\nfeatures_to_vary = 'age'", ["list of feature names"]),
+        ("[plausibility]\nquantile = 1", ["quantile = 1", "below 1"]),
+        ("[plausibility]\ntree = 1", ["[plausibility]", "did you mean 'trees'"]),
+        ("plausibility = true", ["must be a section, [plausibility]"]),
+        ("[solve]\nplausibility = true", ["'plausibility'", "[plausibility]"]),
         ("[solve]\noptions = { a = [1] }", ["own options"]),
         ("[solve]\nseed = 1\nseed = 2", ["not valid TOML"]),
     ],
@@ -212,9 +216,10 @@ def test_it_shows_what_can_be_said() -> None:
 def test_every_commented_option_is_valid(tmp_path: Path) -> None:
     text = write_problem_file(infer_space(ODD), [0, 1])
     path = tmp_path / "p.toml"
-    path.write_text(re.sub(r"(?m)^# (\w+ = )", r"\1", text), encoding="utf-8")
+    path.write_text(re.sub(r"(?m)^# (\w+ = |\[plausibility\])", r"\1", text), encoding="utf-8")
     said = read_problem_file(path)
     assert said.solve["target"] == "opposite"
+    assert said.solve["plausibility"]["quantile"] == 0.1
     assert said.features["plain-key_1"]["step"] == 0.01
 
 

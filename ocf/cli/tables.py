@@ -145,6 +145,18 @@ def parse_norm(text: str) -> str | dict[str, float]:
         raise ProblemError(f"--norm {text!r} is not understood: give l0, l1, l2 or a mix: l0=0.1,l1=1") from None
 
 
+def parse_wish(text: str) -> bool | dict[str, Any]:
+    """Wish for plausibility from ``"on"``, ``"off"`` or settings such as ``"quantile=0.05,trees=50"``."""
+    if text in ("on", "off"):
+        return text == "on"
+    parts = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and equals for name, equals, _ in parts):
+        raise ProblemError(
+            f"--plausibility {text!r} is not understood: give on, off or settings: quantile=0.1,trees=50"
+        )
+    return {name.strip(): _option(value.strip()) for name, _, value in parts}
+
+
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     """A solver's own options from ``KEY=VALUE`` pairs; values become bool, int, float or stay text."""
     options: dict[str, Any] = {}

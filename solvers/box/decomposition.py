@@ -89,6 +89,7 @@ class _Walk:
 
     def __init__(self, cells: CellProblem, radius: float, target_only: bool) -> None:
         self.cells, self.target_only = cells, target_only
+        self.n_outputs = cells.problem.ensemble.n_outputs  # the depth of isolation trees is no score of the model
         part = cells.partition
         self.opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
         self.price = [cells.cost[part.cells_of(i)][opened] for i, opened in enumerate(self.opened)]
@@ -97,7 +98,7 @@ class _Walk:
         self.rest = np.append(np.cumsum(least[::-1])[::-1], 0.0)
         self.most = radius + 1e-12 * abs(radius) if np.isfinite(radius) else np.inf
         self.tree = part.ensemble.leaf_tree
-        self.scores = part.ensemble.contributions
+        self.scores = part.ensemble.contributions[:, : self.n_outputs]
 
     def boxes(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[PureBox]:
         """Boxes below a node of the search tree: features before i are decided, `leaves` are those that are left."""
@@ -141,5 +142,5 @@ class _Walk:
         margins = self.cells.margins(leaves)
         if self.target_only and not (margins >= 0).all():
             return None
-        base = self.cells.partition.ensemble.base_score
+        base = self.cells.problem.ensemble.base_score
         return PureBox(chosen, leaves, margins, base + self.scores[leaves].sum(axis=0), cost)

@@ -296,7 +296,8 @@ class _Search:
     def _cheapest_is_best(self) -> bool:
         """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
         cheapest_point(self.instance, self.domain, self.x)
-        return bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        return found and self.cells.leaf_cost is None  # else a dearer cell may lie in cheaper leaves
 
     def _round(self, share: np.ndarray) -> None:
         """Look for a better incumbent near the LP's point."""

@@ -44,7 +44,9 @@ class Question:
     dtypes : Series
         Of the user's columns.
     extra_rules : list of callables
-        Constraints between features: coded rows (n, n_features) -> (n,) bool. For later work.
+        Constraints on whole points: coded rows (n, n_features) -> (n,) bool.
+    extra_costs : list of callables
+        Costs of whole points, constant within cells: coded rows (n, n_features) -> (n,) float64.
     """
 
     predict: Predict
@@ -55,6 +57,7 @@ class Question:
     cuts: Sequence[np.ndarray]
     dtypes: pd.Series
     extra_rules: list[Callable[[np.ndarray], np.ndarray]] = field(default_factory=list)
+    extra_costs: list[Callable[[np.ndarray], np.ndarray]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def cost_of_change(feature: Feature, cost: Cost, origin: float, value: float) ->
 
 def cost_of_point(question: Question, point: np.ndarray) -> float:
     """Cost of a whole coded row."""
-    return sum(
+    extra = sum(float(cost(point[None, :])[0]) for cost in question.extra_costs)
+    return extra + sum(
         cost_of_change(f, question.cost, o, v)
         for f, o, v in zip(question.space.features, question.origin, point, strict=True)
         if not math.isnan(o)
@@ -226,6 +230,8 @@ def search(question: Question) -> Optimum:
     index = np.array(list(itertools.product(*map(range, sizes))))
     points = np.column_stack([values[index[:, i]] for i, (values, _) in enumerate(choices)])
     costs = np.sum([costs[index[:, i]] for i, (_, costs) in enumerate(choices)], axis=0)
+    for extra in question.extra_costs:
+        costs = costs + extra(points)
     allowed = np.ones(len(points), bool)
     for rule in question.extra_rules:
         allowed &= rule(points)
@@ -289,6 +295,8 @@ def assert_nothing_cheaper(question: Question, claimed: float, rng: np.random.Ge
         return
     for rule in question.extra_rules:
         points = points[rule(points)]
+        if not len(points):
+            return
     for point in points[gets_target(question, points)]:
         cost = cost_of_point(question, point)
         assert cost >= claimed - 1e-9 * max(abs(claimed), 1e-9), f"{point} gets the target for {cost} < {claimed}"
