@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.ensemble import BaggingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Cost, Explainer
-from ocf.oblique import ObliqueTree
+from ocf.errors import ProblemError
+from ocf.formulations.oblique import closest_in_boxes
+from ocf.leaf_queries import explain_margins
+from ocf.oblique import ObliqueTree, TAOClassifier
 
 NORMS: list[Any] = ["l1", "l2", "l0", {"l1": 1.0, "l2": 2.0}, {"l0": 0.1, "l1": 1.0}, {"l0": 0.3, "l2": 1.0}]
 
@@ -156,3 +166,244 @@ def test_continuous_features_equal_brute_force(norm: Any, seed: int) -> None:
                 table.iloc[[k]], target=target, norm=norm, formulation="hyperplanes", solver=solver
             )
             assert_same(whole[0], optimum)
+
+
+def mixed_table(rng: np.random.Generator, rows: int = 30) -> pd.DataFrame:
+    """A number, a whole number, a category and a binary feature, as columns that a tree takes one-hot."""
+    table = pd.DataFrame(
+        {
+            "number": rng.uniform(size=rows),
+            "count": rng.integers(0, 4, rows),
+            "colour": rng.choice(["red", "green", "blue"], rows),
+            "flag": rng.integers(0, 2, rows),
+        }
+    )
+    table.iloc[:3, 2] = ["red", "green", "blue"]
+    table.loc[[0, 1], "flag"] = [0, 1]
+    table.loc[[0, 1], "count"] = [0, 3]
+    table.loc[[0, 1], "number"] = [0.0, 1.0]
+    return table
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "l0", {"l0": 0.1, "l1": 1.0}], ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    table = mixed_table(rng)
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    encoded = encoder.fit_transform(table)
+    tree = random_tree(rng, encoded.shape[1], 3, 2)
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    features = {"number": {"scale": 1.0}, "count": {"scale": 1.0}}
+    explainer = Explainer(model, data=table, features=features)
+    for k in (3, 4):
+        target = 1 - int(model.predict(table.iloc[[k]])[0])
+        optimum = np.inf
+        row, cost = table.iloc[k], Cost.parse(norm)
+        # colours, counts and flags one by one; the number by the enumeration of one dimension
+        for colour, count, flag in itertools.product(["blue", "green", "red"], range(4), range(2)):
+            changed = pd.DataFrame({"number": [row.number], "count": [count], "colour": [colour], "flag": [flag]})
+            origin = encoder.transform(changed)[0]
+            spaces: list[Any] = [np.array([v]) for v in origin]
+            place = list(encoder.get_feature_names_out()).index("remainder__number")
+            spaces[place] = (0.0, 1.0)
+            fixed = price(cost, np.array([row["count"], row.flag]), np.array([count, flag], float), None)
+            fixed += (cost.l0 + cost.l1 + cost.l2) * (colour != row.colour)
+            optimum = min(optimum, fixed + brute_force(tree, origin, {target}, cost, spaces))
+        for formulation in ("oblique", "hyperplanes"):
+            found = explainer.explain(table.iloc[[k]], target=target, norm=norm, formulation=formulation)[0]
+            assert_same(found, optimum)
+
+
+class Fixed(ClassifierMixin, BaseEstimator):
+    """A tree of plain arrays in a Pipeline."""
+
+    def __init__(self, tree: ObliqueTree | None = None) -> None:
+        self.tree = tree
+
+    def fit(self, X: Any, y: Any) -> Fixed:
+        self.tree_, self.classes_, self.n_features_in_ = self.tree, np.arange(2), X.shape[1]
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return self.tree_.scores(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.tree_.predict(X)
+
+
+Fixed.__module__ = "ocf.oblique"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("mix", [{}, {"l1": 0.5}], ids=["Q", "Q and l1"])
+def test_quadratic_costs_equal_brute_force(mix: dict[str, float], seed: int) -> None:
+    rng = np.random.default_rng(200 + seed)
+    n = 3
+    tree, table = random_tree(rng, n, 3, 2), frame(rng, n)
+    root = rng.normal(size=(n, n))
+    q = root @ root.T + (0.1 if seed else 0.0) * np.eye(n)
+    q = (q + q.T) / 2
+    cost = Cost.quadratic(pd.DataFrame(q, index=table.columns, columns=table.columns), **mix)
+    explainer = Explainer(tree, data=table)
+    origin = table.to_numpy()[2]
+    target = 1 - int(tree.predict(origin[None])[0])
+    found = explainer.explain(table.iloc[[2]], target=target, norm=cost)[0]
+    assert_same(found, brute_force(tree, origin, {target}, cost, [(0.0, 1.0)] * n, q=q))
+    again = type(found).from_json(found.to_json())
+    assert again == found
+    assert again.norm == cost
+
+
+def test_quadratic_costs_that_make_no_sense_are_refused() -> None:
+    names = ["x0", "x1"]
+    with pytest.raises(ProblemError, match="negative eigenvalue"):
+        Cost.quadratic(pd.DataFrame([[1.0, 2.0], [2.0, 1.0]], index=names, columns=names))
+    with pytest.raises(ProblemError, match="not symmetric"):
+        Cost.quadratic(pd.DataFrame([[1.0, 0.5], [0.0, 1.0]], index=names, columns=names))
+    with pytest.raises(ProblemError, match="same feature names"):
+        Cost.quadratic(pd.DataFrame(np.eye(2), index=names, columns=["x1", "x0"]))
+    rng = np.random.default_rng(0)
+    table = frame(rng, 2)
+    explainer = Explainer(random_tree(rng, 2, 2, 2), data=table)
+    unknown = Cost.quadratic(pd.DataFrame([[1.0]], index=["x7"], columns=["x7"]))
+    assert (
+        "x7"
+        in explainer.explain(table.iloc[[2]], target=0, norm=unknown)[0].message
+        + explainer.explain(table.iloc[[2]], target=1, norm=unknown)[0].message
+    )
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_margins_equal_brute_force_and_each_starts_from_the_last(norm: str) -> None:
+    rng = np.random.default_rng(7)
+    tree, table = random_tree(rng, 2, 3, 2, axis=0.4), frame(rng, 2)
+    explainer = Explainer(tree, data=table)
+    origin = table.to_numpy()[3]
+    target = 1 - int(tree.predict(origin[None])[0])
+    margins = [0.0, 0.01, 0.05, 0.1, 5.0]
+    found = explain_margins(explainer, table.iloc[[3]], margins, target, norm)
+    for eps, explanation in zip(margins, found, strict=True):
+        optimum = brute_force(tree, origin, {target}, Cost.parse(norm), [(0.0, 1.0)] * 2, eps=eps)
+        assert_same(explanation, optimum)
+        assert_same(explainer.explain(table.iloc[[3]], target, norm, split_margin=eps)[0], optimum)
+    costs = [e.cost for e in found if e.cost is not None]
+    assert costs == sorted(costs)
+    assert found[-1].status == "infeasible"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_axis_aligned_trees_equal_the_cells(seed: int) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = DecisionTreeClassifier(max_depth=4, random_state=seed).fit(X.iloc[:, :3], y)
+    explainer = Explainer(model, data=X.iloc[:, :3], features={"sepal length (cm)": {"step": 0.1}})
+    rows = X.iloc[[3, 60, 120], :3]
+    for norm in ("l1", "l2", {"l0": 1.0, "l1": 0.1}):
+        for target in (0, 1, 2, [0, 1]):
+            by_cell = explainer.explain(rows, target, norm, weights={"petal length (cm)": (2.0, 0.5)})
+            by_leaf = explainer.explain(
+                rows, target, norm, weights={"petal length (cm)": (2.0, 0.5)}, formulation="oblique"
+            )
+            assert [e.cost for e in by_leaf] == [e.cost for e in by_cell]
+            assert all(e.verified and e.status == "optimal" for e in by_leaf)
+            assert {e.method["solver"] for e in by_leaf} == {"closed form"}
+
+
+def test_the_median_is_the_closest_point_of_a_box() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.uniform(size=(2, 5, 3)), axis=0)
+    ends[0, 0, 0], ends[1, 1, 2] = -np.inf, np.inf
+    origins = rng.uniform(size=(4, 3))
+    points = closest_in_boxes(ends[0], ends[1], origins)
+    expected = np.median(np.broadcast_arrays(ends[0][None], ends[1][None], origins[:, None]), axis=0)
+    np.testing.assert_array_equal(points, expected)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(3))
+def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :2]
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=seed).fit(table, y)
+    explainer = Explainer(bag, data=table)
+    row = table.iloc[[0]]
+    found = explainer.explain(row, target=2, norm=norm)[0]
+    assert found.method["formulation"] == "hyperplanes"
+    # every choice of one leaf per tree by itself, each an exact problem of its own
+    problem = explainer.problem(row, 2, norm)
+    query, best = explainer.query(problem), np.inf
+    (requirements,) = problem.alternatives
+    offsets = problem.ensemble.leaf_offsets
+    for chosen in itertools.product(*(range(a, b) for a, b in itertools.pairwise(offsets.tolist()))):
+        if (requirements.gain[list(chosen)].sum(axis=0) >= requirements.need).all():
+            best = min(best, query.solve_leaf(chosen).cost)
+    assert_same(found, best)
+    with pytest.raises(ProblemError, match="hyperplanes"):
+        explainer.explain(row, target=2, formulation="interval")
+    with pytest.raises(ProblemError, match="single tree"):
+        explainer.explain(row, target=2, formulation="oblique")
+
+
+def test_plausible_points_of_oblique_trees() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = Explainer(TAOClassifier(2, init="random", random_state=0).fit(X, y), data=X)
+    plain = explainer.explain(X.iloc[[0]], target=2)[0]
+    found = explainer.explain(X.iloc[[0]], target=2, plausibility={"trees": 5, "samples": 8})[0]
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.cost is not None
+    assert plain.cost is not None
+    assert found.cost >= plain.cost * (1 - 1e-9)
+
+
+def test_narrow_dtypes_get_a_point_they_can_hold() -> None:
+    rng = np.random.default_rng(4)
+    tree, table = random_tree(rng, 3, 3, 2), frame(rng, 3).astype("float32")
+    assert len(np.unique(tree.predict(rng.uniform(size=(200, 3))))) == 2
+    explainer = Explainer(tree, data=table)
+    for k in range(2, 8):
+        target = 1 - int(tree.predict(table.to_numpy()[[k]])[0])
+        found = explainer.explain(table.iloc[[k]], target=target)[0]
+        assert found.status in ("optimal", "feasible")
+        assert found.verified
+        assert found.gap < 1e-5
+        assert found.counterfactual is not None
+        assert (found.counterfactual.dtypes == "float32").all()
+
+
+def test_infeasible_and_bounded_questions() -> None:
+    rng = np.random.default_rng(1)
+    tree, table = random_tree(rng, 2, 2, 2), frame(rng, 2)
+    explainer = Explainer(tree, data=table)
+    row = table.iloc[[2]]
+    target = 1 - int(tree.predict(row)[0])
+    assert explainer.explain(row, target=target, features_to_vary=[])[0].status == "infeasible"
+    stays = explainer.explain(row, target=1 - target)[0]
+    assert (stays.status, stays.cost) == ("optimal", 0.0)
+    late = explainer.explain(row, target=target, time_limit=1e-9)[0]
+    assert late.status in ("unknown", "feasible")
+    with pytest.raises(ProblemError, match="split_margin"):
+        explainer.explain(row, target=target, split_margin=-1.0)
+
+
+def test_a_leaf_thinner_than_rounding_is_no_answer() -> None:
+    # left of x + y <= 1 and right of x + y <= 1 - 1e-16: no float64 point is surely inside
+    tree = ObliqueTree(
+        [[1.0, 1.0], [1.0, 1.0], [0, 0], [0, 0], [0, 0]],
+        [1.0, 1.0 - 1e-16, 0, 0, 0],
+        [1, 3, -1, -1, -1],
+        [2, 4, -1, -1, -1],
+        np.eye(2)[[0, 0, 0, 0, 1]],
+        classes=(0, 1),
+    )
+    table = frame(np.random.default_rng(0), 2)
+    found = Explainer(tree, data=table).explain(table.iloc[[3]], target=1)[0]
+    assert not found.found or found.verified
+    assert found.status in ("unknown", "infeasible", "feasible", "optimal")
+    if found.status == "infeasible":
+        grid = np.linspace(0, 1, 401)
+        points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+        assert not (tree.predict(points) == 1).any()
