@@ -125,6 +125,9 @@ class Columns:
 def columns_of(problem: Problem) -> Columns:
     """The columns of a problem: one or two for a number, one for each listed value of any other feature.
 
+    A missing value, which stays missing, has no column, nor has a feature without any admissible value; with one of
+    the latter there is no solution.
+
     Raises
     ------
     ProblemError

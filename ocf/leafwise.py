@@ -96,8 +96,10 @@ class TreeSearch:
         self.part = part
         self.tree = part.ensemble
         cells = part.offsets[:-1]
-        self.low = np.where(part.ordered, part.lower[cells + part.low], -np.inf)
-        self.high = np.where(part.ordered, part.upper[cells + part.high], np.inf)
+        # leaves below contradictory splits have boxes beyond the cells; they are never asked about
+        low, high = (np.clip(ends, 0, part.widths - 1) for ends in (part.low, part.high))
+        self.low = np.where(part.ordered, part.lower[cells + low], -np.inf)
+        self.high = np.where(part.ordered, part.upper[cells + high], np.inf)
         self.split = part.ordered & (part.widths > 1)
         self.paths = self._paths()
         self._matrices: dict[tuple[Any, ...], _Matrix] = {}
@@ -197,6 +199,8 @@ class Query:
         listed = np.unique(columns.feature[columns.role == "level"])
         self.levels = {int(i): np.flatnonzero((columns.feature == i) & (columns.role == "level")) for i in listed}
         present = ~np.isnan(self.origin)
+        # a feature without any admissible value has no column, and then there is no answer
+        self.impossible = bool(np.setdiff1d(np.flatnonzero(present), columns.feature).size)
         number = present.copy()
         number[listed] = False
         grid = np.array([grid_unit(f) > 0 for f in space.features])
@@ -303,12 +307,17 @@ class Query:
             upper[own] = self.allowed(leaf, i)
         return lower, upper
 
+    def _empty(self, lower: FloatArray, upper: FloatArray) -> bool:
+        """Whether bounds of columns leave some feature no value."""
+        bare = any(not upper[own].any() for own in self.levels.values())
+        return self.impossible or bare or bool((lower > upper).any())
+
     # -- lower bounds that need no solver ---------------------------------------------------------------------
 
     def cheap_bound(self, leaf: Leaves, eps: float) -> float:
         """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more."""
         lower, upper = self.bounds_of_columns(leaf, eps)
-        if (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
+        if self._empty(lower, upper):
             return np.inf
         place, sign, _, possible = self.rows(leaf, eps)
         if not possible:
@@ -377,7 +386,7 @@ class Query:
         columns = self.columns
         empty = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
         place, sign, side, possible = self.rows(leaf, eps)
-        if not possible or (lower > upper).any() or any(not upper[own].any() for own in self.levels.values()):
+        if not possible or self._empty(lower, upper):
             return empty
         keep = self._not_implied(place, sign, side, lower, upper)
         place, sign, side = place[keep], sign[keep], side[keep]
@@ -791,12 +800,12 @@ def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatAr
 # -- all leaves ------------------------------------------------------------------------------------------------
 
 
-def target_leaves(problem: Problem) -> IntArray:
-    """Leaves of a single tree that the target accepts."""
+def target_leaves(problem: Problem, part: Partition) -> IntArray:
+    """Leaves of a single tree that the target accepts and some point reaches."""
     accepted = np.zeros(problem.ensemble.n_leaves, bool)
     for requirements in problem.target.alternatives(problem.ensemble):
         accepted |= (requirements.gain >= requirements.need).all(axis=1)
-    return np.flatnonzero(accepted)
+    return np.flatnonzero(accepted & part.reachable)
 
 
 def _beyond_doubt(problem: Problem, leaf: int) -> bool:
@@ -840,7 +849,7 @@ def solve_leaves(
         Of the best leaf.
     """
     begin = time.perf_counter()
-    chosen = list(target_leaves(query.problem) if leaves is None else leaves)
+    chosen = list(target_leaves(query.problem, query.search.part) if leaves is None else leaves)
     extra = np.zeros(query.tree.n_leaves) if offsets is None else offsets
     bounds = {leaf: query.cheap_bound(leaf, eps) + float(extra[leaf]) for leaf in chosen}
     query.times["reduce"] += time.perf_counter() - begin
@@ -984,6 +993,8 @@ class _Global:
     def search(self, requirements: Requirements) -> None:
         """The cheapest point that meets one alternative of the target, if it beats the best so far."""
         query = self.query
+        if query.impossible or (query.columns.lower > query.columns.upper).any():
+            return
         models = hyperplanes.build(query.problem, requirements, query.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
         name = "scip" if form.Q is not None else query.solver

@@ -18,6 +18,7 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import joblib
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
@@ -106,12 +107,27 @@ def split(name: str, folder: str | None) -> Split:
 
 
 def tao(name: str, folder: str | None, *, quick: bool = False, verbose: bool = False) -> Any:
-    """The oblique tree of a set, in a Pipeline where there are categories; kept for the next call."""
+    """The oblique tree of a set, in a Pipeline where there are categories.
+
+    Kept for the next call, and in the folder of the environment variable ``OCF_MODELS``, if there is one, for the next
+    experiment.
+    """
     return _tao(name, folder, quick, verbose)
 
 
 @lru_cache(maxsize=2)
 def _tao(name: str, folder: str | None, quick: bool, verbose: bool) -> Any:
+    kept = Path(os.environ.get("OCF_MODELS", "")) / f"tao-{name}{'-quick' if quick else ''}.joblib"
+    if "OCF_MODELS" in os.environ and kept.exists():
+        return joblib.load(kept)
+    model = _trained(name, folder, quick, verbose)
+    if "OCF_MODELS" in os.environ:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        joblib.dump(model, kept)
+    return model
+
+
+def _trained(name: str, folder: str | None, quick: bool, verbose: bool) -> Any:
     the = split(name, folder)
     depth, most = (min(SETS[name].depth, 4), 5) if quick else (SETS[name].depth, 60)
     tree = TAOClassifier(depth, init="random", max_iter=most, random_state=0, verbose=verbose)
