@@ -116,6 +116,11 @@ def _intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
 
 def _minimal_intervals(start: IntArray, stop: IntArray) -> Iterator[tuple[int, int, IntArray]]:
     """Intervals between starts and stops that are the hull of their leaves and do not split between leaves."""
+    order = np.argsort(start, kind="stable")
+    if (stop[order[:-1]] <= start[order[1:]]).all():
+        # no two leaves overlap, as in a tree that splits one feature: each is an interval of its own
+        yield from ((int(start[k]), int(stop[k]), np.array([k])) for k in order)
+        return
     for a in np.unique(start).tolist():
         for b in np.unique(stop[start >= a]).tolist():
             chosen = np.flatnonzero((a <= start) & (stop <= b))

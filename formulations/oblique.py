@@ -53,6 +53,7 @@ from ocf.errors import ProblemError
 from ocf.features import Feature
 from ocf.formulations.blocks.cells import linear
 from ocf.problem import Problem
+from ocf.value_rows import Shape, exact_rows, level_amounts, shape_of, sides_of
 
 #: Most values of a grid that may be listed one by one, where the origin is not on the grid itself.
 MAX_LISTED = 5000
@@ -135,18 +136,20 @@ def columns_of(problem: Problem) -> Columns:
         feature that is no number.
     """
     paired = {name for a, b, _ in problem.cost.pairs for name in (a, b)}
+    relations = exact_rows(problem)
     rows: list[tuple[Any, ...]] = []
     for i, feature in enumerate(problem.space.features):
         origin = float(problem.origin[i])
         if np.isnan(origin):
             continue
         steps = grid_unit(feature)
-        if feature.discrete or (steps and feature.at_most(origin) != origin):
+        shape = Shape() if feature.discrete else shape_of(problem, relations, i, steps)
+        if feature.discrete or shape.listed or (steps and feature.at_most(origin) != origin):
             if feature.name in paired:
                 raise ProblemError(f"the quadratic cost needs numbers on their grid, and {feature.name!r} is none")
             rows += _level_columns(problem, i, feature, origin)
         else:
-            rows += _number_columns(problem, i, feature, origin, steps, feature.name in paired)
+            rows += _number_columns(problem, i, feature, origin, steps, shape)
     fields = list(zip(*rows, strict=True)) if rows else [()] * 9
     kinds = [np.int64, str, float, float, float, float, bool, float, float]
     return Columns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
@@ -186,7 +189,7 @@ def listed_values(feature: Feature, origin: float) -> FloatArray:
 
 
 def _number_columns(
-    problem: Problem, i: int, feature: Feature, origin: float, steps: float, paired: bool
+    problem: Problem, i: int, feature: Feature, origin: float, steps: float, shape: Shape
 ) -> list[tuple[Any, ...]]:
     low, high = feature.limits(origin)
     unit = steps or 1.0
@@ -202,19 +205,24 @@ def _number_columns(
     whole = bool(steps)
     down = (cost.l1 * size * feature.weight_down, cost.l2 * size**2 * feature.weight_down)
     up = (cost.l1 * size * feature.weight_up, cost.l2 * size**2 * feature.weight_up)
-    if cost.l0 == 0 and cost.l1 == 0 and feature.weight_down == feature.weight_up:
+    leaves = (cost.l0 * feature.weight_down, cost.l0 * feature.weight_up)
+    if shape.cost is not None:
+        down, up = (shape.cost.rate_down * unit, 0.0), (shape.cost.rate_up * unit, 0.0)
+        leaves = (shape.cost.jump_down, shape.cost.jump_up)
+    smooth = down == up and down[0] == 0 and leaves == (0.0, 0.0)
+    if smooth and not shape.split and not shape.counted:
         return [(i, "delta", nan, unit, low, high, whole, 0.0, up[1])]
     rows: list[tuple[Any, ...]] = [
         (i, "up", nan, unit, max(0.0, low), max(0.0, high) if low <= high else -1.0, whole, *up),
         (i, "down", nan, -unit, max(0.0, -high), max(0.0, -low), whole, *down),
     ]
-    if cost.l0 > 0:
+    if leaves != (0.0, 0.0) or shape.counted:
         room = max(abs(low), abs(high))
         if not np.isfinite(room):
-            raise ProblemError(f"an l0 cost needs finite bounds, and feature {feature.name!r} has none")
+            raise ProblemError(f"counting changes needs finite bounds, and feature {feature.name!r} has none")
         # the value says which direction the binary opens, and the unit is its big-M
-        rows.append((i, "moved", 1.0, room, 0.0, 1.0, True, cost.l0 * feature.weight_up, 0.0))
-        rows.append((i, "moved", -1.0, room, 0.0, 1.0, True, cost.l0 * feature.weight_down, 0.0))
+        rows.append((i, "moved", 1.0, room, 0.0, 1.0, True, leaves[1], 0.0))
+        rows.append((i, "moved", -1.0, room, 0.0, 1.0, True, leaves[0], 0.0))
     return rows
 
 
@@ -295,8 +303,48 @@ def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.Co
         mover = own[columns.role[own] == ("up" if columns.value[j] > 0 else "down")][0]
         return (None, linear([(1.0, x[mover]), (-float(columns.unit[j]), x[j])]), 0.0)
 
+    relations = relation_rows(problem, columns)
+
+    @model.Constraint(range(len(relations)))
+    def relation(_: pyo.Block, r: int) -> Any:  # c(x) = 0 and d(x) >= 0, section 3.7
+        row, side = relations[r]
+        return (
+            (None, linear([(c, x[j]) for j, c in enumerate(row.tolist()) if c]), side)
+            if row.any()
+            else (pyo.Constraint.Feasible if side >= 0 else pyo.Constraint.Infeasible)
+        )
+
     model.cost = pyo.Objective(expr=_cost(problem, columns, x))  # E(x; xbar), section 3.6
     return model, x
+
+
+def relation_rows(problem: Problem, columns: Columns) -> list[tuple[FloatArray, float]]:
+    """Coefficients of the columns in each row of the problem's constraints, and its upper side."""
+    out = []
+    for relation in exact_rows(problem):
+        row, side = np.zeros(columns.n), float(relation.limit)
+        for i, part in relation.parts.items():
+            own = columns.of(i)
+            feature, origin = problem.space.features[i], float(problem.origin[i])
+            if not len(own):
+                side -= float(part.of(origin))
+                continue
+            level = own[columns.role[own] == "level"]
+            if len(level):
+                row[level] = level_amounts(relation, i, columns.value[level])
+                continue
+            found = sides_of(part.of, part.cuts, origin, feature.limits(origin), grid_unit(feature))
+            assert found is not None
+            side -= found.start
+            for j in own.tolist():
+                role, up = columns.role[j], columns.value[j] > 0
+                if role == "moved":
+                    row[j] = found.jump_up if up else found.jump_down
+                else:
+                    rate = found.rate_down if role == "down" else found.rate_up
+                    row[j] = rate * abs(columns.unit[j])
+        out.append((row, side))
+    return out
 
 
 def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -> tuple[FloatArray, float]:

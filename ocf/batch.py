@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ocf.constraints import Constraint
 from ocf.costs import Cost
 from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
@@ -60,6 +61,7 @@ class Task:
     split_margin: float = 0.0
     class_costs: tuple[tuple[Any, float], ...] = ()
     plausibility: Plausibility | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def method(self, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about."""

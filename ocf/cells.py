@@ -21,6 +21,7 @@ symbol                 meaning, shape
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ocf.couplings import Placement, Values, constrain, is_bent
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import DataError, ProblemError, UnsupportedModelError
 from ocf.features import FeatureSpace
@@ -142,7 +144,7 @@ class Partition:
         return np.flatnonzero(inside)
 
 
-def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
+def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatArray] | None = None) -> Partition:
     """Cut the space of features into cells and find each leaf's box.
 
     Parameters
@@ -150,6 +152,9 @@ def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
     ensemble : Ensemble
         Over the features of `space`, as `ocf.encoding.lift` gives it.
     space : FeatureSpace
+    cuts : mapping of feature index to (n,) float64, optional
+        Ends of cells besides the thresholds, where something else than the ensemble changes; unordered features
+        have a cell for each level anyway.
 
     Raises
     ------
@@ -166,7 +171,7 @@ def partition(ensemble: Ensemble, space: FeatureSpace) -> Partition:
             )
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
     uppers = [
-        np.append(np.unique(ensemble.threshold[axis & (tested == i)]), np.inf)
+        np.append(np.unique(np.append((cuts or {}).get(i, []), ensemble.threshold[axis & (tested == i)])), np.inf)
         if ordered[i]
         else np.arange(len(feature.levels), dtype=np.float64)
         for i, feature in enumerate(space.features)
@@ -245,8 +250,13 @@ class CellProblem:
         Cells that a solution may use.
     live : (n_leaves,) bool
         Leaves that a solution may use.
-    excluded : tuple of (n_trees,) int64 arrays
-        Choices of one leaf per tree that the user's model has rejected.
+    excluded : tuple of (n,) int64 arrays
+        Leaves, one of each of some trees, that a solution may not use all together: choices that the user's model
+        has rejected, and those that are already known.
+    values : Values or None
+        Rows of the user's constraints and values inside cells; None without constraints.
+    tangents : tuple of (cell, slide)
+        Where a model has to follow a curved cost exactly.
     leaf_cost : (n_leaves,) float64 or None
         What each leaf adds to the cost, at least 0; None: nothing.
     """
@@ -260,6 +270,8 @@ class CellProblem:
     live: BoolArray
     excluded: tuple[IntArray, ...] = ()
     leaf_cost: FloatArray | None = None
+    values: Values | None = None
+    tangents: tuple[tuple[int, float], ...] = ()
 
     def with_(self, **changes: object) -> CellProblem:
         """Copy with some attributes replaced."""
@@ -283,6 +295,28 @@ class CellProblem:
         """Cost of a choice of cells, with that of its leaves."""
         cost = float(self.cost[self.partition.offsets[:-1] + cells].sum())
         return cost if self.leaf_cost is None else cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
+
+    @property
+    def couples(self) -> bool:
+        """Whether values inside cells matter, so that only a mathematical model can decide; see `ocf.couplings`."""
+        return self.values is not None and self.values.couples
+
+    def place(self, cells: IntArray) -> Placement | None:
+        """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
+        if self.values is None:
+            return Placement(self.point(cells), self.cost_of(cells))
+        placed = self.values.place(self.partition.offsets[:-1] + cells)
+        if placed is None or self.leaf_cost is None:
+            return placed
+        return replace(placed, cost=placed.cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum()))
+
+    def allows(self, point: FloatArray) -> bool:
+        """Whether a coded point meets the user's constraints, exactly."""
+        return self.values is None or self.values.allows(point)
+
+    def is_excluded(self, leaves: IntArray) -> bool:
+        """Whether one leaf of each tree, as a whole, is excluded."""
+        return any(np.isin(choice, leaves).all() for choice in self.excluded)
 
     def margins(self, leaves: IntArray) -> FloatArray:
         """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
@@ -318,6 +352,8 @@ def to_alternatives(problem: Problem, part: Partition | None = None) -> tuple[Ce
     part : Partition, optional
         Of the problem's trees, if it is at hand from another row.
     """
+    if part is None and is_bent(problem):
+        return constrain(problem)
     part = part or partition(problem.trees, problem.space)
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
 from ocf.formulations import get_formulation
+from ocf.formulations.blocks.values import Slides, add_values
 from ocf.solvers.standard_form import Reduced, StandardForm, compile_model
 
 
@@ -35,6 +36,8 @@ class Compiled:
     steps, levels : tuple of (n,) int64 arrays, one per feature
         Columns, as in `Formulated`.
     build_seconds, compile_seconds : float
+    slides : Slides or None
+        Values inside cells, whose columns follow; None where cells say everything.
     """
 
     formulation: str
@@ -45,6 +48,12 @@ class Compiled:
     levels: tuple[IntArray, ...]
     build_seconds: float
     compile_seconds: float
+    slides: Slides | None = None
+
+    @property
+    def first_slide(self) -> int:
+        """Column of the first sliding value."""
+        return self.n_leaves + sum(map(len, self.steps)) + sum(map(len, self.levels))
 
     def instance(self, cells: CellProblem) -> Reduced:
         """The matrix of one row: its costs and cuts, without what is closed, dead or decided.
@@ -54,7 +63,7 @@ class Compiled:
         cells : CellProblem
             Of the same partition and target; not infeasible.
         """
-        form = self._with_cuts(self._with_exclusions(cells), cells)
+        form = self._with_cuts(self._with_tangents(self._with_exclusions(cells), cells), cells)
         alias, x0 = self._substitution(cells)
         new = np.flatnonzero(alias >= 0)
         kept, index = np.unique(alias[new], return_inverse=True)
@@ -65,13 +74,31 @@ class Compiled:
     def _with_exclusions(self, cells: CellProblem) -> StandardForm:
         if not cells.excluded:
             return self.form
-        chosen = np.array(cells.excluded)
-        count, n_trees = chosen.shape
+        sizes = np.array([len(choice) for choice in cells.excluded])
         rows = sp.csr_array(
-            (np.ones(chosen.size), (np.repeat(np.arange(count), n_trees), chosen.ravel())),
-            shape=(count, self.form.n_cols),
+            (np.ones(sizes.sum()), (np.repeat(np.arange(len(sizes)), sizes), np.concatenate(cells.excluded))),
+            shape=(len(sizes), self.form.n_cols),
         )
-        return self.form.append_rows(rows, np.full(count, -np.inf), np.full(count, n_trees - 1.0))
+        return self.form.append_rows(rows, np.full(len(sizes), -np.inf), sizes - 1.0)
+
+    def _with_tangents(self, form: StandardForm, cells: CellProblem) -> StandardForm:
+        """Rows (2) of `ocf.formulations.blocks.values`."""
+        if not cells.tangents:
+            return form
+        values, slides = cells.values, self.slides
+        assert values is not None
+        assert slides is not None
+        leaf = {j: values.watch.start + k for k, j in enumerate(values.cell_leaf)}
+        entries: list[tuple[int, int, float]] = []
+        for k, (j, at) in enumerate(cells.tangents):
+            curvature = float(values.price(j)[1])
+            excess = self.first_slide + slides.excess[int(values.cell_feature[j])]
+            slide = self.first_slide + slides.of_cell[j]
+            entries += [(k, excess, 1.0), (k, slide, -curvature * at), (k, leaf[j], curvature * at * at / 2)]
+        row, column, data = zip(*entries, strict=True)
+        count = len(cells.tangents)
+        added = sp.csr_array((data, (row, column)), shape=(count, form.n_cols))
+        return form.append_rows(added, np.zeros(count), np.full(count, np.inf))
 
     def _with_cuts(self, form: StandardForm, cells: CellProblem) -> StandardForm:
         """Requirements that came after the model was built (`Requirements.tightened`)."""
@@ -99,6 +126,8 @@ class Compiled:
                 c[self.steps[i]] = np.diff(filled)
             else:
                 c[self.levels[i]] = np.where(usable, cost, 0.0)
+        if self.slides is not None:
+            c[self.first_slide :][: len(self.slides.cost)] = self.slides.cost
         return c, float(constant)
 
     def _substitution(self, cells: CellProblem) -> tuple[IntArray, FloatArray]:
@@ -141,6 +170,9 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
     """
     start = time.perf_counter()
     formulated = get_formulation(name)(cells)
+    slides = None
+    if cells.values is not None and cells.couples:
+        slides = add_values(formulated.model, cells.values, formulated.leaves)
     built = time.perf_counter()
     columns = list(formulated.leaves)
     groups: list[tuple[IntArray, ...]] = []
@@ -150,6 +182,8 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
             spans.append(np.arange(len(columns), len(columns) + len(variables)))
             columns += variables
         groups.append(tuple(spans))
+    if slides is not None:
+        columns += slides.variables
     form = compile_model(formulated.model, columns)
     end = time.perf_counter()
     return Compiled(
@@ -161,4 +195,5 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
         groups[1],
         built - start,
         end - built,
+        slides,
     )

@@ -25,7 +25,8 @@ class Cost:
     """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2) + sum q_ij d_i d_j``.
 
     ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
-    change. `l2` is the squared Euclidean norm. Source: ocean, (30)-(32); fcca, (2).
+    change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
+    Source: ocean, (30)-(32); fcca, (2).
 
     The last term is the general quadratic distance ``d' Q d`` (oblique, (6)), which no weight touches: `pairs` holds
     its ``(name, name, q)`` with each pair of features once, so that q of a pair is twice the entry of the symmetric Q.
@@ -105,12 +106,22 @@ class Cost:
         origin : float
         value : (n,) float64
         """
+        if feature.cost is not None:
+            values = np.asarray(value, np.float64)
+            own = [np.nan if np.isnan(v) else float(feature.cost.amount(feature, origin, v)) for v in values.ravel()]
+            return np.array(own).reshape(values.shape)
         d = feature.distance(origin, value)
         changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
         weight = np.where(d < 0, feature.weight_down, feature.weight_up)
         count = np.where(np.isnan(d), d, changed)
         return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
         return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+
+    def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:
+        """First and second derivative of the cost along steps away from the origin, at a coded number."""
+        weight = feature.weight_down if step < 0 else feature.weight_up
+        d, unit = abs(value - origin) / feature.scale, abs(step) / feature.scale
+        return weight * (self.l1 * unit + 2 * self.l2 * d * unit), weight * 2 * self.l2 * unit * unit
 
     def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
         """Cost of moving a whole coded row; features that are missing in both cost nothing."""

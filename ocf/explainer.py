@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
 from ocf.compiled import Compiled, compile_formulation
+from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
+from ocf.couplings import is_bent
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
@@ -67,6 +69,8 @@ class Explainer:
     space : FeatureSpace
     classes : tuple
         Class labels; empty for a regressor.
+    constraints : tuple of Constraint
+        Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
 
     Examples
     --------
@@ -92,6 +96,7 @@ class Explainer:
         self.ensemble = self.model.trees.ensemble
         self.classes = self.ensemble.decision.classes
         table = None if data is None else as_table(data, self.model.columns)
+        self.constraints: tuple[Constraint, ...] = ()
         self.space = self._space(table, features)
         self._coded = self._known_rows(table)
         if check:
@@ -118,7 +123,8 @@ class Explainer:
         if isinstance(features, str | Path):
             from ocf.problem_file import read_problem_file
 
-            features = read_problem_file(Path(features)).features
+            said = read_problem_file(Path(features))
+            features, self.constraints = said.features, said.constraints
         if table is None:
             raise DataError("give data (ideally the training data) or a FeatureSpace as features")
         columns = table_columns(self.model, tuple(table.columns))
@@ -185,6 +191,7 @@ class Explainer:
         *,
         probability: float | None = None,
         plausibility: Any = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         **settings: Any,
     ) -> Problem:
         """The problem of one row, as the formulations see it; takes the settings of `explain`.
@@ -199,17 +206,24 @@ class Explainer:
         space = self._asked_space(**settings)
         coded = self.space.from_frame(frame)
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space, Plausibility.parse(plausibility))
+        asked = checked(self.constraints if constraints is None else constraints, space)
+        wish = Plausibility.parse(plausibility)
+        return self._problem(coded[0], wanted, Cost.parse(norm), space, asked, wish)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
-        return to_cells(problem, self._partition_of(problem))
+        return to_cells(problem, self._shared_partition(problem))
 
     def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
         """The finite forms of a problem of this explainer, one per alternative of its target."""
-        return to_alternatives(problem, self._partition_of(problem))
+        return to_alternatives(problem, self._shared_partition(problem))
 
-    def _partition_of(self, problem: Problem) -> Partition:
+    def _shared_partition(self, problem: Problem) -> Partition | None:
+        """The partition of all rows that miss the same values; None where a row's cells are its own."""
+        return None if is_bent(problem) else self._tree_partition(problem)
+
+    def _tree_partition(self, problem: Problem) -> Partition:
+        """The partition by the splits of the trees alone."""
         keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
         return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
@@ -219,14 +233,21 @@ class Explainer:
         return current
 
     def _problem(
-        self, origin: FloatArray, target: Target, cost: Cost, space: FeatureSpace, wish: Plausibility | None = None
+        self,
+        origin: FloatArray,
+        target: Target,
+        cost: Cost,
+        space: FeatureSpace,
+        constraints: tuple[Constraint, ...] = (),
+        wish: Plausibility | None = None,
     ) -> Problem:
         detector = self._detector(wish, target)
         part = self._partition(_missing(origin), detector)
         if detector is None:
-            return Problem(part.ensemble, space, origin, target, cost)
+            return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
         depth = self._depths[_key(_missing(origin), detector)]
-        return Problem(split_trees(part.ensemble, self.ensemble)[0], space, origin, target, cost, depth)
+        model = split_trees(part.ensemble, self.ensemble)[0]
+        return Problem(model, space, origin, target, cost, depth, constraints)
 
     def _asked_space(
         self,
@@ -255,6 +276,21 @@ class Explainer:
             feature.permitted_codes()
         return space
 
+    def _asked_constraints(self, constraints: Any, rows: FloatArray) -> tuple[Constraint, ...]:
+        """Constraints that fit the features; those that the data itself breaks are named in a warning."""
+        asked = checked(constraints, self.space)
+        for constraint in asked:
+            if not constraint.absolute:
+                continue
+            if unsatisfiable(constraint, self.space, np.vstack([rows, self._coded])):
+                raise ProblemError(f"no values within the bounds satisfy the constraint {constraint.title!r}")
+            broken = broken_by(constraint, self.space, self._coded)
+            if broken:
+                logger.warning(
+                    "constraint %r is broken by %d of %d rows of the data", constraint.title, broken, len(self._coded)
+                )
+        return asked
+
     def _rows(self, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
         if isinstance(rows, pd.Series):
             rows = rows.to_frame().T.infer_objects()
@@ -280,6 +316,7 @@ class Explainer:
         split_margin: float = 0.0,
         class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         formulation: str = AUTO,
         solver: str = "highs",
         time_limit: float | None = None,
@@ -319,6 +356,8 @@ class Explainer:
             Keep to points that an isolation forest does not take for outliers among the rows of the target; see
             `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
             as nine of ten of them.
+        constraints : sequence of Constraint
+            Relations between features that every counterfactual must respect: see `ocf.constraints`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
             ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
@@ -353,6 +392,7 @@ class Explainer:
         formulation = self._formulation(
             formulation, cost, split_margin, bool(priced), Plausibility.parse(plausibility) is not None
         )
+        coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             probability=probability,
@@ -373,8 +413,8 @@ class Explainer:
             ),
             reduce=reduce,
             plausibility=Plausibility.parse(plausibility),
+            constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
         )
-        coded = self.space.from_frame(frame)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, target, 0, probability)
         for columns in {_missing(row) for row in coded}:
@@ -391,7 +431,7 @@ class Explainer:
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
-            problem = self._problem(row.coded, target, task.cost, task.space, task.plausibility)
+            problem = self._problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
             return self._solve(row, task, problem, begin)
         except OcfError as error:
             return self._failed(row, task, str(error))
@@ -432,7 +472,7 @@ class Explainer:
         """The problem of a single tree, leaf by leaf; see `ocf.leafwise`."""
         if problem.penalty is not None:
             raise ProblemError("a plausibility with a weight has no model with hyperplanes: ask for a least depth")
-        part = self._partition_of(problem)
+        part = self._tree_partition(problem)
         if id(part) not in self._searches:
             self._searches[id(part)] = TreeSearch(part)
         return Query(self._searches[id(part)], problem, options or SolverOptions(), solver)
@@ -495,7 +535,9 @@ class Explainer:
         built = {"build": 0.0, "compile": 0.0}
 
         def compiled(k: int) -> Compiled:
-            key = (task.formulation, target, k, *_key(_missing(row.coded), detector))
+            key: tuple[Any, ...] = (task.formulation, target, k, *_key(_missing(row.coded), detector))
+            if is_bent(problem):
+                key = (*key, id(alternatives))  # its cells are the row's own
             if key not in self._compiled:
                 self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
                 built["build"] += self._compiled[key].build_seconds
@@ -508,10 +550,14 @@ class Explainer:
             self._solver(task.solver),
             task.options,
             confirm=partial(self.confirms, row, problem, detector=detector),
-            candidates=self._known_cells(problem, detector),
+            candidates=self._known_cells(problem, alternatives[0].partition, detector),
             use_reduction=task.reduce,
         )
+        for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
+            del self._compiled[key]
         times = {**built, **outcome.times, "total": time.perf_counter() - begin}
+        if alternatives[0].values is not None and not outcome.message:
+            outcome = replace(outcome, message=alternatives[0].values.remark())
         return from_outcome(
             outcome,
             problem,
@@ -531,13 +577,14 @@ class Explainer:
             self._solvers[name] = get_solver(name)
         return self._solvers[name]
 
-    def _known_cells(self, problem: Problem, detector: Detector | None) -> IntArray:
+    def _known_cells(self, problem: Problem, part: Partition, detector: Detector | None) -> IntArray:
         """Distinct cells of the data's rows that have the target."""
-        missing = _missing(problem.origin)
-        key = (problem.target, *_key(missing, detector))
+        if is_bent(problem):
+            return np.unique(part.locate(self._known_rows_of(problem.target)), axis=0)
+        key = (problem.target, *_key(_missing(problem.origin), detector))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
-            self._candidates[key] = np.unique(self._partition(missing, detector).locate(rows), axis=0)
+            self._candidates[key] = np.unique(part.locate(rows), axis=0)
         return self._candidates[key]
 
     def _known_rows_of(self, target: Target) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ocf import records, render
+from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
 from ocf.errors import DataError
 from ocf.features import Feature, FeatureSpace
@@ -96,6 +97,8 @@ class Explanation:
         Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
         ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
         holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
+    constraints : tuple of Constraint
+        What every counterfactual had to respect.
     """
 
     row: Any
@@ -124,6 +127,7 @@ class Explanation:
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
     plausibility: dict[str, Any] | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -206,6 +210,7 @@ class Explanation:
             "method": records.plain(self.method),
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
             "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
+            "constraints": records.plain([c.to_dict() for c in self.constraints]),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -436,6 +441,7 @@ def from_outcome(
         norm=problem.cost.to_dict(),
         claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=plausible),
         forest=detector.recount if detector else None,
+        constraints=[c.to_dict() for c in problem.constraints],
     )
     return Explanation(
         row=row,
@@ -464,6 +470,7 @@ def from_outcome(
         classes=tuple(classes),
         problem=problem,
         plausibility=plausible,
+        constraints=problem.constraints,
     )
 
 
@@ -621,4 +628,5 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
         plausibility=data.get("plausibility"),
+        constraints=tuple(map(from_dict, data.get("constraints", ()))),
     )

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from ocf.curves import Curve
 from ocf.ensemble import FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.words import listed, nearest
@@ -55,6 +56,8 @@ class Feature:
     permitted : tuple or None
         Where a counterfactual may lie: ``(lowest, highest)`` for numeric and integer features, a tuple of levels
         for the others. Unlike the bounds it may exclude the row's own value.
+    cost : Curve or None
+        What a change costs, in place of the norm and the weights; negative for states that are preferred.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Feature:
     weight_down: float = 1.0
     weight_up: float = 1.0
     permitted: tuple[Any, ...] | None = None
+    cost: Curve | None = None
 
     def __post_init__(self) -> None:
         def fail(what: str) -> None:
@@ -101,6 +105,10 @@ class Feature:
         for weight in (self.weight_down, self.weight_up):
             if not (math.isfinite(weight) and weight >= 0):
                 fail(f"weight {weight} must be finite and at least 0")
+        if self.cost is not None:
+            if (self.weight_down, self.weight_up) != (1.0, 1.0):
+                fail("a cost of its own takes the place of norm and weight: give one of them")
+            self.cost.check(self)
         if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
             fail(f"bounds [{self.lower}, {self.upper}] hold no value")
 
@@ -444,12 +452,18 @@ class FeatureSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict; `from_dict` is its inverse."""
-        return {"columns": list(self.columns), "features": [_plain(asdict(f)) for f in self.features]}
+        return {"columns": list(self.columns), "features": [_feature_to_dict(f) for f in self.features]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FeatureSpace:
         """Space from what `to_dict` wrote."""
         return cls(tuple(_feature_from_dict(f) for f in data["features"]), tuple(data["columns"]))
+
+
+def _feature_to_dict(feature: Feature) -> dict[str, Any]:
+    cost = None if feature.cost is None else feature.cost.to_plain()
+    out: dict[str, Any] = _plain(asdict(replace(feature, cost=None)) | {"cost": cost})
+    return out
 
 
 def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
@@ -459,6 +473,8 @@ def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
             fields[name] = tuple(fields[name])
     for name in ("lower", "upper"):
         fields[name] = float(fields[name])  # "inf" and "-inf" are written as words, for JSON has none
+    if fields.get("cost") is not None:
+        fields["cost"] = Curve.parse(fields["cost"])
     return Feature(**fields)
 
 

@@ -14,7 +14,8 @@ symbol              meaning, shape
 ``xbar``            the origin, (n,)
 ``a, q``            cost of a change d: ``a |d| + q d**2``, with a and q of its direction, (n,) each
 ``Q``               quadratic form of d that is added, (n, n), or None
-``y``               multipliers of the half-spaces, at least 0, (m,)
+``K, k``            relations ``K_up rise + K_down fall <= k``, with d = rise - fall, (r, n) and (r,)
+``y``               multipliers of the half-spaces and, behind them, the relations, at least 0, (m + r,)
 ==================  ==================================================================================
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +49,10 @@ class Polytope:
     lo, hi, xbar : (n,) float64
     a_down, a_up, q_down, q_up : (n,) float64
     Q : (n, n) float64 or None
+    K_down, K_up : (r, n) float64
+    k : (r,) float64
+    credit : float
+        Added to every bound.
     """
 
     G: FloatArray
@@ -60,12 +65,16 @@ class Polytope:
     q_down: FloatArray
     q_up: FloatArray
     Q: FloatArray | None = None
+    K_down: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    K_up: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    k: FloatArray = field(default_factory=lambda: np.zeros(0))
+    credit: float = 0.0
 
     @cached_property
     def strictly_convex(self) -> bool:
         """Whether the cost is separable and each coordinate that a half-space weighs has a square."""
         used = self.G.any(axis=0)
-        return self.Q is None and bool(((self.q_down > 0) & (self.q_up > 0))[used].all())
+        return self.Q is None and not len(self.k) and bool(((self.q_down > 0) & (self.q_up > 0))[used].all())
 
     def separable_cost(self, d: FloatArray) -> FloatArray:
         """Cost of each coordinate's change, without Q, (n,)."""
@@ -131,6 +140,8 @@ class Polytope:
         around : (n,) float64, optional
             Needed where there is a Q.
         """
+        if len(self.k):
+            return self._relaxed(y[len(self.h) :]).bound(y[: len(self.h)], around)
         wide = np.asarray(y, np.longdouble)
         slope = wide @ self.G
         constant = wide @ self._gap
@@ -148,7 +159,30 @@ class Polytope:
         # a value is a sum of cost and slope times change, each of which rounds a few times
         terms = np.abs(values) + np.abs(slope.astype(np.float64) * (x - self.xbar))
         rounding = 8 * UNIT * float(terms.sum()) + (len(x) + len(y) + 8) * _WIDE * (size + float(terms.sum()))
-        return float(math.fsum(values) + constant) - rounding
+        return float(math.fsum(values) + constant + self.credit) - rounding - 2 * UNIT * abs(self.credit)
+
+    def _relaxed(self, z: FloatArray) -> Polytope:
+        """Without the relations, whose violation is priced by `z`: they bend at the origin as the cost does."""
+        size = np.abs(z) @ (np.abs(self.K_up) + np.abs(self.K_down))
+        slack = 2 * (len(z) + 2) * UNIT * size
+        spent = float(z @ self.k)
+        spent += 2 * (len(z) + 2) * UNIT * float(np.abs(z) @ np.abs(self.k))
+        return replace(
+            self,
+            a_down=self.a_down + z @ self.K_down - slack,
+            a_up=self.a_up + z @ self.K_up - slack,
+            K_down=np.zeros((0, 0)),
+            K_up=np.zeros((0, 0)),
+            k=np.zeros(0),
+            credit=self.credit - spent,
+        )
+
+    def rows_at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All rows as half-spaces that hold on the side of the origin where each coordinate of x lies."""
+        if not len(self.k):
+            return self.G, self.h
+        side = np.where(x > self.xbar, self.K_up, -self.K_down)
+        return np.vstack([self.G, side]), np.concatenate([self.h, self.k + side @ self.xbar])
 
     @cached_property
     def _gap(self) -> Any:
@@ -214,6 +248,8 @@ class Polytope:
     def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
         assert self.Q is not None
+        if len(self.k):
+            return x, y
         d = x - self.xbar
         width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, 1.0)
         inside = (x > self.lo + 1e-7 * width) & (x < self.hi - 1e-7 * width)
@@ -260,10 +296,11 @@ class Polytope:
         width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, np.maximum(1.0, np.abs(x)))
         for attempt in range(12):
             needed = margin(x)
-            residual = self.G @ x - self.h + needed
+            rows, sides = self.rows_at(x)
+            residual = rows @ x - sides + needed
             if (residual <= 0).all():
                 return x
-            residual = residual + needed  # aim beyond the margin, since the step rounds as well
+            residual = residual + np.abs(needed) / 2  # aim beyond the margin, since the step rounds as well
             inside = (x > self.lo) & (x < self.hi)
             # a coordinate at the origin stays there as long as others can do it
             free = inside & (x != self.xbar) if attempt < 6 else inside
@@ -279,9 +316,10 @@ class Polytope:
 
     def _shortest(self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray) -> FloatArray | None:
         """Least change of the free coordinates, in units of their widths, that takes the residuals to 0."""
-        size = np.abs(self.G) @ np.abs(x) + np.abs(self.h)
+        every, sides = self.rows_at(x)
+        size = np.abs(every) @ np.abs(x) + np.abs(sides)
         near = residual > -1e-6 * size
-        rows = self.G[np.ix_(near, free)] * width[free]
+        rows = every[np.ix_(near, free)] * width[free]
         target = np.minimum(-residual[near], 0.0)
         if not rows.any():
             return None

@@ -49,8 +49,8 @@ _PATIENCE = 400
 #: Most features that one ruin puts back.
 _RUINED = 4
 
-#: Building stops at this multiple of the cost to beat: pulling back may still save what is above it.
-_ALLOWANCE = 1.05
+#: Building stops this share above the cost to beat: pulling back may still save what is above it.
+_ALLOWANCE = 0.05
 
 #: Largest logarithm of a random weight.
 _SPREAD = 1.0
@@ -118,9 +118,9 @@ def find_incumbent(
             if x.tobytes() in tried or not _allowed(cells, x):
                 continue
             tried.add(x.tobytes())
-            point = cells.point(x)
-            if confirm is None or confirm(point):
-                return Incumbent(x, point, cells.cost_of(x))
+            placed = cells.place(x)
+            if placed is not None and (confirm is None or confirm(placed.point)):
+                return Incumbent(x, placed.point, placed.cost)
             if len(tried) >= _REFUSALS:
                 logger.debug("the model refused %d points; looking no further", len(tried))
                 return None
@@ -133,7 +133,7 @@ def _allowed(cells: CellProblem, x: IntArray) -> bool:
     return (
         bool(cells.open[cells.partition.offsets[:-1] + x].all() and cells.live[leaves].all())
         and bool((cells.margins(leaves) >= 0).all())
-        and not any(np.array_equal(leaves, choice) for choice in cells.excluded)
+        and not cells.is_excluded(leaves)
     )
 
 
@@ -288,7 +288,7 @@ def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: I
                 # sums along a line and sums at a point may differ in the last bits: no progress in those
                 if gained <= 1e-9 * deficit + noise:
                     continue
-                score = gained * weight[f] / max(extra, 1e-9 * (1.0 + here))
+                score = gained * weight[f] / max(extra, 1e-9 * (1.0 + abs(here)))
                 if score > best:
                     best, best_f, best_cell = score, f, cell
         if best_f < 0:
@@ -320,7 +320,7 @@ def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
             continue
         _locate(task, x)
         gained = deficit - _deficit(task.need, task.at.sums)
-        score = gained / max(extra, 1e-9 * (1.0 + spent))
+        score = gained / max(extra, 1e-9 * (1.0 + abs(spent)))
         if gained > 1e-9 * deficit and score > best:
             best = score
             chosen[:] = x
@@ -422,7 +422,7 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
         _ruin(task, x, state)
         for f in range(n):
             weight[f] = np.exp((_uniform(state) * 2.0 - 1.0) * _SPREAD)
-        if not _build(task, x, weight, cost * _ALLOWANCE, budget):
+        if not _build(task, x, weight, cost + _ALLOWANCE * abs(cost), budget):
             continue
         _pull_back(task, x, weight, budget)
         total = _total(task, x)

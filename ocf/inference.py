@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.errors import DataError
+from ocf.curves import Curve
+from ocf.errors import DataError, ProblemError
 from ocf.features import Feature, FeatureSpace, Kind
 from ocf.words import nearest
 
 #: What a user may say of a feature (in a dict or in the ``[features.NAME]`` table of a problem file).
 SETTINGS = (
     "kind", "columns", "base", "levels", "bounds", "step", "scale", "actionability", "weight", "permitted_range",
+    "cost",
 )  # fmt: skip
 
 
@@ -168,6 +170,13 @@ def _sorted_levels(values: pd.Series[Any]) -> list[Any]:
         return sorted(unique, key=str)
 
 
+def _curve(said: Any) -> Curve | None:
+    try:
+        return None if said is None else Curve.parse(said)
+    except ProblemError as error:
+        raise DataError(f"the cost {said!r} of a feature cannot be read: {error}") from None
+
+
 def _common(setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
     weight = setting.get("weight", 1.0)
     down, up = weight if isinstance(weight, list | tuple) else (weight, weight)
@@ -180,4 +189,5 @@ def _common(setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
         "weight_down": float(down),
         "weight_up": float(up),
         "permitted": None if permitted is None else tuple(permitted),
+        "cost": _curve(setting.get("cost")),
     }

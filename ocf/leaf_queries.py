@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.batch import Row
+from ocf.constraints import satisfied
 from ocf.ensemble import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.explanation import Explanation, Explanations, from_outcome
@@ -24,6 +25,7 @@ from ocf.leafwise import LeafAnswer, Query, solve_leaves
 from ocf.problem import Problem
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import Outcome
+from ocf.value_rows import exact_rows
 
 if TYPE_CHECKING:
     from ocf.explainer import Explainer
@@ -268,7 +270,11 @@ def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outc
     if not admissible.any():
         words = f"none of the {len(table)} instances has the target and is admissible"
         return Outcome(Status.UNKNOWN, None, None, 0.0, times, sizes=sizes, message=words)
-    best = int(total.argmin())
+    rows = exact_rows(problem)
+    cheapest = np.argsort(total, kind="stable")[: int(admissible.sum())]
+    best = next((int(k) for k in cheapest if satisfied(rows, space, table[k])), None)
+    if best is None:
+        return Outcome(Status.UNKNOWN, None, None, 0.0, times, sizes=sizes, message="no instance keeps the constraints")
     point = table[best]
     return Outcome(
         Status.FEASIBLE,

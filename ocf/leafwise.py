@@ -24,10 +24,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ocf.cells import Partition
+from ocf.constraints import satisfied
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 from ocf.formulations import hyperplanes
-from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit
-from ocf.halfspaces import Polytope
+from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, relation_rows
+from ocf.halfspaces import UNIT, Polytope
 from ocf.problem import Problem
 from ocf.solvers import SOLVERS, get_solver
 from ocf.solvers.base import Claim
@@ -36,6 +37,7 @@ from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.solving import PROOF, Outcome
 from ocf.targets import Requirements
+from ocf.value_rows import exact_rows
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +132,8 @@ class TreeSearch:
 
     def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
+        if problem.constraints:  # their rows are this row's own
+            return _Matrix.compile(problem), False
         key = (columns.signature, columns.square.tobytes(), problem.cost.pairs, columns.integer.tobytes())
         old = key in self._matrices
         if not old:
@@ -144,6 +148,7 @@ class _Matrix:
     planes: FloatArray
     place: Mapping[int, int]
     always: StandardForm
+    relation_places: IntArray
     build_seconds: float
     compile_seconds: float
 
@@ -162,7 +167,8 @@ class _Matrix:
         )
         done = time.perf_counter()
         place = {v: r for r, v in enumerate(models.nodes)}
-        return cls(form.A[planes].toarray(), place, always, built - start, done - built)
+        relations = [rest.index(rows[f"relation[{r}]"]) for r in range(len(rest)) if f"relation[{r}]" in rows]
+        return cls(form.A[planes].toarray(), place, always, np.array(relations, int), built - start, done - built)
 
 
 class Query:
@@ -209,11 +215,12 @@ class Query:
         self.base = np.where(number, self.origin, 0.0)
         limits = np.array([f.limits(v) for f, v in zip(space.features, self.origin, strict=True)]).reshape(-1, 2)
         self.limits = limits[:, 0], limits[:, 1]
-        scale = np.array([f.scale for f in space.features])
-        down, up = np.array([(f.weight_down, f.weight_up) for f in space.features]).reshape(-1, 2).T
-        cost = self.problem.cost
-        self.a_down, self.a_up = cost.l1 * down / scale, cost.l1 * up / scale
-        self.q_down, self.q_up = cost.l2 * down / scale**2, cost.l2 * up / scale**2
+        self._price_numbers()
+        self.relations = exact_rows(self.problem)
+        self.relation_rows = relation_rows(self.problem, columns)
+        # what levels that are preferred may give back, at most
+        self.credit = sum(min(0.0, float(columns.linear[own].min())) for own in self.levels.values())
+        scale, cost = np.array([f.scale for f in space.features]), self.problem.cost
         self.pairs = None
         if cost.pairs:
             self.pairs = cost.pair_matrix(space.names) / np.outer(scale, scale)
@@ -237,6 +244,21 @@ class Query:
     def method_name(self) -> str:
         """What solved the leaves."""
         return "+".join(sorted(self.solver_names)) or "closed form"
+
+    def _price_numbers(self) -> None:
+        """Cost of each number's rise and fall, and of leaving its value, from the columns, (n,) each."""
+        columns, n = self.columns, len(self.origin)
+        self.a_down, self.a_up, self.q_down, self.q_up, self.leave_down, self.leave_up = np.zeros((6, n))
+        for j in np.flatnonzero(columns.role != "level").tolist():
+            i, role, unit = int(columns.feature[j]), columns.role[j], abs(float(columns.unit[j]))
+            linear, square = float(columns.linear[j]), float(columns.square[j])
+            if role == "moved":
+                (self.leave_up if columns.value[j] > 0 else self.leave_down)[i] = linear
+                continue
+            if role in ("up", "delta"):
+                self.a_up[i], self.q_up[i] = linear / unit, square / unit**2
+            if role in ("down", "delta"):
+                self.a_down[i], self.q_down[i] = linear / unit, square / unit**2
 
     # -- the leaves -------------------------------------------------------------------------------------------
 
@@ -323,7 +345,8 @@ class Query:
         if not possible:
             return np.inf
         demands = self._demands(eps)
-        return max([self._box_cost(lower, upper), *demands[(sign < 0).astype(int), place].tolist()])
+        dearest = max([0.0, *demands[(sign < 0).astype(int), place].tolist()])
+        return max(self._box_cost(lower, upper), dearest + self.credit)
 
     def _demands(self, eps: float) -> FloatArray:
         """Least cost of reaching the left and the right side of each hyperplane within the limits, (2, n_planes)."""
@@ -391,7 +414,7 @@ class Query:
         keep = self._not_implied(place, sign, side, lower, upper)
         place, sign, side = place[keep], sign[keep], side[keep]
         task = _Task(leaf, eps, place, sign, side, lower, upper)
-        if not len(place) and self.pairs is None:
+        if not len(place) and self.pairs is None and not self.relations:
             return self._closest(task)
         loose = columns.integer & (lower < upper)
         return self._mixed(task, cutoff) if loose.any() else self._smooth_part(task, cutoff)
@@ -522,8 +545,13 @@ class Query:
             cost = self.problem.cost.total(space, self.origin, point)
         reach = min(cost, cutoff) - spent
         outer = polytope.within(reach)
-        outer = replace(outer, h=polytope.h + self._doubts(task, outer, used, point))
-        bound = max(outer.bound(y, x), 0.0) + spent
+        outer = replace(
+            outer,
+            h=polytope.h + self._doubts(task, outer, used, point),
+            k=polytope.k
+            + self._relation_doubts(outer, np.maximum(np.abs(outer.lo), np.abs(outer.hi)), point, used, 1.0),
+        )
+        bound = max(outer.bound(y, x), -spent if self.credit == 0 else -np.inf) + spent
         if inside is None:
             return LeafAnswer(task.leaf, None, np.inf, bound, "open")
         bound = min(bound, cost)
@@ -557,10 +585,7 @@ class Query:
             (self.a_up + 0 * self.a_up)[features] * d + self.q_up[features] * d * d,
             -self.a_down[features] * d + self.q_down[features] * d * d,
         )
-        if self.problem.cost.l0 > 0:
-            weights = [self.problem.space.features[i].weight_up for i in features.tolist()]
-            downs = [self.problem.space.features[i].weight_down for i in features.tolist()]
-            out = out + self.problem.cost.l0 * np.where(d > 0, weights, np.where(d < 0, downs, 0.0))
+        out = out + np.where(d > 0, self.leave_up[features], np.where(d < 0, self.leave_down[features], 0.0))
         return np.asarray(out)
 
     def _smooth_box(self, task: _Task) -> tuple[FloatArray, FloatArray]:
@@ -583,6 +608,8 @@ class Query:
         touched = g[:, smooth].any(axis=0)
         if self.pairs is not None:
             touched |= self.pairs[smooth].any(axis=1)
+        for row, _ in self.relation_rows:
+            touched |= np.isin(smooth, self.columns.feature[row != 0])
         used = smooth[touched]
         elsewhere = np.setdiff1d(np.arange(len(point)), used)
         h = np.zeros(len(task.place))
@@ -596,6 +623,7 @@ class Query:
         q = None
         if self.pairs is not None:
             q = self.pairs[np.ix_(used, used)]
+        down, up, k = self._bent_rows(task, used)
         return (
             Polytope(
                 g[:, used],
@@ -608,9 +636,29 @@ class Query:
                 self.q_down[used],
                 self.q_up[used],
                 q,
+                down,
+                up,
+                k,
             ),
             used,
         )
+
+    def _bent_rows(self, task: _Task, used: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Relations over the falls and rises of the continuous features, the rest fixed: (r, n), (r, n), (r,)."""
+        columns = self.columns
+        down, up = np.zeros((2, len(self.relation_rows), len(used)))
+        k = np.zeros(len(self.relation_rows))
+        fixed = np.where(columns.integer, task.lower, 0.0)
+        place = {i: c for c, i in enumerate(used.tolist())}
+        for r, (row, side) in enumerate(self.relation_rows):
+            k[r] = side - float(row[columns.integer] @ fixed[columns.integer])
+            for j in np.flatnonzero((row != 0) & ~columns.integer).tolist():
+                c = place[int(columns.feature[j])]
+                if columns.role[j] in ("up", "delta"):
+                    up[r, c] = row[j]
+                if columns.role[j] in ("down", "delta"):
+                    down[r, c] = row[j] if columns.role[j] == "down" else -row[j]
+        return down, up, k
 
     def _cheapest(
         self, task: _Task, polytope: Polytope, used: IntArray, cutoff: float
@@ -643,24 +691,28 @@ class Query:
         if key not in self._families:
             form = self._form(task)
             fixed = np.where(columns.integer, task.lower, 0.0)
+            kept = np.concatenate([np.arange(len(task.place)), len(task.place) + self.matrix.relation_places])
             form = replace(
                 form,
                 c=form.c[own],
                 Q=None if form.Q is None else form.Q[own][:, own],
-                A=form.A[: len(task.place)][:, own],
-                row_lower=form.row_lower[: len(task.place)],
-                row_upper=form.row_upper[: len(task.place)],
+                A=form.A[kept][:, own],
+                row_lower=form.row_lower[kept],
+                row_upper=form.row_upper[kept],
                 lower=form.lower[own],
                 upper=form.upper[own],
                 integer=np.zeros(len(own), bool),
             )
-            shift = task.sign * (self.matrix.planes[task.place] @ fixed)
+            shift = np.concatenate(
+                [task.sign * (self.matrix.planes[task.place] @ fixed), [row @ fixed for row, _ in self.relation_rows]]
+            )
             # raw options are meant for the solver that was asked for
             options = self.options if self.solver == "highs" else replace(self.options, options={})
             self._families[key] = HighsFamily(form, options), np.asarray(shift)
         family, shift = self._families[key]
         lower, upper = self._opened(task, own)
-        answer = family.solve(task.side - shift, lower, upper, time_limit=self.remaining())
+        sides = np.concatenate([task.side, [side for _, side in self.relation_rows]])
+        answer = family.solve(sides - shift, lower, upper, time_limit=self.remaining())
         self.solver_names.add(family.name)
         self.version = family.version
         self.solved += 1
@@ -684,6 +736,17 @@ class Query:
         reach[used] = np.maximum(np.abs(polytope.lo), np.abs(polytope.hi))
         reach = np.where(np.isfinite(reach), reach, 0.0)
         return np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+
+    def _relation_doubts(
+        self, polytope: Polytope, reach: FloatArray, point: FloatArray, used: IntArray, sign: float
+    ) -> FloatArray:
+        """Rounding of each relation's sum, plus (or minus) what an equation of numbers may miss by, (r,)."""
+        reach = np.where(np.isfinite(reach), reach, 0.0) + np.abs(polytope.xbar)
+        size = np.maximum(np.abs(polytope.K_up), np.abs(polytope.K_down)) @ reach + np.abs(polytope.k)
+        at = point.copy()
+        at[used] = reach if sign > 0 else at[used]
+        allowed = [float(row.allowance(self.problem.space, at)) for row in self.relations]
+        return 4 * (len(self.columns.feature) + 4) * UNIT * size + sign * np.array(allowed).reshape(-1)
 
     def _total_doubt(self, r: int, reach: FloatArray) -> float:
         """Twice the rounding of a hyperplane's total: the tree's own, and that of the numbers here."""
@@ -713,14 +776,17 @@ class Query:
                 float(np.spacing(np.abs(values[k]).astype(self.narrow[i]))) if i in self.narrow else 0.0
                 for k, i in enumerate(used.tolist())
             ]
-            return factor * doubt + np.abs(polytope.G) @ np.array(gaps).reshape(-1)
+            rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
+            related = self._relation_doubts(polytope, np.abs(values), whole, used, -0.9)
+            return np.concatenate([factor * doubt, np.where(related > 0, factor, 1.0) * related]) + rounded
 
         for factor in (1.0, 4.0, 64.0, 4096.0):
             found = polytope.move_inside(x, partial(margin, factor=factor), round_to)
             if found is None:
                 continue
             whole[used] = found
-            if np.array_equal(self.tree.apply(whole[None])[0], np.atleast_1d(task.leaf)):
+            inside = np.array_equal(self.tree.apply(whole[None])[0], np.atleast_1d(task.leaf))
+            if inside and satisfied(self.relations, self.problem.space, whole):
                 return found
         return None
 

@@ -387,7 +387,7 @@ def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key:
     if native is None or not _is_fitted(native):
         native, given = _fitted(wish, model, rows)
     forest = read_isolation_forest(_last_step(native))
-    given = given or _columns_of(native, forest, model, tuple(map(str, rows.columns)))
+    given = given or _columns_of(native, forest, model, rows)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
     detector = Detector(wish, key, forest, given, least)
     if wish.required and least is None:
@@ -450,11 +450,25 @@ def _through_steps(pipeline: Any) -> _Columns:
     return given
 
 
-def _columns_of(native: Any, forest: IsolationModel, model: UserModel, columns: tuple[str, ...]) -> _Columns:
+def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
+    """Whether the model sees the numbers of the table as they are."""
+    try:
+        return bool(np.array_equal(model.encode(rows), rows.to_numpy(np.float64), equal_nan=True))
+    except (ValueError, TypeError):  # no numbers
+        return False
+
+
+def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Columns:
     """What a fitted forest was fitted on: the user's table, or, where that does not fit, what the model sees of it."""
     if hasattr(native, "steps"):
         return _through_steps(native)
     names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
+    columns = tuple(map(str, rows.columns))
+    if not names and len(columns) == width == seen and not _sees_the_table(model, rows):
+        raise DataError(
+            f"the isolation forest takes {width} columns without names: these may be those of the data, or the {seen} "
+            "that the model sees of them; give it in a Pipeline, or fit it on a table with column names"
+        )
     if set(names) <= set(columns) if names else len(columns) == width:
         return lambda table: table.to_numpy() if names is None else table[list(names)]
     if width != seen:

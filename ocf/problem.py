@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
 from ocf.ensemble import Ensemble, FloatArray
 from ocf.errors import OcfError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.plausibility import IsolationDepth, join_trees
+from ocf.records import plain
 from ocf.targets import Requirements, Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
@@ -36,6 +38,8 @@ class Problem:
     cost : Cost
     plausibility : IsolationDepth or None
         How deep the point must lie in isolation trees.
+    constraints : tuple of Constraint
+        What every counterfactual must respect; see `ocf.constraints`.
     """
 
     ensemble: Ensemble
@@ -44,6 +48,7 @@ class Problem:
     target: Target
     cost: Cost
     plausibility: IsolationDepth | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if self.origin.shape != (len(self.space),):
@@ -83,6 +88,7 @@ class Problem:
             "target": self.target.to_dict(),
             "cost": self.cost.to_dict(),
             "plausibility": None if self.plausibility is None else self.plausibility.to_dict(),
+            "constraints": plain([c.to_dict() for c in self.constraints]),
         }
         return json.dumps(data)
 
@@ -103,6 +109,7 @@ class Problem:
                 target_from_dict(data["target"]),
                 Cost(**data["cost"]),
                 IsolationDepth.from_dict(data["plausibility"]) if data.get("plausibility") else None,
+                tuple(map(from_dict, data.get("constraints", ()))),
             )
         except OcfError:
             raise  # says what is wrong better than we could here

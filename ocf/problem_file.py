@@ -25,10 +25,37 @@
     weight = [2.0, 1.0]                # going down is twice as dear as going up
     permitted_range = [20000, 60000]
 
+    [features.education]               # a cost of its own in place of the norm
+    kind = "ordinal"
+    levels = ["none", "school", "college"]
+    cost = { between = [1.0, 3.0] }    # or by level, per unit [down, up], or points of a curve
+
     [features.job]                     # one feature, held as one indicator column for each level
     kind = "categorical"
     columns = { clerk = "job_clerk", smith = "job_smith" }
     base = "none"
+
+    [[constraints]]                    # what every answer must respect; see `ocf.constraints`
+    name = "solvent"
+    kind = "linear"
+    terms = { income = 1, debt = -2, job = { smith = -500 } }
+    sense = ">="
+    bound = 1000
+
+    [[constraints]]
+    kind = "implication"
+    when = { job = ["none"] }
+    then = { income = { max = 1000 } }
+
+    [[constraints]]
+    name = "months"
+    kind = "budget"
+    limit = 24
+    costs = { education = { school = 12, college = 36 }, income = [0, 0.01] }
+
+    [[constraints]]
+    kind = "max_changes"
+    most = 3
 
 For a regressor ``at_least = 200_000`` and ``at_most = 250_000``, or one of them, take the place of the target.
 Features that are not named are inferred from the data. A section or key that is not known is an error, with the
@@ -48,12 +75,11 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from ocf.constraints import Constraint, from_dict
+from ocf.curves import Curve
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
-
-#: Sections of a problem file.
-SECTIONS = ("solve", "features", "plausibility")
 
 #: Columns at which lists of levels are wrapped.
 WIDTH = 100
@@ -69,10 +95,12 @@ class ProblemFile:
         Settings by feature name, for `ocf.inference.infer_space`.
     solve : dict
         Keyword arguments of `Explainer.explain`.
+    constraints : tuple of Constraint
     """
 
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
     solve: dict[str, Any] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -118,6 +146,14 @@ def _is_norm(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, dict) and all(map(_is_number, value.values())))
 
 
+def _is_curve(value: Any) -> bool:
+    try:
+        Curve.parse(value)
+    except ProblemError:
+        return False
+    return True
+
+
 def _one_of(words: Iterable[str]) -> _Rule:
     known = tuple(words)
     return _Rule(lambda v: v in known, "one of " + ", ".join(map(repr, known)))
@@ -136,6 +172,11 @@ _FEATURE: dict[str, _Rule] = {
     "scale": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
     "actionability": _one_of(get_args(Action)),
     "weight": _Rule(_is_weight, "a number of at least 0, or two: [of going down, of going up]"),
+    "cost": _Rule(
+        _is_curve,
+        "an amount per unit, [down, up], amounts by level, { between = [1, 2] } for neighbouring levels, or "
+        '{ points = [[0, 0], [12, 5]], of = "change" }',
+    ),
     "permitted_range": _Rule(
         lambda v: isinstance(v, list) and all(map(_is_scalar, v)), "[lowest, highest], or a list of levels"
     ),
@@ -173,6 +214,17 @@ _SOLVE: dict[str, _Rule] = {
     "options": _Rule(
         lambda v: isinstance(v, dict) and all(map(_is_scalar, v.values())), "a table of the solver's own options"
     ),
+}
+
+#: Top level of a file.
+SECTIONS = ("solve", "features", "constraints", "plausibility")
+
+#: Keys of each kind of constraint, besides its kind and name.
+_CONSTRAINT = {
+    "linear": ("terms", "sense", "bound", "relative"),
+    "implication": ("when", "then"),
+    "budget": ("limit", "costs"),
+    "max_changes": ("most", "among"),
 }
 
 #: Words that are known elsewhere, and where.
@@ -218,6 +270,8 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         if section not in SECTIONS:
             hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
             raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
+        if section == "constraints":
+            continue
         if not isinstance(content, dict):
             raise ProblemError(f"{path}: {section!r} must be a section, [{section}]")
     features = data.get("features", {})
@@ -231,9 +285,10 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         _check(data["plausibility"], _PLAUSIBILITY, f"{path}: [plausibility]")
         solve = solve | {"plausibility": data["plausibility"] or True}
     try:
-        return ProblemFile(features, with_interval(solve))
+        settings = with_interval(solve)
     except ProblemError as error:
         raise ProblemError(f"{path}: [solve]: {error}") from None
+    return ProblemFile(features, settings, _constraints(data.get("constraints", []), path))
 
 
 def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,6 +301,27 @@ def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _constraints(tables: Any, path: Path) -> tuple[Constraint, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ProblemError(f"{path}: constraints are sections in double brackets, [[constraints]], one for each")
+    out = []
+    for number, table in enumerate(tables, start=1):
+        where = f"{path}: [[constraints]] {table.get('name') or number}"
+        if "kind" not in table:
+            raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINT)}")
+        if table["kind"] not in _CONSTRAINT:
+            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINT)}")
+        known = ("kind", "name", *_CONSTRAINT[table["kind"]])
+        for key in table:
+            if key not in known:
+                raise ProblemError(f"{where}: unknown key {nearest(key, known)}")
+        try:
+            out.append(from_dict(table))
+        except ProblemError as error:
+            raise ProblemError(f"{where}: {error}") from None
+    return tuple(out)
+
+
 def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
     for key, value in settings.items():
         if key not in rules:
@@ -256,6 +332,32 @@ def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) 
 
 
 # -- writing -----------------------------------------------------------------------------------------------
+
+_CONSTRAINTS = """\
+# What every answer must respect, one section for each; FEATURE and LEVEL stand for names of yours.
+#   [[constraints]]
+#   name = "solvent"
+#   kind = "linear"
+#   terms = { FEATURE = 1, OTHER = -2, THIRD = { LEVEL = 500 } }
+#   sense = ">="  # or "<=", "="
+#   bound = 1000
+#   relative = false  # true: the terms are changes
+#
+#   [[constraints]]
+#   kind = "implication"
+#   when = { FEATURE = ["LEVEL"] }
+#   then = { OTHER = { max = 1000 } }
+#
+#   [[constraints]]
+#   name = "months"
+#   kind = "budget"
+#   limit = 24
+#   costs = { FEATURE = { LEVEL = 12 }, OTHER = [0, 0.01] }  # by level; or per unit down, up
+#
+#   [[constraints]]
+#   kind = "max_changes"
+#   most = 3
+"""
 
 _HEADER = """\
 # A problem file of ocf. Edit what should be otherwise, delete what may be inferred from the data, and solve:
@@ -279,7 +381,7 @@ def write_problem_file(space: FeatureSpace, classes: Sequence[Any] = ()) -> str:
         TOML. With the same data, `read_problem_file` and `ocf.inference.infer_space` make the same space of it.
     """
     sections = [_HEADER + "\n" + _solve_section(classes)]
-    return "\n".join(sections + [_feature_section(f) for f in space.features])
+    return "\n".join([*sections, *map(_feature_section, space.features), _CONSTRAINTS])
 
 
 def _solve_section(classes: Sequence[Any]) -> str:
@@ -337,6 +439,9 @@ def _feature_section(feature: Feature) -> str:
         lines.append(_line("weight", weights, 1.0, "1.0"))
     else:
         lines.append(_line("weight", [feature.weight_down, feature.weight_up], [1.0, 1.0], "[1.0, 1.0]  # down, up"))
+    if feature.cost is not None:
+        cost = feature.cost.to_plain()
+        lines.append(f"cost = {_value(cost)}")
     lines.append(_permitted_range(feature))
     return "\n".join(lines) + "\n"
 
@@ -406,4 +511,6 @@ def _value(value: Any) -> str:
         return _text(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(v)}" for key, v in value.items()) + " }"
     return repr(value)

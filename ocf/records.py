@@ -21,7 +21,7 @@ from ocf.errors import DataError
 ONE, MANY = "ocf.explanation/1", "ocf.explanations/1"
 
 #: What the rows of a batch have in common and a file of several holds once.
-SHARED = ("features", "norm", "classes", "method")
+SHARED = ("features", "norm", "constraints", "classes", "method")
 
 
 def plain(value: Any) -> Any:

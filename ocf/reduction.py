@@ -96,7 +96,7 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
     gain = np.ascontiguousarray(cells.requirements.gain)
     need = cells.requirements.need
     cost, live = open_costs(cells), cells.live.copy()
-    limit = upper * (1 - TOLERANCE)
+    limit = upper - TOLERANCE * abs(upper) if np.isfinite(upper) else upper
     log_compilation(_shrink)
     proved, bound, rounds = cells.infeasible, -np.inf, 0
     while not proved and rounds < max_rounds:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
+from ocf.errors import ProblemError
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.reduction import reduce
@@ -141,6 +142,11 @@ def solve_alternatives(
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
     """
+    if isinstance(solver, CellSolver) and any(cells.couples for cells in alternatives):
+        raise ProblemError(
+            f"the {solver.name} search cannot choose values inside cells, which the constraints relate: "
+            "use solver='highs' or 'scip'"
+        )
     start, best = time.perf_counter(), None
     runs = [_Run(cells, solver, options, confirm, start) for cells in alternatives]
     for run in runs if use_reduction else ():
@@ -248,7 +254,7 @@ class _Run:
         flat = part.offsets[:-1] + choice
         unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
         free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
-        free = free and self.cells.cost_of(choice) == 0
+        free = free and self.cells.cost_of(choice) == 0 and self.cells.allows(origin)
         if free and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self._close(Status.OPTIMAL, 0.0, "origin")
@@ -318,7 +324,7 @@ class _Run:
             options,
             cutoff=self.upper,
             # a refused point of a curve is cut off by more than its leaves, and not by the search
-            confirm=None if self.cells.requirements.curve else lambda choice: self.confirm(self.cells.point(choice)),
+            confirm=None if self.cells.requirements.curve else self._admits,
             relaxation=formulation if formulation.formulation == "interval" else None,
         )
         if self._note(result, offset):
@@ -373,29 +379,47 @@ class _Run:
         if choice is None:
             self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
-        point = self.cells.point(choice)
-        if not self.confirm(point):
+        leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
+        placed = self.cells.place(choice)
+        if placed is None:
+            assert values is not None
+            logger.info("exact arithmetic refuses a choice of cells that the solver's tolerances allow")
+            self._exclude(values.watching(leaves))
+            return
+        if not self.confirm(placed.point):
             self.refused += 1
-            leaves = self.cells.partition.leaves_at(choice)
             logger.info("the model refuses a point; it is cut off and the search goes on")
             tightened = self.cells.requirements.tightened(leaves)
             if tightened:
                 self.cells = self.cells.with_(requirements=tightened)
             else:
-                self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
+                self._exclude(leaves if values is None else values.judging(leaves))
             return
-        cost = self.cells.cost_of(choice)
-        improved = cost < self.upper
+        improved = placed.cost < self.upper
         if improved:
-            self.best = Incumbent(choice, point, cost)
+            self.best = Incumbent(choice, placed.point, placed.cost)
         met = self.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
             self._close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
+        elif result.status is Status.OPTIMAL and values is not None and values.couples:
+            # what these cells can give is known exactly now: ask for something cheaper in others
+            self._exclude(values.watching(leaves))
+            bends = values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point)
+            self.cells = self.cells.with_(tangents=(*self.cells.tangents, *bends))
+            self.shrink()
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
         else:
             self._close(Status.FEASIBLE, self.bound, "")
+
+    def _admits(self, choice: IntArray) -> bool:
+        """Whether the user's constraints and the user's model accept a choice of cells."""
+        placed = self.cells.place(choice)
+        return placed is not None and self.confirm(placed.point)
+
+    def _exclude(self, leaves: IntArray) -> None:
+        self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
 
     def outcome(self) -> Outcome:
         """The answer."""

@@ -19,6 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
+from ocf.verify_constraints import Change, broken, curve_amount
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -86,6 +87,7 @@ def verify(
     norm: Mapping[str, float],
     claims: Claims,
     forest: Callable[[pd.DataFrame], float] | None = None,
+    constraints: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -105,6 +107,8 @@ def verify(
     claims : Claims
     forest : callable, optional
         Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
+    constraints : sequence of mappings
+        As ``Constraint.to_dict`` writes them.
 
     Returns
     -------
@@ -125,7 +129,7 @@ def verify(
         problems += _missed(model, after, decided, target, probability)
     cost = None
     if before is not None and after is not None:
-        cost = _check_changes(before, after, features["features"], norm, problems)
+        cost = _check_changes(before, after, features["features"], norm, constraints, problems)
         if claims.plausibility is not None:
             lacking = _check_depth(claims.plausibility, after, forest, problems)
             cost = None if cost is None else cost + lacking
@@ -195,6 +199,7 @@ def _verify_record(
         norm=record["norm"],
         claims=claims,
         forest=forest,
+        constraints=record.get("constraints", ()),
     )
 
 
@@ -212,8 +217,8 @@ def _check_claims(claims: Claims, found: bool) -> Iterator[str]:
         yield f"The status is {status!r}, but there is a counterfactual."
     if found and cost is None:
         yield "There is a counterfactual, but no cost."
-    if cost is not None and not (math.isfinite(cost) and cost >= 0):
-        yield f"The cost {cost!r} is no finite number of at least 0."
+    if cost is not None and not math.isfinite(cost):
+        yield f"The cost {cost!r} is no finite number."
     if math.isnan(bound):
         yield "The bound is not a number."
     if cost is not None and bound > cost and not _close(bound, cost):
@@ -328,12 +333,14 @@ def _check_changes(
     after: pd.DataFrame,
     features: Sequence[Mapping[str, Any]],
     norm: Mapping[str, float],
+    constraints: Sequence[Mapping[str, Any]],
     problems: list[str],
 ) -> float | None:
     """Recompute the cost and check what may change; None when a value cannot be read."""
     cost = 0.0
     readable = True
     distances: dict[str, float] = {}
+    changes: dict[str, Change] = {}
     for feature in features:
         try:
             old, new = _value(before, feature), _value(after, feature)
@@ -341,6 +348,7 @@ def _check_changes(
             problems.append(str(error))
             readable = False
             continue
+        changes[feature["name"]] = (feature, old, new)
         if old is None and new is None:
             continue
         if old is None or new is None:
@@ -352,6 +360,7 @@ def _check_changes(
         distances[feature["name"]] = (new - old) / feature["scale"]
     if readable:
         cost += math.fsum(q * distances[a] * distances[b] for a, b, q in norm.get("pairs", ()))
+        problems += broken(constraints, changes)
     return cost if readable else None
 
 
@@ -424,6 +433,8 @@ def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new
     """What one change costs: weight (l0 [d != 0] + l1 |d| + l2 d**2), d in units of the scale."""
     if new == old:
         return 0.0
+    if feature.get("cost") is not None:
+        return float(curve_amount(feature["cost"], feature, old, new))
     kind, levels = feature["kind"], feature["levels"]
     if kind in ("binary", "categorical"):
         distance = 1.0 if kind == "categorical" or new > old else -1.0

@@ -237,3 +237,15 @@ def test_joined_trees_come_apart_again() -> None:
     np.testing.assert_array_equal(second.scores(coded), forest.scores(coded))
     assert first.decision == model.decision
     np.testing.assert_array_equal(second.apply(coded), forest.apply(coded))
+
+
+def test_a_forest_without_names_must_not_be_misread(table: pd.DataFrame) -> None:
+    """As many nameless columns as the data have, and as the model sees in another order: no guess."""
+    x = table[["income", "debt"]]
+    swap = make_column_transformer(("passthrough", ["debt"]), ("passthrough", ["income"]))
+    model = make_pipeline(swap, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(x, table["good"])
+    nameless = IsolationForest(n_estimators=3, max_samples=8).fit(x.to_numpy())
+    with pytest.raises(DataError, match="without names"):
+        Explainer(model, data=x).problem(x.iloc[[0]], 1, plausibility=nameless)
+    named = IsolationForest(n_estimators=3, max_samples=8).fit(x)
+    assert Explainer(model, data=x).explain(x.iloc[[0]], target=1, plausibility=named)[0].status != "error"

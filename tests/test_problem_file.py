@@ -86,7 +86,7 @@ def test_the_mark_that_some_editors_put_first_does_not_matter(tmp_path: Path) ->
     [
         ("[solve]\nseed = ", ["not valid TOML", "Invalid value"]),
         ("[feature.age]\nkind = 'integer'", ["'feature'", "did you mean 'features'"]),
-        ("[[constraint]]\nleft = 1", ["'constraint'", "solve, features"]),
+        ("[[constraint]]\nleft = 1", ["'constraint'", "did you mean 'constraints'?"]),
         ("target = 1", ["'target'", "settings belong in [solve]"]),
         ("solve = 3", ["must be a section, [solve]"]),
         ("[features]\nage = 3", ["'age'", "[features.age]"]),

@@ -50,7 +50,7 @@ When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
 
 #: Settings that make up the question to a row, for `Explainer.problem`.
-QUESTION = ("target", "probability", "norm", "features_to_vary", "plausibility")
+QUESTION = ("target", "probability", "norm", "features_to_vary", "plausibility", "constraints")
 
 #: Exit codes that rows can bring about, the gravest first.
 GRAVEST = (
@@ -270,6 +270,8 @@ def _settings(
 
     said = ProblemFile() if path is None else read_problem_file(path)
     settings = said.solve | {key: value for key, value in flags.items() if value is not None}
+    if said.constraints:
+        settings["constraints"] = said.constraints
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
     return said.features, settings

@@ -7,6 +7,7 @@ decisions come from the user's own object.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from ocf.ensemble import Decision, FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
-from ocf.readers.lightgbm_format import parse, read_text, score_divisor, unix_lines
-from ocf.readers.trees import Role, fit_columns
+from ocf.readers.lightgbm_format import category_columns, parse, read_text, score_divisor, unix_lines
+from ocf.readers.trees import Role, as_categories, fit_columns
 
 
 def matches(model: object) -> bool:
@@ -94,7 +95,8 @@ def read(native: Any) -> TreeModel:
     booster = _booster(native)
     text = parse(booster.model_to_string())
     ensemble = read_text(text, role, native.classes_.tolist() if role == "classifier" else None)
-    library = _Library(native, booster, role, ensemble.feature_names)
+    categories = category_columns(text, booster.pandas_categorical or ())
+    library = _Library(native, booster, role, ensemble.feature_names, categories)
     divisor = score_divisor(text)
     return TreeModel(
         ensemble=ensemble,
@@ -103,6 +105,7 @@ def read(native: Any) -> TreeModel:
         decide=lambda rows: library.decide(rows, ensemble.decision),
         library=f"lightgbm {lightgbm.__version__}",
         probabilities=library.probabilities if ensemble.decision.classes else None,
+        categories=categories,
     )
 
 
@@ -135,6 +138,7 @@ class _Library:
     booster: Any
     role: Role
     names: tuple[str, ...]
+    categories: Mapping[int, tuple[Any, ...]]
 
     def raw_scores(self, rows: Rows) -> FloatArray:
         return self._predict(self.booster, self._fit(rows), raw_score=True).astype(np.float64)
@@ -163,7 +167,7 @@ class _Library:
             # the library writes names without spaces
             rows = rows.set_axis([str(c).replace(" ", "_") for c in rows.columns], axis=1)
         default = tuple(f"Column_{i}" for i in range(len(self.names)))
-        return fit_columns(rows, self.names, named=self.names != default)
+        return as_categories(fit_columns(rows, self.names, named=self.names != default), self.names, self.categories)
 
     def _holds_codes(self, rows: Rows) -> bool:
         """Whether category columns come as codes, which only the booster takes once it knows their categories."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -117,6 +117,60 @@ def _fields(block: str) -> dict[str, str]:
         raise ModelError("a line of a tree is not of the form 'key=value': the model is corrupt, save it again")
     pairs = (line.partition("=") for line in lines)
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def category_columns(model: ModelText, categories: Sequence[Sequence[Any]]) -> dict[int, tuple[Any, ...]]:
+    """Columns to which the lists of categories of a training table belong; none where that is not certain.
+
+    The library keeps a list for each category column of the table, in the order of the columns, but not which columns
+    these were: ordered categories, and all where the user named other category columns, pass for numbers. A column
+    fits a list when the values that it took are codes of the list.
+
+    Parameters
+    ----------
+    model : ModelText
+    categories : sequence of sequences
+        The booster's ``pandas_categorical``.
+
+    Returns
+    -------
+    dict of int to tuple
+        Categories by column.
+    """
+    infos = model.header.get("feature_infos", "").split()
+    sets = {j for j, info in enumerate(infos) if _is_set(info)}
+    fits = [[j for j, info in enumerate(infos) if _fits(info, len(levels))] for levels in categories]
+    found = [chosen for chosen in _increasing(fits) if sets <= set(chosen)] or list(_increasing(fits))
+    if len(found) != 1:
+        return {}
+    return {j: tuple(levels) for j, levels in zip(found[0], categories, strict=True)}
+
+
+#: Choices of columns that are compared before the matter counts as uncertain.
+_MOST_CHOICES = 1000
+
+
+def _is_set(info: str) -> bool:
+    """Whether the library has treated a column as categories: it then lists the codes that it has seen."""
+    return info != "none" and not info.startswith("[")
+
+
+def _fits(info: str, n: int) -> bool:
+    """Whether all values of a column are codes of a list of n categories, or -1 for missing ones."""
+    if info == "none":  # constant, or never used
+        return True
+    values = [float(v) for v in info.strip("[]").split(":")]
+    return all(v.is_integer() and -1 <= v < n for v in values)
+
+
+def _increasing(fits: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Choices of one column per list, in increasing order."""
+    choices: list[tuple[int, ...]] = [()]
+    for columns in fits:
+        choices = [(*c, j) for c in choices for j in columns if not c or j > c[-1]]
+        if len(choices) > _MOST_CHOICES:
+            return
+    yield from choices
 
 
 def read_text(model: ModelText, role: Role = "booster", classes: Sequence[Any] | None = None) -> Ensemble:

@@ -168,6 +168,30 @@ def _set_table(
     return set_index, sets
 
 
+def as_categories(rows: Rows, names: tuple[str, ...], categories: Mapping[int, tuple[Any, ...]]) -> Rows:
+    """A table with its category columns in the categories of the training table; an array holds codes and stays.
+
+    A value that is no category becomes missing, which is what the libraries make of it too.
+
+    Parameters
+    ----------
+    rows : array (n, n_features) or DataFrame
+        As `fit_columns` returns them.
+    names : tuple of str
+        The model's columns.
+    categories : mapping of int to tuple
+        As in `ocf.readers.base.TreeModel`.
+    """
+    if not categories or not isinstance(rows, pd.DataFrame):
+        return rows
+    columns = {}
+    for j, levels in categories.items():
+        codes = {level: code for code, level in enumerate(levels)}
+        given = [codes.get(v, -1) for v in rows.iloc[:, j].astype(object)]
+        columns[rows.columns[j]] = pd.Series(pd.Categorical.from_codes(given, categories=list(levels)), rows.index)
+    return rows.assign(**columns)
+
+
 def fit_columns(rows: Rows, names: tuple[str, ...], *, named: bool) -> Rows:
     """Rows with the columns that the model expects, in its order.
 

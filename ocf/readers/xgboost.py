@@ -7,7 +7,7 @@ scores and decisions come from the user's own object.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from ocf.ensemble import Decision, FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
-from ocf.readers.trees import Role, fit_columns
-from ocf.readers.xgboost_format import parse, read_document, saved_role
+from ocf.readers.trees import Role, as_categories, fit_columns
+from ocf.readers.xgboost_format import parse, read_categories, read_document, saved_role
 
 
 def matches(model: object) -> bool:
@@ -103,13 +103,15 @@ def read(native: Any) -> TreeModel:
     document = ubjson.decode(bytes(_booster(native).save_raw("ubj")))
     ensemble = read_document(document, role)
     named = bool(len(document["learner"].get("feature_names", ())))
-    predict = partial(_predict, native, role, ensemble.feature_names, named)
+    categories = read_categories(document)
+    predict = partial(_predict, native, role, ensemble.feature_names, named, categories)
     return TreeModel(
         ensemble=ensemble,
         native=native,
         scores=lambda rows: predict(rows, margin=True).astype(np.float64).reshape(-1, ensemble.n_outputs),
         decide=lambda rows: _answer(predict(rows, margin=False), ensemble.decision, role),
         library=f"xgboost {xgboost.__version__}",
+        categories=categories,
         probabilities=partial(_probabilities, predict)
         if ensemble.decision.classes and ensemble.decision.link != "identity"
         else None,
@@ -143,6 +145,7 @@ def _predict(
     role: Role,
     names: tuple[str, ...],
     named: bool,
+    categories: Mapping[int, tuple[Any, ...]],
     rows: Rows,
     *,
     margin: bool,
@@ -151,7 +154,7 @@ def _predict(
     """Ask the user's own object, for rows of either form."""
     import xgboost
 
-    rows = fit_columns(rows, names, named=named)
+    rows = as_categories(fit_columns(rows, names, named=named), names, categories)
     try:
         if role == "classifier" and probabilities:
             return np.asarray(native.predict_proba(rows))

@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -123,6 +124,46 @@ def read_document(document: Mapping[str, Any], role: Role | None = None) -> Ense
         if isinstance(cause, ModelError):
             raise
         raise ModelError(f"the XGBoost model is corrupt ({cause}): save it again") from cause
+
+
+def read_categories(document: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:
+    """Categories of the training table's category columns, in the order of their codes; XGBoost keeps them since 3.1.
+
+    Parameters
+    ----------
+    document : mapping
+        From `parse`.
+
+    Returns
+    -------
+    dict of int to tuple
+        By column; empty for older models and for arrays of codes.
+
+    Raises
+    ------
+    ModelError
+        The categories are malformed.
+    """
+    booster = document["learner"]["gradient_booster"]
+    model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
+    try:
+        columns = model.get("cats", {}).get("enc", ())
+        read = {j: _names(column) for j, column in enumerate(columns)}
+    except (KeyError, TypeError, ValueError, AttributeError) as cause:
+        raise ModelError(f"the model's categories are malformed ({cause}): it is corrupt, save it again") from cause
+    return {j: names for j, names in read.items() if names}
+
+
+def _names(column: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Categories of one column: whole numbers, or words as ranges of one string of UTF-8."""
+    values = _column(column["values"], np.int64)
+    if "offsets" not in column:
+        return tuple(values.tolist())
+    text = values.astype(np.int8).tobytes()
+    ends = _column(column["offsets"], np.int64)
+    if len(ends) and (np.diff(ends).min(initial=0) < 0 or ends[0] != 0 or ends[-1] != len(text)):
+        raise ValueError("the names do not fill their text")
+    return tuple(text[a:b].decode() for a, b in pairwise(ends.tolist()))
 
 
 def saved_role(document: Mapping[str, Any]) -> Role:

@@ -148,7 +148,7 @@ class _Search:
         self.best: IntArray | None = None
         self.upper = np.inf
         self.refused = self.nodes = self.created = 0
-        self.excluded = {np.asarray(choice, np.int64).tobytes() for choice in cells.excluded}
+        self.excluded: set[bytes] = set()
         self.history: list[Progress] = []
         self.relaxation: Relaxation | None = None
         self.queue: list[_Node] = []
@@ -267,7 +267,8 @@ class _Search:
         while True:
             features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
             if not len(features):
-                return None  # a single point, which has been looked at
+                self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
+                return None
             limit = self.limit
             m, before, beyond = try_cuts(
                 instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
@@ -312,7 +313,7 @@ class _Search:
         margins = self.cells.margins(leaves)
         if not (self.cells.live[leaves].all() and (margins >= 0).all()):
             return False
-        if leaves.tobytes() in self.excluded:
+        if leaves.tobytes() in self.excluded or self.cells.is_excluded(leaves):
             return False
         doubtful = bool((margins < self.cells.requirements.doubt).any())
         if doubtful and self.confirm is not None and not self.confirm(x.copy()):

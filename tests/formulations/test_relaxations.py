@@ -80,6 +80,35 @@ def test_leaves_are_whole_whatever_the_objective(name: str) -> None:
     run()
 
 
+@pytest.mark.parametrize("name", ["interval", "ocean"])
+def test_whole_leaves_make_whole_cells(name: str) -> None:
+    """Implied integrality (ocean, supplement): with the leaves fixed, a vertex names one cell per feature."""
+
+    @FEW
+    @given(SPECS)
+    def run(spec: object) -> None:
+        case = prepare(spec)  # type: ignore[arg-type]
+        part, formulation = case.cells.partition, compiled(case, name)
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            reached = part.leaves_at(np.array([rng.integers(w) for w in part.widths]))
+            lower, upper = formulation.form.lower.copy(), formulation.form.upper.copy()
+            lower[: formulation.n_leaves] = 0.0
+            lower[reached] = 1.0
+            upper[: formulation.n_leaves] = lower[: formulation.n_leaves]
+            form = formulation.form.with_bounds(lower, upper).with_costs(rng.normal(size=formulation.form.n_cols))
+            found = get_solver("highs").solve_relaxation(form)
+            if (case.cells.margins(reached) < 1e-6).any():
+                continue
+            assert found.status is Status.OPTIMAL, case.describe()
+            for columns in (*formulation.steps, *formulation.levels):
+                np.testing.assert_allclose(
+                    found.x[columns], np.round(found.x[columns]), atol=1e-6, err_msg=case.describe()
+                )
+
+    run()
+
+
 @FEW
 @given(SPECS)
 def test_every_choice_of_cells_is_a_solution_exactly_when_it_reaches_the_target(spec: object) -> None:

@@ -128,8 +128,9 @@ def _xgboost(size: Size) -> Any:
     from xgboost import XGBClassifier
 
     return XGBClassifier(
-        n_estimators=size.trees, max_depth=size.depth, learning_rate=0.5, random_state=size.seed, n_jobs=1
-    )
+        n_estimators=size.trees, max_depth=size.depth, learning_rate=0.5, random_state=size.seed, n_jobs=1,
+        enable_categorical=True, max_cat_to_onehot=1 + 9 * (size.seed % 2),
+    )  # fmt: skip
 
 
 def _lightgbm(size: Size) -> Any:
@@ -138,6 +139,7 @@ def _lightgbm(size: Size) -> Any:
     return LGBMClassifier(
         n_estimators=size.trees, max_depth=size.depth, num_leaves=2**size.depth, learning_rate=0.5,
         min_child_samples=3, min_data_in_bin=1, random_state=size.seed, n_jobs=1, verbose=-1,
+        min_data_per_group=1, cat_smooth=0.1, cat_l2=0.0, max_cat_to_onehot=1 + 9 * (size.seed % 2),
     )  # fmt: skip
 
 
@@ -325,7 +327,7 @@ LAYOUTS = {
 }
 
 #: Libraries whose own splits on categories ocf takes as they are.
-NATIVE = ("hist_gradient_boosting", "hist_gradient_boosting_regressor")
+NATIVE = ("hist_gradient_boosting", "hist_gradient_boosting_regressor", "xgboost", "lightgbm")
 
 
 def specs(library: str) -> st.SearchStrategy[Spec]:

@@ -14,7 +14,7 @@ from ocf.ensemble import Ensemble, SplitKind
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import lightgbm as reader
 from ocf.readers.base import TreeModel
-from ocf.readers.lightgbm_format import parse, read_text
+from ocf.readers.lightgbm_format import ModelText, category_columns, parse, read_text
 
 lgb = pytest.importorskip("lightgbm")
 
@@ -347,6 +347,33 @@ def test_categories_of_a_table(kind: str, one_hot: int, tmp_path: Path) -> None:
     native.booster_.save_model(tmp_path / "model.txt")
     loaded = reader.read(reader.load(tmp_path / "model.txt"))
     np.testing.assert_array_equal(loaded.decide(frame), native.predict(frame))
+    # words in any container stand for the codes; the ordered column, which splits by threshold, has words too
+    assert loaded.categories == {1: tuple("zyxwvu"), 2: ("low", "mid", "top"), 3: (30, 10, 20)}
+    words = frame.astype({"color": object, "grade": object, "size": "int64"})
+    for read in (model, loaded):
+        np.testing.assert_array_equal(read.scores(words), model.scores(frame))
+        unknown = words.assign(color="pink")
+        np.testing.assert_array_equal(read.scores(unknown), read.scores(words.assign(color=None)))
+
+
+def infos(*columns: str) -> ModelText:
+    return ModelText({"feature_infos": " ".join(columns)}, [])
+
+
+@pytest.mark.parametrize(
+    ("columns", "sizes", "found"),
+    [
+        (["[0:1]", "-1:0:2:1", "[-3:2.5]"], [3], [1]),
+        (["none", "-1:0:1", "[0:1]"], [2], [1]),  # the column that the library has treated as categories
+        (["[0:2]", "0:1", "[0.5:2]"], [3, 2], [0, 1]),  # an ordered one before it
+        (["[0:2]", "[0:1]", "0:1"], [3, 2], None),  # either of two columns could be the ordered one
+        (["[0:2]", "[0.5:1]", "0:1:7"], [3], [0]),  # the third was named as categories, and holds its own codes
+        (["[0:5]"], [3], None),
+    ],
+)
+def test_columns_of_categories(columns: list[str], sizes: list[int], found: list[int] | None) -> None:
+    lists = [list(range(n)) for n in sizes]
+    assert list(category_columns(infos(*columns), lists)) == (found or [])
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])

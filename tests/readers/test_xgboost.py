@@ -348,6 +348,10 @@ def test_categories_of_a_table(kind: str, one_hot: int) -> None:
     np.testing.assert_array_equal(model.scores(frame), model.scores(codes(frame)))
     np.testing.assert_array_equal(model.scores(frame[["size", "width", "color"]]), model.scores(frame))
     np.testing.assert_array_equal(model.decide(frame), native.predict(frame))
+    assert model.categories == {1: tuple("zyxwvu"), 2: (30, 10, 20)}
+    words = frame.astype({"color": object, "size": "int64"})
+    np.testing.assert_array_equal(model.scores(words), model.scores(frame))
+    np.testing.assert_array_equal(model.scores(words.assign(color="pink")), model.scores(words.assign(color=None)))
     odd = np.column_stack([np.zeros(9), [-1, -7, 0, 3, 5, 6, 32, 1e6, 1e9], [np.nan, 0, 1, 2, 3, 31, 32, 64, -1]])
     np.testing.assert_allclose(model.scores(odd), model.ensemble.scores(odd), rtol=0, atol=model.ensemble.rounding)
 

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from common import METHODS, Case, Runs, arguments, markdown, measure, parse, seconds, write
+from sklearn.ensemble import IsolationForest
+from sklearn.pipeline import make_pipeline
 
 from ocf import Explanation, Plausibility
 from ocf.plausibility import Detector, make_detector
@@ -35,20 +37,28 @@ PUBLISHED = {
 
 
 @lru_cache(maxsize=1)
-def wish(depth: int) -> Plausibility:
-    """Isolation trees of at most some depth: a tree over 2**depth rows stops there."""
-    return Plausibility(samples=2**depth)
+def judge(case: Case, depth: int) -> Detector:
+    """The forest by which all points are judged, fitted on all training rows of class 1.
+
+    Isolation trees of at most some depth: a tree over ``2**depth`` rows stops there.
+    """
+    model = case.explainer.model.native
+    rows = case.train[model.predict(case.train) == 1]
+    forest = IsolationForest(n_estimators=100, max_samples=min(2**depth, len(rows)), random_state=0)
+    if hasattr(model, "steps"):  # the encoder of the categories, which sets without any do not have
+        forest = make_pipeline(model[:-1], forest)
+    return make_detector(Plausibility(forest.fit(rows)), case.explainer.model, rows, ())
 
 
 @lru_cache(maxsize=1)
-def judge(case: Case, depth: int) -> Detector:
-    """The forest by which all points are judged."""
-    rows = case.train[case.explainer.model.native.predict(case.train) == 1]
-    return make_detector(wish(depth), case.explainer.model, rows, ())
+def wish(case: Case, depth: int) -> Plausibility:
+    """The same forest and depth, as they are asked for."""
+    detector = judge(case, depth)
+    return Plausibility(detector.wish.forest, depth=detector.least)
 
 
 def settings(case: Case, job: Mapping[str, Any]) -> dict[str, Any]:
-    return {"plausibility": wish(job["depth"])} if job["points"] == "plausible" else {}
+    return {"plausibility": wish(case, job["depth"])} if job["points"] == "plausible" else {}
 
 
 def remark(case: Case, job: Mapping[str, Any], e: Explanation) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+r"""Relations between features whose values matter inside cells (ocean, table 1).
+
+Fixed and monotone features close cells, and constraints on cells alone are requirements on watching trees
+(`ocf.couplings`), so that only rows with sliding features need a constraint of their own:
+
+.. math:: \\textstyle \\sum_j f_{rj} y_j + \\sum_s g_{rs} u_s \\le limit_r
+
+with ``f[r,j]`` what the anchor of cell j adds to row r, and ``g[r,s]`` what a unit of sliding adds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pyomo.environ as pyo
+
+from ocf.couplings import Values
+from ocf.formulations.blocks.cells import linear
+
+
+def relations(values: Values, watching: Mapping[int, Any], slides: Mapping[int, Any]) -> pyo.Constraint:
+    """Constraint for each row with a feature that slides.
+
+    Parameters
+    ----------
+    values : Values
+    watching : mapping of cell to the variable that says whether the point lies in it (or in a cell like it)
+    slides : mapping of cell to variable
+    """
+    rows = [r for r, row in enumerate(values.rows) if any(values.slides[i] for i in row.parts)]
+
+    def rule(_: pyo.Block, r: int) -> Any:
+        row = values.rows[r]
+        terms: list[tuple[float, Any]] = []
+        moves: dict[int, tuple[float, Any]] = {}
+        for j, y in watching.items():
+            i = int(values.cell_feature[j])
+            if i in row.parts and math.isfinite(values.anchor[j]):
+                terms.append((float(row.parts[i].of(float(values.anchor[j]))), y))
+                if j in slides:
+                    moves[id(slides[j])] = (float(values.gradient(j)[r]), slides[j])
+        terms = [(c, v) for c, v in (*terms, *moves.values()) if c]
+        if not terms:
+            return pyo.Constraint.Feasible if row.limit >= 0 else pyo.Constraint.Infeasible
+        size = max(abs(c) for c, _ in terms)
+        scale = 2.0 ** -math.frexp(size)[1]
+        limit = float(row.limit) + float(values.slack[r])
+        return (None, linear([(c * scale, v) for c, v in terms]), limit * scale)
+
+    return pyo.Constraint(rows, rule=rule)

@@ -1,0 +1,101 @@
+r"""Blocks for values inside cells, where a relation between features makes them matter.
+
+Nomenclature
+------------
+==========  =========================================================================================
+``y[j]``     := 1 if the point lies in cell j (the watching tree's leaf; see `ocf.couplings`)
+``u[s]``     := how far the value slides from the anchor of its cell, for a set s of cells of one
+             feature that slide alike; in steps of whole numbers and grids, in scales otherwise
+``w[j]``     := how far the value may slide in cell j
+``e[i]``     := what feature i costs beyond the tangents at the anchors (strictly convex costs)
+==========  =========================================================================================
+
+.. math::
+
+    u_s \\le \\textstyle\\sum_{j \\in s} w_j y_j \\quad (1), \\qquad
+    e_i \\ge \\kappa_j \\bar u (u_j - \\bar u y_j / 2) \\quad (2)
+
+(1) is tight: with one cell chosen, u is 0 or within that cell. (2) is the tangent at a slide of ``\\bar u`` of the
+part of the cost that is curved, ``\\kappa_j u_j^2 / 2``; it holds in all cells, for elsewhere u and y are 0. Tangents
+are added where a solution lies, until the cost is exact there (Duran and Grossmann 1986, outer approximation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from ocf.couplings import Values
+from ocf.formulations.blocks.actionability import relations
+from ocf.formulations.blocks.cells import linear
+
+
+@dataclass(frozen=True)
+class Slides:
+    """Columns of sliding values, and what they cost.
+
+    Attributes
+    ----------
+    variables : tuple of variables
+        u of each set of cells, then e of each feature with a curved cost.
+    cost : tuple of float
+        Of a unit of each.
+    of_cell : dict of int to int
+        Position of u in `variables` for each cell that slides.
+    excess : dict of int to int
+        Position of e for each feature with a curved cost.
+    """
+
+    variables: tuple[Any, ...]
+    cost: tuple[float, ...]
+    of_cell: dict[int, int]
+    excess: dict[int, int]
+
+
+def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) -> Slides:
+    """Add sliding values and the exact rows of relations to a formulation's model.
+
+    Parameters
+    ----------
+    model : ConcreteModel
+        Of any formulation; gets blocks ``sliding`` and ``actionability``.
+    values : Values
+        In which some feature slides.
+    leaves : sequence of variables, one per leaf
+    """
+    watching = dict(zip(values.cell_leaf, leaves[values.watch], strict=True))
+    sets: dict[tuple[Any, ...], list[int]] = {}
+    for j in np.flatnonzero([w > 0 for w in values.widths]).tolist():
+        key = (int(values.cell_feature[j]), values.price(j), values.gradient(j))
+        # a curved cost needs a slide of each cell's own
+        sets.setdefault((*key, j) if key[1][1] else key, []).append(j)
+    members = list(sets.values())
+    curved = sorted({int(values.cell_feature[own[0]]) for (own, key) in zip(members, sets, strict=True) if key[1][1]})
+    block = model.sliding = pyo.Block(concrete=True)
+    whole = [values.whole(int(values.cell_feature[own[0]])) for own in members]
+    most = [max(float(values.widths[j]) for j in own) for own in members]
+    block.u = pyo.Var(
+        range(len(members)),
+        domain=lambda _, s: pyo.NonNegativeIntegers if whole[s] else pyo.NonNegativeReals,
+        bounds=lambda _, s: (0.0, most[s]),
+    )
+    block.e = pyo.Var(curved, domain=pyo.NonNegativeReals)
+
+    @block.Constraint(range(len(members)))
+    def within_cell(b: pyo.Block, s: int) -> Any:  # (1)
+        cells = [(-float(values.widths[j]), watching[j]) for j in members[s]]
+        return (None, linear([(1.0, b.u[s]), *cells]), 0.0)
+
+    of_cell = {j: s for s, own in enumerate(members) for j in own}
+    model.actionability = relations(values, watching, {j: block.u[s] for j, s in of_cell.items()})
+    cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved)
+    return Slides(
+        (*(block.u[s] for s in range(len(members))), *(block.e[i] for i in curved)),
+        tuple(cost),
+        of_cell,
+        {i: len(members) + k for k, i in enumerate(curved)},
+    )
