@@ -745,8 +745,27 @@ class Query:
         size = np.maximum(np.abs(polytope.K_up), np.abs(polytope.K_down)) @ reach + np.abs(polytope.k)
         at = point.copy()
         at[used] = reach if sign > 0 else at[used]
-        allowed = [float(row.allowance(self.problem.space, at)) for row in self.relations]
-        return 4 * (len(self.columns.feature) + 4) * UNIT * size + sign * np.array(allowed).reshape(-1)
+        allowed = np.array([float(row.allowance(self.problem.space, at)) for row in self.relations]).reshape(-1)
+        rounding = 4 * (len(self.columns.feature) + 4) * UNIT * size
+        # an equation has no room for a margin: what rounding takes from it is put right exactly, at the end
+        equation = np.array([bool(row.slope) for row in self.relations], bool)
+        return np.where(equation & (sign < 0), -0.5 * allowed, rounding + (allowed if sign > 0 else 0.0))
+
+    def _settled(self, point: FloatArray, used: IntArray) -> FloatArray:
+        """The point with its equations put right in exact arithmetic, by the number that moves the least for it."""
+        space, out = self.problem.space, point.copy()
+        for _ in range(8):
+            broken = [row for row in self.relations if row.slope and not row.holds(space, out)]
+            if not broken:
+                break
+            row = broken[0]
+            movable = {i: float(s) for i, s in row.slope.items() if i in set(used.tolist()) and s != 0}
+            if not movable:
+                break
+            i = max(movable, key=lambda k: abs(movable[k]))
+            sign = 1.0 if row.parts[i].of(1.0) - row.parts[i].of(0.0) > 0 else -1.0
+            out[i] -= sign * float(row.total(out) - row.limit) / abs(movable[i])
+        return out
 
     def _total_doubt(self, r: int, reach: FloatArray) -> float:
         """Twice the rounding of a hyperplane's total: the tree's own, and that of the numbers here."""
@@ -777,7 +796,7 @@ class Query:
                 for k, i in enumerate(used.tolist())
             ]
             rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
-            related = self._relation_doubts(polytope, np.abs(values), whole, used, -0.9)
+            related = self._relation_doubts(polytope, np.abs(values), whole, used, -1.0)
             return np.concatenate([factor * doubt, np.where(related > 0, factor, 1.0) * related]) + rounded
 
         for factor in (1.0, 4.0, 64.0, 4096.0):
@@ -785,6 +804,8 @@ class Query:
             if found is None:
                 continue
             whole[used] = found
+            whole = self._settled(whole, used)
+            found = whole[used]
             inside = np.array_equal(self.tree.apply(whole[None])[0], np.atleast_1d(task.leaf))
             if inside and satisfied(self.relations, self.problem.space, whole):
                 return found

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from ocf.constraints import Row
+from ocf.curves import exact
 from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.features import Feature
@@ -64,22 +65,20 @@ def sides_of(
     unit : float
         Of the grid; 0 for a continuous number.
     """
-    near = (math.nextafter(origin, -math.inf), origin, math.nextafter(origin, math.inf))
-    elsewhere = [c for c in cuts.tolist() if c not in near and limits[0] <= c < limits[1]]
+    own = (math.nextafter(origin, -math.inf), origin, math.nextafter(origin, math.inf))
+    elsewhere = [c for c in cuts.tolist() if c not in own and limits[0] <= c < limits[1]]
     if elsewhere:
         return None
-    step = unit or 1.0
-    start = of(origin)
-    values = {k: of(origin + k * step) for k in (-2, -1, 1, 2)}
-    up, down = values[2] - values[1], values[-2] - values[-1]
-    width = Fraction(step)
-    return Sides(
-        float(start),
-        float(values[-1] - down - start),
-        float(values[1] - up - start),
-        float(down / width),
-        float(up / width),
-    )
+    step, start = unit or 1.0, of(origin)
+
+    def side(sign: float) -> tuple[Fraction, Fraction]:
+        """Jump, and rate per unit of change away from the origin."""
+        near, far = origin + sign * step, origin + 2 * sign * step
+        rate = (of(far) - of(near)) / abs(exact(far) - exact(near))
+        return of(near) - start - rate * abs(exact(near) - exact(origin)), rate
+
+    (jump_down, rate_down), (jump_up, rate_up) = side(-1.0), side(1.0)
+    return Sides(*map(float, (start, jump_down, jump_up, rate_down, rate_up)))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Cost, Explainer
+from ocf.constraints import Budget, Implication, Linear, MaxChanges, satisfied
 from ocf.errors import ProblemError
 from ocf.formulations.oblique import closest_in_boxes
 from ocf.leaf_queries import explain_margins
@@ -63,6 +64,7 @@ def brute_force(
     *,
     eps: float = 0.0,
     q: np.ndarray | None = None,
+    extra: tuple[list[float], float] | None = None,
 ) -> float:
     """Least cost over all leaves of the wanted classes; inf if there is none.
 
@@ -77,6 +79,8 @@ def brute_force(
             continue
         g = np.array([s * tree.weights[v] for v, s in path]).reshape(-1, len(origin))
         h = np.array([s * tree.threshold[v] - eps for v, s in path])
+        if extra is not None:
+            g, h = np.vstack([g, extra[0]]), np.append(h, extra[1])
         for values in itertools.product(*(spaces[i] for i in discrete)):
             point = origin.copy()
             point[discrete] = values
@@ -407,3 +411,77 @@ def test_a_leaf_thinner_than_rounding_is_no_answer() -> None:
         grid = np.linspace(0, 1, 401)
         points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         assert not (tree.predict(points) == 1).any()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "l0"])
+@pytest.mark.parametrize("seed", range(4))
+def test_linear_relations_equal_brute_force(norm: str, seed: int) -> None:
+    rng = np.random.default_rng(400 + seed)
+    n = 3
+    tree, table = random_tree(rng, n, 2, 2), frame(rng, n)
+    explainer = Explainer(tree, data=table)
+    origin = table.to_numpy()[4]
+    target = 1 - int(tree.predict(origin[None])[0])
+    row = [float(c) for c in np.round(rng.normal(size=n), 2)]
+    side = round(float(np.dot(row, origin)) - 0.05, 3)
+    wish = Linear(dict(zip(table.columns, row, strict=True)), "<=", side)
+    optimum = brute_force(tree, origin, {target}, Cost.parse(norm), [(0.0, 1.0)] * n, extra=(row, side))
+    for formulation in ("oblique", "hyperplanes"):
+        found = explainer.explain(table.iloc[[4]], target, norm, constraints=[wish], formulation=formulation)[0]
+        assert_same(found, optimum)
+
+
+CONSTRAINTS: list[Any] = [
+    MaxChanges(1),
+    Budget(0.9, {"x0": 1.0, "x1": (2.0, 0.5), "x2": 1.0}),
+    Linear({"x0": 1.0, "x1": -1.0}, "=", 0.25),
+    [MaxChanges(2), Linear({"x0": 1.0, "x2": 1.0}, ">=", 0.6)],
+]
+
+
+@pytest.mark.parametrize("wish", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_relations_leave_no_cheaper_point_among_many(norm: str, wish: Any) -> None:
+    rng = np.random.default_rng(12)
+    tree, table = random_tree(rng, 3, 2, 2), frame(rng, 3)
+    explainer = Explainer(tree, data=table)
+    answers = []
+    for k in (2, 5, 7):
+        row = table.iloc[[k]]
+        target = 1 - int(tree.predict(row)[0])
+        both = [
+            explainer.explain(row, target, norm, constraints=wish, formulation=f)[0] for f in ("oblique", "hyperplanes")
+        ]
+        assert [e.status for e in both] in (["optimal"] * 2, ["infeasible"] * 2), [e.message for e in both]
+        if both[0].found:
+            assert all(e.verified for e in both), both[0].checks
+            assert both[0].cost == pytest.approx(both[1].cost, rel=1e-9, abs=1e-12)
+            assert both[0].cost >= explainer.explain(row, target, norm)[0].cost * (1 - 1e-9)
+        answers.append(both[0])
+        # random points that keep the constraints, many of them with few changes, are no cheaper
+        points = np.where(rng.random((4000, 3)) < 0.5, table.to_numpy()[k], rng.uniform(size=(4000, 3)))
+        hits = points[tree.predict(points) == target]
+        rows = [
+            r
+            for c in (wish if isinstance(wish, list) else [wish])
+            for r in c.rows(explainer.space, table.to_numpy()[k])
+        ]
+        kept = [p for p in hits if satisfied(rows, explainer.space, p)]
+        cheapest = min((price(Cost.parse(norm), table.to_numpy()[k], p, None) for p in kept), default=np.inf)
+        assert (np.inf if both[0].cost is None else both[0].cost) <= cheapest
+    assert any(e.found for e in answers)
+
+
+def test_own_costs_and_relations_that_bend_elsewhere() -> None:
+    rng = np.random.default_rng(11)
+    tree, table = random_tree(rng, 3, 2, 2), frame(rng, 3)
+    row = table.iloc[[2]]
+    target = 1 - int(tree.predict(row)[0])
+    priced = Explainer(tree, data=table, features={"x0": {"cost": [3.0, 0.5]}})
+    both = [priced.explain(row, target, formulation=f)[0] for f in ("oblique", "hyperplanes")]
+    assert all(e.status == "optimal" and e.verified for e in both), [e.message for e in both]
+    assert both[0].cost == pytest.approx(both[1].cost)
+    stepped = Implication({"x0": (0.5, None)}, {"x1": (0.5, None)})
+    refused = priced.explain(row, target, constraints=[stepped])[0]
+    assert refused.status == "error"
+    assert "no line" in refused.message
