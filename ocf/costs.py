@@ -73,7 +73,7 @@ class Cost:
             (names[i], names[j], (1.0 if i == j else 2.0) * values[i, j])
             for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
         ]
-        return cls(**mix, pairs=tuple(pairs))
+        return cls(*cls._coefficients(mix), pairs=tuple(pairs))
 
     def pair_matrix(self, names: Sequence[str]) -> FloatArray:
         """The symmetric Q of `pairs` over the features of those names, (n, n)."""
@@ -91,11 +91,15 @@ class Cost:
         """Cost from a norm's name (``"l1"``), a mix (``{"l0": 0.1, "l1": 1}``) or a Cost."""
         if isinstance(norm, Cost):
             return norm
-        mix = {norm: 1.0} if isinstance(norm, str) else dict(norm)
+        return cls(*cls._coefficients({norm: 1.0} if isinstance(norm, str) else norm))
+
+    @staticmethod
+    def _coefficients(mix: Mapping[str, float]) -> tuple[float, float, float]:
+        """Coefficients of l0, l1 and l2."""
         for name in mix:
             if name not in NORMS:
                 raise ProblemError(f"unknown norm {nearest(name, NORMS)}")
-        return cls(**{name: float(value) for name, value in mix.items()})
+        return float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0))
 
     def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
@@ -114,7 +118,6 @@ class Cost:
         changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
         weight = np.where(d < 0, feature.weight_down, feature.weight_up)
         count = np.where(np.isnan(d), d, changed)
-        return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
         return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
 
     def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:

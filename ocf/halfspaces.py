@@ -22,12 +22,15 @@ symbol              meaning, shape
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import MatrixRankWarning, spsolve
 
 from ocf.ensemble import BoolArray, FloatArray
 
@@ -244,6 +247,51 @@ class Polytope:
         for matrix in (bent, every):
             diagonal = np.diag(matrix)
             yield residual[active] / np.where(diagonal > 0, diagonal, np.inf)
+
+    @property
+    def smooth_form(self) -> bool:
+        """Whether the cost is a quadratic form without kinks, and nothing bends at the origin."""
+        kinks = self.a_down.any() or self.a_up.any() or (self.q_down != self.q_up).any()
+        return self.Q is not None and not kinks and not len(self.k)
+
+    def active_set(self) -> tuple[FloatArray, FloatArray] | None:
+        """Point and multipliers of a quadratic form, by guessing which sides hold with equality and correcting that.
+
+        The primal-dual active set method (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 2002): few sparse systems
+        where it converges, which it need not; None then.
+        """
+        assert self.Q is not None
+        n, m = len(self.xbar), len(self.h)
+        hessian = sp.csc_array(2 * (self.Q + np.diag(self.q_up)))
+        rows = sp.csc_array(self.G)
+        x, mu, y = np.clip(self.xbar, self.lo, self.hi), np.zeros(n), np.zeros(m)
+        weight = float(np.diag(hessian.toarray()).max())
+        seen: bytes | None = None
+        for _ in range(MAX_STEPS):
+            low = (mu + weight * (self.lo - x) > 0) & np.isfinite(self.lo)
+            high = (-mu + weight * (x - self.hi) > 0) & np.isfinite(self.hi)
+            tight = y + weight * (self.G @ x - self.h) > 0
+            now = low.tobytes() + high.tobytes() + tight.tobytes()
+            if now == seen:
+                return (x, y) if (y >= 0).all() else None
+            seen = now
+            free = np.flatnonzero(~low & ~high)
+            x = np.where(low, self.lo, np.where(high, self.hi, self.xbar))
+            active = np.flatnonzero(tight)
+            part = rows[active][:, free]
+            system = sp.block_array([[hessian[free][:, free], part.T], [part, None]], format="csc")
+            right = np.concatenate([-(hessian[free] @ (x - self.xbar)), self.h[active] - self.G[active] @ x])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MatrixRankWarning)
+                solved = spsolve(system, right) if len(right) else np.zeros(0)
+            if not np.isfinite(solved).all():
+                return None
+            x[free] += solved[: len(free)]
+            y = np.zeros(m)
+            y[active] = solved[len(free) :]
+            mu = hessian @ (x - self.xbar) + self.G.T @ y
+            mu[free] = 0.0
+        return None
 
     def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""

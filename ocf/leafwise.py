@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ from ocf.formulations import hyperplanes
 from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, relation_rows
 from ocf.halfspaces import UNIT, Polytope
 from ocf.problem import Problem
-from ocf.solvers import SOLVERS, get_solver
+from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.base import Claim
 from ocf.solvers.family import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
@@ -456,7 +456,7 @@ class Query:
         best = LeafAnswer(task.leaf, None, np.inf, np.inf, "empty")
         name = "scip" if form.Q is not None else self.solver
         self.solver_names.add(name)
-        solver = get_solver(name)
+        solver = cast(Solver, get_solver(name))
         binary = form.integer & (form.lower == 0) & (form.upper == 1)
         for _ in range(MAX_ASSIGNMENTS):
             limit = min(cutoff, best.cost)
@@ -465,7 +465,7 @@ class Query:
                 return replace(best, bound=min(best.bound, 0.0) if best.point is None else 0.0, claim="open")
             result = solver.solve(
                 form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None
-            )  # type: ignore[union-attr]
+            )
             self._note(result)
             if result.status is Status.INFEASIBLE:
                 claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
@@ -623,7 +623,7 @@ class Query:
         q = None
         if self.pairs is not None:
             q = self.pairs[np.ix_(used, used)]
-        down, up, k = self._bent_rows(task, used)
+        down, up, sides = self._bent_rows(task, used)
         return (
             Polytope(
                 g[:, used],
@@ -638,7 +638,7 @@ class Query:
                 q,
                 down,
                 up,
-                k,
+                sides,
             ),
             used,
         )
@@ -675,6 +675,10 @@ class Query:
             if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= 1e-10 * abs(bound):
                 self._multipliers[key] = y
                 return x, y, Claim.OPTIMAL
+        if polytope.smooth_form:
+            found = polytope.active_set()
+            if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
+                return *found, Claim.OPTIMAL
         x, y, claim = self._by_highs(task, key, used)
         if x is not None and y is not None and polytope.Q is not None:
             x, y = polytope.refine(x, y)
@@ -895,7 +899,7 @@ def target_leaves(problem: Problem, part: Partition) -> IntArray:
     return np.flatnonzero(accepted & part.reachable)
 
 
-def _beyond_doubt(problem: Problem, leaf: int) -> bool:
+def _beyond_doubt(problem: Problem, leaf: Leaves) -> bool:
     """Whether rounding of the scores leaves no doubt that a leaf has the target."""
     return any(
         (r.gain[leaf] >= r.need + r.doubt).all() and r.curve is None
@@ -942,7 +946,7 @@ def solve_leaves(
     query.times["reduce"] += time.perf_counter() - begin
     answers: list[LeafAnswer] = []
     history: list[Progress] = []
-    refused, asked = 0, set[int]()
+    refused, asked = 0, set[Leaves]()
 
     def total(answer: LeafAnswer) -> float:
         return answer.cost + float(extra[answer.leaf])
@@ -1085,7 +1089,7 @@ class _Global:
         models = hyperplanes.build(query.problem, requirements, query.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
         name = "scip" if form.Q is not None else query.solver
-        solver = get_solver(name)
+        solver = cast(Solver, get_solver(name))
         query.solver_names.add(name)
         first = models.columns.n
         offsets = query.tree.leaf_offsets
@@ -1096,7 +1100,7 @@ class _Global:
                 return
             options = replace(query.options, time_limit=left)
             cutoff = self.upper if np.isfinite(self.upper) else None
-            result = solver.solve(form, options, cutoff=cutoff)  # type: ignore[union-attr]
+            result = solver.solve(form, options, cutoff=cutoff)
             query._note(result)
             if result.status is Status.INFEASIBLE:
                 self.bound = min(self.bound, result.bound)

@@ -84,7 +84,7 @@ def verify(
     target: Any,
     probability: float | None = None,
     features: Mapping[str, Any],
-    norm: Mapping[str, float],
+    norm: Mapping[str, Any],
     claims: Claims,
     forest: Callable[[pd.DataFrame], float] | None = None,
     constraints: Sequence[Mapping[str, Any]] = (),
@@ -332,7 +332,7 @@ def _check_changes(
     before: pd.DataFrame,
     after: pd.DataFrame,
     features: Sequence[Mapping[str, Any]],
-    norm: Mapping[str, float],
+    norm: Mapping[str, Any],
     constraints: Sequence[Mapping[str, Any]],
     problems: list[str],
 ) -> float | None:

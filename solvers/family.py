@@ -85,8 +85,13 @@ class HighsFamily:
         time_limit : float, optional
             Seconds.
         """
-        given = {"row_upper": row_upper, "lower": lower, "upper": upper}
-        self.form = replace(self.form, **{k: np.asarray(v, float) for k, v in given.items() if v is not None})
+        form = self.form
+        self.form = replace(
+            form,
+            row_upper=form.row_upper if row_upper is None else np.asarray(row_upper, float),
+            lower=form.lower if lower is None else np.asarray(lower, float),
+            upper=form.upper if upper is None else np.asarray(upper, float),
+        )
         if self.form.contradicts_itself():
             return Relaxed(Claim.INFEASIBLE, None, None, 0.0, "settled without the solver")
         highs = self._prepared()
