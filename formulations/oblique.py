@@ -135,7 +135,7 @@ def columns_of(problem: Problem) -> Columns:
         A feature whose value is off its own grid has too many grid values to list, or pairs of the cost name a
         feature that is no number.
     """
-    paired = {name for a, b, _ in problem.cost.pairs for name in (a, b)}
+    paired = {name for a, b, _ in pairs_of(problem) for name in (a, b)}
     relations = exact_rows(problem)
     rows: list[tuple[Any, ...]] = []
     for i, feature in enumerate(problem.space.features):
@@ -144,6 +144,8 @@ def columns_of(problem: Problem) -> Columns:
             continue
         steps = grid_unit(feature)
         shape = Shape() if feature.discrete else shape_of(problem, relations, i, steps)
+        if steps and feature.name in paired:
+            raise ProblemError(f"the quadratic cost needs continuous numbers, and {feature.name!r} has a grid")
         if feature.discrete or shape.listed or (steps and feature.at_most(origin) != origin):
             if feature.name in paired:
                 raise ProblemError(f"the quadratic cost needs numbers on their grid, and {feature.name!r} is none")
@@ -153,6 +155,21 @@ def columns_of(problem: Problem) -> Columns:
     fields = list(zip(*rows, strict=True)) if rows else [()] * 9
     kinds = [np.int64, str, float, float, float, float, bool, float, float]
     return Columns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
+
+
+def pairs_of(problem: Problem) -> tuple[tuple[str, str, float], ...]:
+    """Every quadratic part of the cost as ``(name, name, q)`` over distances in units of the features' scales.
+
+    Squares of listed features are part of what their levels cost.
+    """
+    cost, space = problem.cost, problem.space
+    scale = {feature.name: feature.scale for feature in space.features}
+    listed = {feature.name for feature in space.features if feature.discrete}
+    out = list(cost.pairs)
+    out += [(n, n, d * scale[n] ** 2) for n, d in cost.squares if n not in listed]
+    for form in cost.forms:
+        out += [(a, b, c * e * scale[a] * scale[b]) for a, c in form for b, e in form]
+    return tuple(out)
 
 
 def grid_unit(feature: Feature) -> float:
@@ -374,13 +391,14 @@ def _cost(problem: Problem, columns: Columns, x: list[Any]) -> Any:
     squares = [(q, v) for q, v in zip(columns.square.tolist(), x, strict=True) if q]
     expression = total + sum(q * v * v for q, v in squares) if squares else total
     space = problem.space
-    if problem.cost.pairs:
+    pairs = pairs_of(problem)
+    if pairs:
         scaled = {}
-        for name in {n for a, b, _ in problem.cost.pairs for n in (a, b)}:
+        for name in {n for a, b, _ in pairs for n in (a, b)}:
             i = space.index(name)
             size = 1.0 / space.features[i].scale
             scaled[name] = sum(
                 float(columns.unit[j]) * size * x[j] for j in columns.of(i) if columns.role[j] != "moved"
             )
-        expression = expression + sum(q * scaled[a] * scaled[b] for a, b, q in problem.cost.pairs)
+        expression = expression + sum(q * scaled[a] * scaled[b] for a, b, q in pairs)
     return expression

@@ -301,6 +301,14 @@ class CellProblem:
         """Whether values inside cells matter, so that only a mathematical model can decide; see `ocf.couplings`."""
         return self.values is not None and self.values.couples
 
+    @property
+    def coupling(self) -> str:
+        """What ties features together besides the trees, in words; empty when nothing.
+
+        Searches that treat one feature at a time refuse a problem by this (`ocf.solvers.base.CellSolver.refuses`).
+        """
+        return "constraints that relate values inside cells" if self.couples else ""
+
     def place(self, cells: IntArray) -> Placement | None:
         """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
         if self.values is None:

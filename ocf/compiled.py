@@ -82,7 +82,7 @@ class Compiled:
         return self.form.append_rows(rows, np.full(len(sizes), -np.inf), sizes - 1.0)
 
     def _with_tangents(self, form: StandardForm, cells: CellProblem) -> StandardForm:
-        """Rows (2) of `ocf.formulations.blocks.values`."""
+        """Rows (2) and (3) of `ocf.formulations.blocks.values`."""
         if not cells.tangents:
             return form
         values, slides = cells.values, self.slides
@@ -90,7 +90,13 @@ class Compiled:
         assert slides is not None
         leaf = {j: values.watch.start + k for k, j in enumerate(values.cell_leaf)}
         entries: list[tuple[int, int, float]] = []
+        low = np.zeros(len(cells.tangents))
         for k, (j, at) in enumerate(cells.tangents):
+            if j < 0:
+                z, q = (self.first_slide + column for column in slides.forms[-1 - j])
+                entries += [(k, q, 1.0), (k, z, -2 * at)]
+                low[k] = -at * at
+                continue
             curvature = float(values.price(j)[1])
             excess = self.first_slide + slides.excess[int(values.cell_feature[j])]
             slide = self.first_slide + slides.of_cell[j]
@@ -98,7 +104,7 @@ class Compiled:
         row, column, data = zip(*entries, strict=True)
         count = len(cells.tangents)
         added = sp.csr_array((data, (row, column)), shape=(count, form.n_cols))
-        return form.append_rows(added, np.zeros(count), np.full(count, np.inf))
+        return form.append_rows(added, low, np.full(count, np.inf))
 
     def _with_cuts(self, form: StandardForm, cells: CellProblem) -> StandardForm:
         """Requirements that came after the model was built (`Requirements.tightened`)."""

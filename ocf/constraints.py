@@ -2,7 +2,7 @@ r"""What a user knows about the world: relations between features that every cou
 
 Each constraint is a frozen object in the user's units and words. For one row it becomes a few `Row`s,
 
-.. math:: \\textstyle \\sum_i f_i(x_i) \\le limit,
+.. math:: \textstyle \sum_i f_i(x_i) \le limit,
 
 sums of functions of one feature each. Everything else (cells, formulations, box search, the exact check) knows only
 rows. Numbers mean what they read as: 0.1 is one tenth, and sums are exact fractions, so nothing is decided by a
@@ -117,6 +117,11 @@ class Constraint:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict; `from_dict` is its inverse."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Constraint:
+        """Constraint from what `to_dict` wrote, or from what a problem file says."""
         raise NotImplementedError
 
     @property
@@ -563,9 +568,8 @@ def _changed(origin: float) -> Callable[[float], Fraction]:
 
 # -- all of them -------------------------------------------------------------------------------------------
 
-KINDS: dict[str, type[Linear] | type[Implication] | type[Budget] | type[MaxChanges]] = {
-    cls.kind: cls for cls in (Linear, Implication, Budget, MaxChanges)
-}
+#: By their names in JSON and in problem files; `ocf.several` adds those that keep explanations apart.
+KINDS: dict[str, type[Constraint]] = {cls.kind: cls for cls in (Linear, Implication, Budget, MaxChanges)}
 
 
 def from_dict(data: Mapping[str, Any]) -> Constraint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,20 +28,29 @@ class Cost:
     change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
     Source: ocean, (30)-(32); fcca, (2).
 
+    A convex quadratic form (see `ocf.quadratic`) may be added: ``sum_i squares_i delta_i**2`` and the squares of
+    linear `forms` of the changes delta, in the user's units.
+
     The last term is the general quadratic distance ``d' Q d`` (oblique, (6)), which no weight touches: `pairs` holds
     its ``(name, name, q)`` with each pair of features once, so that q of a pair is twice the entry of the symmetric Q.
-    It is not separable: single trees only, and of numeric and integer features only.
+    Only models over values know it (``oblique``, ``hyperplanes``), and of continuous numbers only.
     """
 
     l0: float = 0.0
     l1: float = 0.0
     l2: float = 0.0
+    squares: tuple[tuple[str, float], ...] = ()
+    forms: tuple[tuple[tuple[str, float], ...], ...] = ()
     pairs: tuple[tuple[str, str, float], ...] = ()
 
     def __post_init__(self) -> None:
         mix = (self.l0, self.l1, self.l2)
+        # lists, as JSON has them, become tuples
+        object.__setattr__(self, "squares", tuple((n, float(d)) for n, d in self.squares))
+        object.__setattr__(self, "forms", tuple(tuple((n, float(c)) for n, c in form) for form in self.forms))
         object.__setattr__(self, "pairs", tuple((str(a), str(b), float(q)) for a, b, q in self.pairs))
-        if not all(np.isfinite(m) and m >= 0 for m in mix) or not (any(mix) or self.pairs):
+        some = any(mix) or self.squares or self.forms or self.pairs
+        if not all(np.isfinite(m) and m >= 0 for m in mix) or not some:
             raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
         if self.pairs:
             _check_semidefinite(self.pairs)
@@ -118,25 +127,56 @@ class Cost:
         changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
         weight = np.where(d < 0, feature.weight_down, feature.weight_up)
         count = np.where(np.isnan(d), d, changed)
-        return np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+        cost = np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+        square = self._square(feature)
+        return cost + square * (d * feature.scale) ** 2 if square else cost
+
+    @cached_property
+    def squared_names(self) -> tuple[str, ...]:
+        """Features of the quadratic part."""
+        return tuple(dict.fromkeys([n for n, _ in self.squares] + [n for form in self.forms for n, _ in form]))
+
+    def _square(self, feature: Feature) -> float:
+        return next((d for name, d in self.squares if name == feature.name), 0.0)
+
+    def shares(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> FloatArray:
+        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out squares of sums."""
+        share = np.array(
+            [
+                0.0 if np.isnan(origin[i]) else self.of(feature, origin[i], point[i]).item()
+                for i, feature in enumerate(space.features)
+            ]
+        )
+        for form in self.forms:
+            parts = [(i, c * self._change(space, i, origin, point)) for i, c in ((space.index(n), c) for n, c in form)]
+            whole = sum(part for _, part in parts)
+            for i, part in parts:
+                share[i] += whole * part
+        return share
+
+    @staticmethod
+    def _change(space: FeatureSpace, i: int, origin: FloatArray, point: FloatArray) -> float:
+        if np.isnan(origin[i]) or point[i] == origin[i]:
+            return 0.0
+        feature = space.features[i]
+        return feature.distance(origin[i], point[i]).item() * feature.scale
 
     def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:
         """First and second derivative of the cost along steps away from the origin, at a coded number."""
         weight = feature.weight_down if step < 0 else feature.weight_up
         d, unit = abs(value - origin) / feature.scale, abs(step) / feature.scale
-        return weight * (self.l1 * unit + 2 * self.l2 * d * unit), weight * 2 * self.l2 * unit * unit
+        curved = weight * self.l2 + self._square(feature) * feature.scale**2
+        return weight * self.l1 * unit + 2 * curved * d * unit, 2 * curved * unit * unit
 
     def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
         """Cost of moving a whole coded row; features that are missing in both cost nothing."""
-        moved = np.flatnonzero((origin != point) & ~np.isnan(origin))
-        separable = sum(self.of(space.features[i], origin[i], point[i]).item() for i in moved)
+        separable = float(self.shares(space, origin, point).sum())
         if not self.pairs:
-            return float(separable)
-        distance = np.zeros(len(space))
-        for i in moved:
-            distance[i] = space.features[i].distance(origin[i], point[i]).item()
-        place = {name: i for i, name in enumerate(space.names)}
-        return float(separable + math.fsum(q * distance[place[a]] * distance[place[b]] for a, b, q in self.pairs))
+            return separable
+        distance = dict.fromkeys(space.names, 0.0)
+        for i in np.flatnonzero((origin != point) & ~np.isnan(origin)):
+            distance[space.names[i]] = space.features[i].distance(origin[i], point[i]).item()
+        return separable + math.fsum(q * distance[a] * distance[b] for a, b, q in self.pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict; `pairs` only where there are any."""

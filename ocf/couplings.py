@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocf.constraints import Row, spacing
-from ocf.curves import exact
+from ocf.constraints import Part, Row, spacing
+from ocf.curves import around, codes_of, exact, position
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ProblemError
 from ocf.exact import minimise
@@ -91,6 +91,8 @@ class Values:
         A cell of each watching leaf's group; the only one where the feature slides.
     hopeless : tuple of str
         Names of constraints that no admissible values of this row satisfy, whatever the model says.
+    forms : tuple of Row
+        Linear forms whose squares the cost adds; their limits mean nothing.
     """
 
     problem: Problem
@@ -105,6 +107,7 @@ class Values:
     cell_feature: IntArray
     cell_leaf: tuple[int, ...]
     hopeless: tuple[str, ...]
+    forms: tuple[Row, ...] = ()
 
     @property
     def couples(self) -> bool:
@@ -157,13 +160,14 @@ class Values:
         return out
 
     def gradient(self, j: int) -> tuple[Fraction, ...]:
-        """By how much a unit of sliding in cell j changes each row; zeros where it cannot slide."""
+        """By how much a unit of sliding in cell j changes each row and each form; zeros where it cannot slide."""
         if not self.widths[j]:
-            return (ZERO,) * len(self.rows)
+            return (ZERO,) * (len(self.rows) + len(self.forms))
         i = int(self.cell_feature[j])
         a, b = float(self.anchor[j]), float(self.far[j])
         return tuple(
-            (row.parts[i].of(b) - row.parts[i].of(a)) / self.widths[j] if i in row.parts else ZERO for row in self.rows
+            (row.parts[i].of(b) - row.parts[i].of(a)) / self.widths[j] if i in row.parts else ZERO
+            for row in (*self.rows, *self.forms)
         )
 
     def price(self, j: int) -> tuple[Fraction, Fraction]:
@@ -178,11 +182,20 @@ class Values:
         return exact(slope), exact(curvature)
 
     def tangents(self, cells: IntArray, point: FloatArray) -> Iterator[tuple[int, float]]:
-        """Cells with a curved cost, and how far the point slides in them."""
+        """Cells with a curved cost, and how far the point slides in them; -1 - k stands for form k, and its value."""
         for i in np.flatnonzero(self.slides).tolist():
             j = int(cells[i])
             if self.widths[j] and self.price(j)[1] and point[i] != self.anchor[j]:
                 yield j, float(abs(exact(float(point[i])) - exact(float(self.anchor[j]))) / self.unit(i))
+        for k, form in enumerate(self.forms):
+            yield -1 - k, float(form.total(point))
+
+    def first_tangents(self, upper: float) -> Iterator[tuple[int, float]]:
+        """Where the square of each form is followed from the start, given a cost that it cannot exceed."""
+        for k in range(len(self.forms)):
+            for share in (0.25, 0.5, 1.0):
+                yield -1 - k, share * math.sqrt(max(upper, 0.0))
+                yield -1 - k, -share * math.sqrt(max(upper, 0.0))
 
     # -- the cheapest point of a choice of cells -----------------------------------------------------------
 
@@ -196,11 +209,9 @@ class Values:
         """
         origin = self.problem.origin
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
-        if not self.allows(point):
+        if self.forms or not self.allows(point):
             moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
-            if not moving:
-                return None
-            found = self._slid(point, cells, moving)
+            found = self._slid(point, cells, moving) if moving else point if self.allows(point) else None
             if found is None:
                 return None
             point = found
@@ -263,11 +274,36 @@ class _Slide:
         shift = [sum((a * v for a, v in zip(row, low, strict=True)), ZERO) for row in self.A]
         b = [have - s for have, s in zip(self.room, shift, strict=True)]
         span = [h - v for h, v in zip(high, low, strict=True)]
-        c = [p + k * v for (p, k), v in zip(self.prices, low, strict=True)]
-        curved = any(k for _, k in self.prices)
-        Q = [[k if row == column else ZERO for column in range(n)] for row, (_, k) in enumerate(self.prices)]
-        u = minimise(c, [*self.A, *unit], [*b, *span], Q if curved else None)
+        Q = self.curvature
+        c = [
+            p + sum((q * v for q, v in zip(own, low, strict=True)), ZERO) for p, own in zip(self.slopes, Q, strict=True)
+        ]
+        u = minimise(c, [*self.A, *unit], [*b, *span], Q if any(map(any, Q)) else None)
         return None if u is None else [a + v for a, v in zip(u, low, strict=True)]
+
+    @cached_property
+    def _forms(self) -> list[tuple[Fraction, list[Fraction]]]:
+        """Value of each form at the anchors, and its slopes."""
+        first = len(self.values.rows)
+        slopes = [self.values.gradient(int(self.cells[i]))[first:] for i in self.moving]
+        return [(form.total(self.point), [own[k] for own in slopes]) for k, form in enumerate(self.values.forms)]
+
+    @cached_property
+    def slopes(self) -> list[Fraction]:
+        """Slope of the cost of each slide at the anchors."""
+        return [p + 2 * sum((here * own[k] for here, own in self._forms), ZERO) for k, (p, _) in enumerate(self.prices)]
+
+    @cached_property
+    def curvature(self) -> list[list[Fraction]]:
+        """Second derivatives of the cost of slides."""
+        n = len(self.prices)
+        return [
+            [
+                2 * sum((own[a] * own[b] for _, own in self._forms), ZERO) + (self.prices[a][1] if a == b else ZERO)
+                for b in range(n)
+            ]
+            for a in range(n)
+        ]
 
     @cached_property
     def prices(self) -> list[tuple[Fraction, Fraction]]:
@@ -276,7 +312,10 @@ class _Slide:
 
     def cost(self, u: list[Fraction]) -> Fraction:
         """Cost of slides beyond the anchors."""
-        return sum((p * v + k * v * v / 2 for (p, k), v in zip(self.prices, u, strict=True)), ZERO)
+        out = ZERO
+        for slope, own, v in zip(self.slopes, self.curvature, u, strict=True):
+            out += v * (slope + sum((q * w for q, w in zip(own, u, strict=True)), ZERO) / 2)
+        return out
 
     def margin(self, k: int) -> Fraction:
         """By how much rounding every slide to a number may change the sum of row k."""
@@ -337,23 +376,27 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     )
     far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
     alternatives, far = _anchored(alternatives, far)
-    if not rows:
+    forms = tuple(_forms(problem))
+    if not rows and not forms:
         return tuple(form.with_(problem=problem) for form in alternatives)
     base = alternatives[0]
-    watched = sorted({i for row in rows for i in row.parts if not np.isnan(origin[i])})
+    watched = sorted({i for row in (*rows, *forms) for i in row.parts if not np.isnan(origin[i])})
     near_gain, far_gain = _amounts(base, rows, watched, base.value), _amounts(base, rows, watched, far)
     part = base.partition
     slides = np.zeros(part.n_features, bool)
     for i in watched:
         span = part.cells_of(i)
         slides[i] = any(b < a for a, b in zip(near_gain[span].ravel(), far_gain[span].ravel(), strict=True))
+        slides[i] |= any(i in form.parts and form.parts[i].moving for form in forms)
         if slides[i] and not np.isfinite(far[span][base.open[span]]).all():
             raise ProblemError(
                 f"the constraints on {space.features[i].name!r} need finite bounds: "
                 f"give features={{{space.features[i].name!r}: {{'bounds': [lowest, highest]}}}}"
             )
     best = np.minimum(near_gain, np.where(slides[part.cell_feature][:, None], far_gain, near_gain))
-    grown, groups = _with_watching_trees(base, watched, best, slides)
+    squared = {i for form in forms for i in form.parts}
+    alone = np.array([bool(slides[i]) or i in squared for i in range(part.n_features)])
+    grown, groups = _with_watching_trees(base, watched, best, alone)
     finer = partition(grown, space, _cuts(problem, rows))
     if not np.array_equal(finer.upper, part.upper):
         raise AssertionError("watching trees must not cut cells")
@@ -373,6 +416,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         part.cell_feature,
         tuple(groups),
         _hopeless(base, rows, watched, best, slack),
+        forms,
     )
     return tuple(
         form.with_(
@@ -380,7 +424,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, doubt),
             leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
-            live=finer.reachable.copy(),
+            live=finer.reachable & (not values.hopeless),
             values=values,
         )
         for form in alternatives
@@ -391,6 +435,11 @@ def _extended(
     target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
 ) -> Requirements:
     """Requirements of the target and of the watching leaves together."""
+    curve = target.curve
+    if curve is not None:  # sees the leaves of all trees, but no more scores than before
+        n = curve.ensemble.n_outputs
+        silent = replace(grown, leaf_values=grown.leaf_values[:, :n], base_score=grown.base_score[:n])
+        curve = replace(curve, ensemble=silent)
     above = np.hstack([target.gain, np.zeros((len(target.gain), len(need)))])
     below = np.hstack([np.zeros((len(gain), target.gain.shape[1])), gain])
     return replace(
@@ -398,7 +447,7 @@ def _extended(
         gain=np.vstack([above, below]),
         need=np.concatenate([target.need, need]),
         doubt=np.concatenate([target.doubt, doubt]),
-        curve=None if target.curve is None else replace(target.curve, ensemble=grown),
+        curve=curve,
     )
 
 
@@ -408,7 +457,7 @@ def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
     for i, feature in enumerate(problem.space.features):
         if feature.cost is not None:
             cuts[i] = np.unique(feature.cost.cuts(feature, float(problem.origin[i])))
-    for row in rows:
+    for row in (*rows, *_forms(problem)):
         for i, part in row.parts.items():
             feature, origin = problem.space.features[i], float(problem.origin[i])
             if math.isnan(origin):
@@ -434,9 +483,28 @@ def _grid(feature: Feature, origin: float) -> FloatArray:
     return np.array(values)
 
 
+def _forms(problem: Problem) -> Iterator[Row]:
+    """The linear forms of a quadratic cost, as rows without a limit."""
+    space, origin = problem.space, problem.origin
+    for form in problem.cost.forms:
+        parts = {}
+        for name, c in form:
+            i = space.index(name)
+            feature, old = space.features[i], float(origin[i])
+            if not math.isnan(old):
+                cuts = codes_of(feature) if feature.discrete else around(old)
+                parts[i] = Part(_scaled_change(feature, old, exact(c)), cuts, not feature.discrete)
+        yield Row("", parts, ZERO)
+
+
+def _scaled_change(feature: Feature, origin: float, c: Fraction) -> Callable[[float], Fraction]:
+    here = position(feature, origin)
+    return lambda v: c * (position(feature, v) - here)
+
+
 def is_bent(problem: Problem) -> bool:
     """Whether cells must end where something else than the ensemble changes."""
-    return bool(problem.constraints) or any(f.cost is not None for f in problem.space.features)
+    return bool(problem.constraints or problem.cost.forms) or any(f.cost is not None for f in problem.space.features)
 
 
 def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[CellProblem, ...], FloatArray]:

@@ -1,4 +1,4 @@
-"""Data sets by name: those that scikit-learn ships, and those of a folder with one JSON of feature facts each.
+"""Data sets by name: those that scikit-learn ships, openml's, and those of a folder with one JSON of facts each.
 
 A folder is given as `folder` or by the environment variable ``OCF_DATA``. For each set it holds ``NAME.csv`` or
 ``NAME.csv.gz``, whose last column is ``target``, and ``NAME.json`` with the type, levels and actionability of each
@@ -20,6 +20,12 @@ from ocf.words import nearest
 
 #: Data sets that scikit-learn ships.
 SHIPPED = ("breast_cancer", "iris", "wine", "diabetes_progression")
+
+#: A column of more different numbers than this holds values, not classes.
+MOST_CLASSES = 50
+
+#: Before the name or number of a set of openml.org, which is downloaded when it is first asked for.
+OPENML = "openml:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,11 @@ class Dataset:
     settings: dict[str, dict[str, Any]]
     desired: Any = None
 
+    @property
+    def regression(self) -> bool:
+        """Whether a value is to be predicted and not a class: many different numbers."""
+        return pd.api.types.is_numeric_dtype(self.target) and self.target.nunique() > MOST_CLASSES
+
 
 def load_dataset(name: str, folder: str | Path | None = None) -> Dataset:
     """Load a data set by name.
@@ -50,16 +61,19 @@ def load_dataset(name: str, folder: str | Path | None = None) -> Dataset:
     Parameters
     ----------
     name : str
+        One of `SHIPPED`, ``openml:NAME`` or ``openml:NUMBER``, or a set of the folder.
     folder : path, optional
         Default: the environment variable ``OCF_DATA``.
 
     Raises
     ------
     DataError
-        No such set, or the folder is missing.
+        No such set, the folder is missing, or openml.org cannot be reached.
     """
     if name in SHIPPED:
         return _shipped(name)
+    if name.startswith(OPENML):
+        return _from_openml(name)
     folder = folder or os.environ.get("OCF_DATA")
     if not folder:
         raise DataError(
@@ -80,6 +94,35 @@ def load_dataset(name: str, folder: str | Path | None = None) -> Dataset:
         if setting["kind"] == "numeric":
             table[feature] = table[feature].astype(float)
     return Dataset(name, table, target, settings, facts["target"].get("desired"))
+
+
+def dataset_files(name: str, folder: str | Path | None = None) -> list[Path]:
+    """Files that a data set of a folder is read from; none for the others."""
+    folder = folder or os.environ.get("OCF_DATA")
+    if not folder or name in SHIPPED or name.startswith(OPENML):
+        return []
+    return [path for path in Path(folder).glob(f"{name}.*") if path.suffix in (".json", ".csv", ".gz")]
+
+
+def described(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Settings of a table that comes without any: columns of words are categorical, with the levels they hold."""
+    words = [c for c in table.columns if not pd.api.types.is_numeric_dtype(table[c])]
+    return {c: {"kind": "categorical", "levels": sorted(table[c].dropna().unique().tolist())} for c in words}
+
+
+def _from_openml(name: str) -> Dataset:
+    from sklearn.datasets import fetch_openml
+
+    wanted = name.removeprefix(OPENML)
+    asked: dict[str, Any] = {"data_id": int(wanted)} if wanted.isdigit() else {"name": wanted, "version": "active"}
+    try:
+        bunch = fetch_openml(**asked, as_frame=True, parser="auto")
+    except (OSError, ValueError) as error:
+        raise DataError(f"the data set {name!r} cannot be had from openml.org: {error}") from None
+    if bunch.target is None:
+        raise DataError(f"the data set {name!r} names no column to be predicted")
+    table = bunch.data.apply(lambda c: c if pd.api.types.is_numeric_dtype(c) else c.astype(object))
+    return Dataset(name, table, bunch.target, described(table))
 
 
 def _settings(fact: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,6 +252,8 @@ class Ensemble:
             Leaf numbers.
         """
         x = np.asarray(x, np.float64)
+        if not (self.kind == SplitKind.OBLIQUE).any():
+            return self._walk(x)
         node = np.tile(self.tree_offsets[:-1], (len(x), 1))
         rows, trees = np.nonzero(self.kind[node] != SplitKind.LEAF)
         while len(rows):
@@ -261,6 +263,14 @@ class Ensemble:
             inner = self.kind[at] != SplitKind.LEAF
             rows, trees = rows[inner], trees[inner]
         return self.leaf[node].astype(np.int64)
+
+    def _walk(self, x: FloatArray) -> IntArray:
+        from ocf.walk import contiguous, walk
+
+        missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
+        arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
+        parts = map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
+        return cast(IntArray, walk(*parts))
 
     def _goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
         kind = self.kind[at]

@@ -1,6 +1,6 @@
 r"""Small linear and convex quadratic programs in exact arithmetic, by Lemke's complementary pivoting.
 
-.. math:: \\min\\ c'x + x'Qx / 2 \\quad \\text{s.t. } A x \\le b,\\ x \\ge 0
+.. math:: \min\ c'x + x'Qx / 2 \quad \text{s.t. } A x \le b,\ x \ge 0
 
 with Q positive semidefinite. The optimality conditions are the linear complementarity problem ``w = M z + q``,
 ``w, z >= 0``, ``w'z = 0`` with ``M = [[Q, A'], [-A, 0]]``, ``q = [c, b]``, ``z = [x, multipliers]``. M is positive
@@ -16,8 +16,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
 Vector = list[Fraction]
 Matrix = list[Vector]
+
+#: Problems of more conditions than this are solved in float64 first, which exact arithmetic then confirms.
+GUESSED = 16
+
+#: Pivots in float64 after which to give up, and what counts as 0 there.
+PIVOTS, SMALL = 2000, 1e-11
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -55,6 +63,11 @@ def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:
     n = len(q)
     if all(v >= 0 for v in q):
         return [ZERO] * n
+    if n > GUESSED:
+        guess = _guess(M, q)
+        z = None if guess is None else _at_basis(M, q, guess)
+        if z is not None:
+            return z
     # columns: w (0..n-1), z (n..2n-1), the artificial variable (2n), the right-hand side (2n+1)
     table = [
         [*(ONE if i == j else ZERO for j in range(n)), *(-a for a in M[i]), -ONE, Fraction(q[i])] for i in range(n)
@@ -77,6 +90,67 @@ def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:
         if n <= variable < 2 * n:
             z[variable - n] = table[i][-1]
     return z
+
+
+def _guess(M: Matrix, q: Sequence[Fraction]) -> list[int] | None:
+    """Basis in which Lemke's algorithm ends in float64: for each row w_i (below n) or z_i; None when it does not."""
+    n = len(q)
+    m, right = np.array(M, np.float64), np.array(q, np.float64)
+    # rows and columns brought to one size, which changes no sign
+    size = np.sqrt(np.maximum(np.abs(m).max(axis=1), np.abs(m).max(axis=0)))
+    size[size == 0] = 1.0
+    table = np.hstack([np.eye(n), -m / np.outer(size, size), -np.ones((n, 1)), (right / size)[:, None]])
+    basis = list(range(n))
+    row, entering = int(table[:, -1].argmin()), 2 * n
+    for _ in range(PIVOTS):
+        leaving, basis[row] = basis[row], entering
+        table[row] /= table[row, entering]
+        others = np.arange(n) != row
+        table[others] -= np.outer(table[others, entering], table[row])
+        if leaving == 2 * n:
+            return basis
+        entering = leaving + n if leaving < n else leaving - n
+        able = np.flatnonzero(table[:, entering] > SMALL)
+        if not len(able):
+            return None
+        ratio = table[able, -1] / table[able, entering]
+        tied = able[ratio <= ratio.min() + SMALL]
+        row = next((int(i) for i in tied if basis[i] == 2 * n), int(tied[0]))
+    return None
+
+
+def _at_basis(M: Matrix, q: Sequence[Fraction], basis: Sequence[int]) -> Vector | None:
+    """The solution of a basis, exactly; None where it is none."""
+    n = len(q)
+    free = sorted(b - n for b in basis if b >= n)
+    if len({b % n for b in basis}) < n or 2 * n in basis:
+        return None
+    solved = _solved([[M[i][j] for j in free] for i in free], [-q[i] for i in free])
+    if solved is None or any(v < 0 for v in solved):
+        return None
+    z = [ZERO] * n
+    for j, v in zip(free, solved, strict=True):
+        z[j] = v
+    slack = (sum((M[i][j] * z[j] for j in free), Fraction(q[i])) for i in range(n) if i not in free)
+    return z if all(v >= 0 for v in slack) else None
+
+
+def _solved(A: Matrix, b: Vector) -> Vector | None:
+    """Solution of a square system by Gaussian elimination; None where it is singular."""
+    rows = [[*own, right] for own, right in zip(A, b, strict=True)]
+    for k in range(len(rows)):
+        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(k + 1, len(rows)):
+            if rows[i][k]:
+                factor = rows[i][k] / rows[k][k]
+                rows[i] = [v - factor * w if w else v for v, w in zip(rows[i], rows[k], strict=True)]
+    x = [ZERO] * len(rows)
+    for k in reversed(range(len(rows))):
+        x[k] = (rows[k][-1] - sum((rows[k][j] * x[j] for j in range(k + 1, len(rows))), ZERO)) / rows[k][k]
+    return x
 
 
 def _ratio_test(table: Matrix, basis: list[int], entering: int, n: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,16 +16,19 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
+from ocf.choice import AUTO, Way, choose, second_way
 from ocf.compiled import Compiled, compile_formulation
+from ocf.conflict import conflict
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
 from ocf.couplings import is_bent
+from ocf.cross_check import compare, judged
 from ocf.encoding import check_lift, lift, probe
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
-from ocf.formulations import AUTO, VALUE_FORMULATIONS, check_formulation
+from ocf.formulations import VALUE_FORMULATIONS, check_formulation
 from ocf.inference import as_table, infer_space
 from ocf.leaf_queries import checked_class_costs, class_offsets
 from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
@@ -33,17 +36,42 @@ from ocf.model import as_user_model, table_columns
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
+from ocf.quadratic import parse_norm
 from ocf.readers.conformance import check_conformance
-from ocf.solvers import CELL_SOLVERS, CellSolver, Solver, get_solver
-from ocf.solvers.result import SolverOptions
+from ocf.regions import Regions
+from ocf.several import Several, explain_several
+from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import Outcome, solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
+from ocf.ties import tied_points
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
 
 #: Most candidate rows of a class that incumbents start from.
 MAX_CANDIDATES = 5000
+
+
+#: Of an infeasible row.
+NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
+
+
+class _Asked(NamedTuple):
+    """A row, what is asked of it, and the isolation forest that judges it where plausibility is asked for."""
+
+    row: Row
+    task: Task
+    detector: Detector | None
+
+
+class _Answer(NamedTuple):
+    """An outcome; seconds of building and compiling; other points of the same cost, and whether these are all."""
+
+    outcome: Outcome
+    built: dict[str, float]
+    ties: Sequence[FloatArray] = ()
+    complete: bool | None = None
 
 
 class Explainer:
@@ -208,7 +236,7 @@ class Explainer:
         wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
         asked = checked(self.constraints if constraints is None else constraints, space)
         wish = Plausibility.parse(plausibility)
-        return self._problem(coded[0], wanted, Cost.parse(norm), space, asked, wish)
+        return self._problem(coded[0], wanted, parse_norm(norm, self.space, self._coded), space, asked, wish)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
@@ -317,8 +345,12 @@ class Explainer:
         class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
+        n_explanations: int = 1,
+        diversity: str = "region",
+        min_distance: float = 0.1,
+        diagnose: bool = False,
         formulation: str = AUTO,
-        solver: str = "highs",
+        solver: str = AUTO,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
@@ -326,6 +358,8 @@ class Explainer:
         log: bool = False,
         options: Mapping[str, Any] | None = None,
         reduce: bool = True,
+        cross_check: bool = False,
+        n_optimal: int = 1,
         n_jobs: int = 1,
         progress: bool | None = None,
     ) -> Explanations:
@@ -337,8 +371,9 @@ class Explainer:
         target : class label, "opposite", collection of class labels, or (lowest, highest)
             ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
             For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
-        norm : {"l0", "l1", "l2"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
-            l2 is squared. Distances are in units of each feature's scale.
+        norm : {"l0", "l1", "l2", "mahalanobis"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
+            l2 and the Mahalanobis distance, by the data's covariance, are squared; see `ocf.quadratic.quadratic_cost`
+            for any other quadratic form. Distances are in units of each feature's scale.
         probability : float, optional
             Least probability, by the model's ``predict_proba``, of the target class or of some one of its classes, in
             the place of the decision for it. More than one half implies the decision.
@@ -358,12 +393,22 @@ class Explainer:
             as nine of ten of them.
         constraints : sequence of Constraint
             Relations between features that every counterfactual must respect: see `ocf.constraints`.
+        n_explanations : int
+            How many of each row: the best, then the best that differs from all before it.
+        diversity : {"region", "features", "distance"}
+            How they differ: in the leaf of some tree, in that some feature stays which an earlier one changes, or by
+            `min_distance` (l1, in units of the features' scales).
+        min_distance : float
+        diagnose : bool
+            Whether to find out which of your wishes conflict when a row is proven infeasible; see
+            `Explanation.conflict`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
             ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
             ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
         solver : str
-            See `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
+            ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
+            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
             Seconds per row.
         mip_gap : float
@@ -372,6 +417,13 @@ class Explainer:
             As in `ocf.solvers.result.SolverOptions`.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
+        cross_check : bool
+            Whether to solve each row once more, by another formulation and another solver and without the reduction,
+            with the same limits. Where the two contradict each other, the row gets the status ``"error"`` and keeps
+            both claims, the second in ``method["cross_check"]``.
+        n_optimal : int
+            How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
+            `Explanation.ties_complete` says whether there are more.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -380,26 +432,32 @@ class Explainer:
         Returns
         -------
         Explanations
-            One per row, in order. A row that fails has status ``"error"`` and a message; the others are kept. After
-            Ctrl-C the rows that are not finished have status ``"interrupted"``.
+            One per row, or `n_explanations`, in order. A row that fails has status ``"error"`` and a message; the
+            others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         frame = self._rows(X)
-        get_solver(solver)
-        cost = Cost.parse(norm)
+        if not isinstance(n_optimal, int) or n_optimal < 1:
+            raise ProblemError(f"n_optimal is a number of answers, at least 1, not {n_optimal!r}")
+        if solver != AUTO:
+            get_solver(solver)
+        cost = parse_norm(norm, self.space, self._coded)
         priced = checked_class_costs(self.classes, class_costs) if class_costs is not None else {}
         if priced:
             target = tuple(priced)
         formulation = self._formulation(
             formulation, cost, split_margin, bool(priced), Plausibility.parse(plausibility) is not None
         )
+        if formulation in VALUE_FORMULATIONS and (n_explanations > 1 or n_optimal > 1 or cross_check):
+            raise ProblemError(
+                f"the formulation {formulation!r} gives one answer a row; ocf.leaf_queries.explain_leaves gives several"
+            )
         coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             probability=probability,
             cost=cost,
             space=self._asked_space(weights, features_to_vary, permitted_range),
-            # a search over cells takes its bounds from the tightest model
-            formulation="interval" if solver in CELL_SOLVERS and formulation not in VALUE_FORMULATIONS else formulation,
+            formulation=formulation,
             solver=solver,
             split_margin=split_margin,
             class_costs=tuple(priced.items()),
@@ -412,8 +470,12 @@ class Explainer:
                 options=dict(options or {}),
             ),
             reduce=reduce,
+            cross_check=cross_check,
+            n_optimal=n_optimal,
             plausibility=Plausibility.parse(plausibility),
             constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
+            several=Several(n_explanations, diversity, min_distance),
+            diagnose=diagnose,
         )
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, target, 0, probability)
@@ -425,19 +487,74 @@ class Explainer:
         with Progress(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(self, rows, task, n_jobs, bar.advance))
 
-    def explain_row(self, row: Row, task: Task) -> Explanation:
-        """Explain one row; a row that fails gives an explanation with status ``"error"``."""
-        begin = time.perf_counter()
+    def counterfactual_regions(
+        self,
+        row: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = "opposite",
+        *,
+        radius: float,
+        norm: str | Mapping[str, float] | Cost = "l1",
+        probability: float | None = None,
+        weights: Mapping[str, float | tuple[float, float]] | None = None,
+        features_to_vary: Iterable[str] | Literal["all"] = "all",
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        limit: int | None = 1000,
+    ) -> Regions:
+        """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
+
+        Their number grows fast with the radius and the number of features: keep the radius near the cost of the
+        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted.
+
+        Parameters
+        ----------
+        row : one-row DataFrame, Series, or array (n_columns,)
+        target, norm, probability, weights, features_to_vary, permitted_range
+            As in `explain`.
+        radius : float
+            Regions are listed whose nearest point costs at most this.
+        limit : int, optional
+            Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
+
+        Returns
+        -------
+        Regions
+            Found as they are asked for: iterate, or call `to_frame` or `plot`.
+
+        Raises
+        ------
+        ProblemError
+            Something couples the features, so that regions are no boxes.
+        """
+        problem = self.problem(
+            row,
+            target,
+            norm,
+            probability=probability,
+            weights=weights,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+        )
+        alternatives = self.alternatives(problem)
+        if alternatives[0].coupling:
+            raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
+        return Regions(alternatives, self.model, radius=radius, limit=limit)
+
+    def explain_row(self, row: Row, task: Task) -> list[Explanation]:
+        """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
         try:
             current = int(row.current) if self.classes else None
             target = parse_target(self.ensemble, task.target, current, task.probability)
             problem = self._problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
-            return self._solve(row, task, problem, begin)
+            asked = _Asked(row, task, self._detector(task.plausibility, target))
+            found = explain_several(partial(self._solve, asked), problem, task.several)
+            if task.diagnose and found[0].status == "infeasible":
+                found[0] = self._diagnosed(asked, problem, found[0])
+            return found
         except OcfError as error:
-            return self._failed(row, task, str(error))
+            return [self._failed(row, task, str(error))]
         except Exception as error:  # one failing row never loses the others
             logger.exception("row %r failed", row.label)
-            return self._failed(row, task, f"internal error: {type(error).__name__}: {error}")
+            return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
 
     def _failed(self, row: Row, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
@@ -509,7 +626,7 @@ class Explainer:
         detector: Detector | None = None,
     ) -> Explanation:
         """Explanation of what a query found, verified."""
-        method = {**task.method(outcome), "solver": query.method_name}
+        method = task.method(Way(task.formulation, query.method_name), outcome)
         times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
         if query.matrix_is_old:
             times = dict.fromkeys(times, 0.0)
@@ -526,38 +643,35 @@ class Explainer:
             detector=detector,
         )
 
-    def _solve(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+    def _diagnosed(self, asked: _Asked, problem: Problem, explanation: Explanation) -> Explanation:
+        """The explanation of an infeasible row with the wishes that conflict."""
+        options = replace(asked.task.options, mip_gap=1e9)  # any point will do
+        asked = asked._replace(task=replace(asked.task, options=options))
+
+        def infeasible(relaxed: Problem) -> bool:
+            alternatives = self.alternatives(relaxed)
+            way = choose(alternatives[0], asked.task.formulation, asked.task.solver)
+            return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
+
+        found = conflict(problem, infeasible)
+        words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
+        return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
+
+    def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
+        begin = time.perf_counter()
+        row, task = asked.row, asked.task
         if task.formulation in VALUE_FORMULATIONS:
             return self._solve_leaves(row, task, problem, begin)
-        alternatives = self.alternatives(problem)
-        target = problem.target
-        detector = self._detector(task.plausibility, target)
-        built = {"build": 0.0, "compile": 0.0}
-
-        def compiled(k: int) -> Compiled:
-            key: tuple[Any, ...] = (task.formulation, target, k, *_key(_missing(row.coded), detector))
-            if is_bent(problem):
-                key = (*key, id(alternatives))  # its cells are the row's own
-            if key not in self._compiled:
-                self._compiled[key] = compile_formulation(task.formulation, alternatives[k])
-                built["build"] += self._compiled[key].build_seconds
-                built["compile"] += self._compiled[key].compile_seconds
-            return self._compiled[key]
-
-        outcome = solve_alternatives(
-            alternatives,
-            [partial(compiled, k) for k in range(len(alternatives))],
-            self._solver(task.solver),
-            task.options,
-            confirm=partial(self.confirms, row, problem, detector=detector),
-            candidates=self._known_cells(problem, alternatives[0].partition, detector),
-            use_reduction=task.reduce,
-        )
-        for key in [key for key in self._compiled if key[-1] == id(alternatives)]:
-            del self._compiled[key]
-        times = {**built, **outcome.times, "total": time.perf_counter() - begin}
-        if alternatives[0].values is not None and not outcome.message:
-            outcome = replace(outcome, message=alternatives[0].values.remark())
+        alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
+        way = choose(alternatives[0], task.formulation, task.solver)
+        answer = self._answer(asked, alternatives, way)
+        outcome, method = answer.outcome, task.method(way, answer.outcome)
+        if task.cross_check:
+            other = second_way(alternatives[0], way)
+            unaided = asked._replace(task=replace(task, reduce=False, n_optimal=1))
+            second = self._answer(unaided, alternatives, other).outcome
+            method["cross_check"] = compare(way, outcome, other, second)
+            outcome = judged(outcome, method["cross_check"])
         return from_outcome(
             outcome,
             problem,
@@ -566,10 +680,56 @@ class Explainer:
             predicted=row.current,
             classes=self.classes,
             model=self.model,
-            method=task.method(outcome),
-            times=times,
-            detector=detector,
+            method=method,
+            times={**answer.built, **outcome.times, "total": time.perf_counter() - begin},
+            detector=asked.detector,
+            ties=answer.ties,
+            ties_complete=answer.complete,
         )
+
+    def _answer(self, asked: _Asked, alternatives: tuple[CellProblem, ...], way: Way) -> _Answer:
+        """Solve a problem of a row in one way."""
+        row, task = asked.row, asked.task
+        problem = alternatives[0].problem
+        target = problem.target
+        detector = asked.detector if problem.plausibility is not None else None
+        built = {"build": 0.0, "compile": 0.0}
+        # cells that are the row's own serve no other row
+        kept = {} if is_bent(problem) else self._compiled
+
+        def compiled(k: int) -> Compiled:
+            key = (way.formulation, target, k, *_key(_missing(row.coded), detector))
+            if key not in kept:
+                kept[key] = compile_formulation(way.formulation, alternatives[k])
+                built["build"] += kept[key].build_seconds
+                built["compile"] += kept[key].compile_seconds
+            return kept[key]
+
+        def confirm(point: FloatArray) -> bool:
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
+
+        forms = [partial(compiled, k) for k in range(len(alternatives))]
+        solver = self._solver(way.solver)
+        outcome = solve_alternatives(
+            alternatives,
+            forms,
+            solver,
+            task.options,
+            confirm=confirm,
+            candidates=self._known_cells(problem, alternatives[0].partition, detector),
+            use_reduction=task.reduce,
+        )
+        if alternatives[0].values is not None and not outcome.message:
+            outcome = replace(outcome, message=alternatives[0].values.remark())
+        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+            return _Answer(outcome, built)
+        points, complete = tied_points(
+            outcome, alternatives, forms, solver, task.options, confirm=confirm, limit=task.n_optimal
+        )
+        return _Answer(outcome, built, points[1:], complete)
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""

@@ -18,7 +18,7 @@ from ocf.costs import Cost
 from ocf.errors import DataError
 from ocf.features import Feature, FeatureSpace
 from ocf.solvers.result import Progress, Status, relative_gap
-from ocf.verify import Claims, verify
+from ocf.verify import Claims, Verification, verify
 
 if TYPE_CHECKING:
     from ocf.ensemble import FloatArray
@@ -91,6 +91,10 @@ class Explanation:
         The cost that was minimised.
     classes : tuple
         Class labels of the model.
+    ties : tuple of DataFrames (1, n_columns)
+        Other counterfactuals of the same, optimal cost, as many as were asked for.
+    ties_complete : bool or None
+        Whether there are no more of them; None when none were asked for.
     problem : Problem or None
         To replay; None after loading from JSON.
     plausibility : dict or None
@@ -99,6 +103,11 @@ class Explanation:
         holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
     constraints : tuple of Constraint
         What every counterfactual had to respect.
+    rank : int
+        1 for the best explanation of a row, 2 for the next that differs, and so on.
+    conflict : tuple of str
+        Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
+        cannot hold together. Empty as well where the target is out of reach without any of them.
     """
 
     row: Any
@@ -126,8 +135,12 @@ class Explanation:
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
     problem: Problem | None = None
+    ties: tuple[pd.DataFrame, ...] = ()
+    ties_complete: bool | None = None
     plausibility: dict[str, Any] | None = None
     constraints: tuple[Constraint, ...] = ()
+    rank: int = 1
+    conflict: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -164,14 +177,19 @@ class Explanation:
 
     @cached_property
     def _changes(self) -> pd.DataFrame:
+        return self.changes_to(self.counterfactual)
+
+    def changes_to(self, counterfactual: pd.DataFrame | None) -> pd.DataFrame:
+        """As `changes`, for one of the `ties`."""
         names = ["feature", "from", "to", "change", "cost"]
         rows = []
-        if self.counterfactual is not None and self.space is not None and self.norm is not None:
-            before, after = self.original.rename(columns=str), self.counterfactual.rename(columns=str)
+        if counterfactual is not None and self.space is not None and self.norm is not None:
+            before, after = self.original.rename(columns=str), counterfactual.rename(columns=str)
             origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            shares = self.norm.shares(self.space, origin, point)
             for i, feature in enumerate(self.space.features):
                 if origin[i] != point[i] and not np.isnan(point[i]):
-                    cost = self.norm.of(feature, origin[i], point[i]).item()
+                    cost = float(shares[i])
                     labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
                     rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
         frame = pd.DataFrame(rows, columns=names, dtype=object)
@@ -187,7 +205,9 @@ class Explanation:
         return {
             "schema": records.ONE,
             "row": records.plain(self.row),
+            "rank": int(self.rank),
             "status": self.status,
+            "conflict": list(self.conflict),
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
@@ -201,6 +221,8 @@ class Explanation:
             "changes": records.plain(changes.to_dict("records")),
             "original": records.table_to_record(self.original),
             "counterfactual": None if self.counterfactual is None else records.table_to_record(self.counterfactual),
+            "ties": [records.table_to_record(table) for table in self.ties],
+            "ties_complete": self.ties_complete,
             "times": records.plain(self.times),
             "nodes": int(self.nodes),
             "refused": int(self.refused),
@@ -306,7 +328,8 @@ class Explanations(Sequence[Explanation]):
         Returns
         -------
         DataFrame (n, n_columns + 6)
-            The user's columns, then ``status, cost, bound, gap, verified, seconds``; those names get the prefix
+            The user's columns, then ``status, cost, bound, gap, verified, seconds``, and ``rank`` before them where
+            rows have several explanations; those names get the prefix
             ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
         """
         if not self._rows:
@@ -328,6 +351,8 @@ class Explanations(Sequence[Explanation]):
                 "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
             }
         )
+        if any(e.rank > 1 for e in self._rows):
+            results.insert(0, "rank", [e.rank for e in self._rows])
         if set(results.columns) & set(values.columns):
             results = results.add_prefix("ocf_")
         frame = pd.concat([values, results], axis=1)
@@ -400,6 +425,8 @@ def from_outcome(
     method: Mapping[str, Any],
     times: Mapping[str, float],
     detector: Detector | None = None,
+    ties: Sequence[FloatArray] = (),
+    ties_complete: bool | None = None,
 ) -> Explanation:
     """Explanation of a solved problem, verified.
 
@@ -421,6 +448,10 @@ def from_outcome(
         Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
     detector : Detector, optional
         Of the plausibility that was asked for.
+    ties : sequence of (n_features,) float64
+        Other optimal points, coded.
+    ties_complete : bool, optional
+        Whether these are all; None when they were not asked for.
     """
     status, message = _honest_status(outcome)
     counterfactual = None
@@ -430,19 +461,28 @@ def from_outcome(
     probability = problem.target.probability
     answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
-    plausible = detector.report(counterfactual) if detector and counterfactual is not None else None
-    verification = verify(
-        model,
-        original,
-        counterfactual,
-        target=target,
-        probability=probability,
-        features=problem.space.to_dict(),
-        norm=problem.cost.to_dict(),
-        claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=plausible),
-        forest=detector.recount if detector else None,
-        constraints=[c.to_dict() for c in problem.constraints],
-    )
+
+    def report(table: pd.DataFrame | None) -> dict[str, Any] | None:
+        return detector.report(table) if detector and table is not None else None
+
+    def checked(table: pd.DataFrame | None) -> Verification:
+        return verify(
+            model,
+            original,
+            table,
+            target=target,
+            probability=probability,
+            features=problem.space.to_dict(),
+            norm=problem.cost.to_dict(),
+            claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=report(table)),
+            forest=detector.recount if detector else None,
+            constraints=[c.to_dict() for c in problem.constraints],
+        )
+
+    plausible = report(counterfactual)
+    verification = checked(counterfactual)
+    others = [counterfactual_frame(problem.space, original, problem.origin, point) for point in ties]
+    problems = [f"Tie {k}: {p}" for k, table in enumerate(others, 1) for p in checked(table).problems]
     return Explanation(
         row=row,
         status=status,
@@ -462,8 +502,8 @@ def from_outcome(
         method=_dicts(method),
         sizes=dict(outcome.sizes),
         history=outcome.history,
-        verified=verification.ok and counterfactual is not None,
-        checks=verification.problems,
+        verified=verification.ok and counterfactual is not None and not problems,
+        checks=(*verification.problems, *problems),
         message=message,
         space=problem.space,
         norm=problem.cost,
@@ -471,6 +511,8 @@ def from_outcome(
         problem=problem,
         plausibility=plausible,
         constraints=problem.constraints,
+        ties=tuple(others),
+        ties_complete=ties_complete,
     )
 
 
@@ -627,6 +669,10 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
         norm=None if data["norm"] is None else Cost(**data["norm"]),
         classes=tuple(data["classes"]),
+        ties=tuple(records.table_from_record(table, row) for table in data.get("ties", ())),
+        ties_complete=data.get("ties_complete"),
         plausibility=data.get("plausibility"),
         constraints=tuple(map(from_dict, data.get("constraints", ()))),
+        rank=int(data.get("rank", 1)),
+        conflict=tuple(data.get("conflict", ())),
     )

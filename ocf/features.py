@@ -452,7 +452,11 @@ class FeatureSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict; `from_dict` is its inverse."""
-        return {"columns": list(self.columns), "features": [_feature_to_dict(f) for f in self.features]}
+        return {"columns": list(self.columns), "features": [dict(f) for f in self._described]}
+
+    @cached_property
+    def _described(self) -> tuple[dict[str, Any], ...]:
+        return tuple(_feature_to_dict(f) for f in self.features)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FeatureSpace:

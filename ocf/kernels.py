@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+import ocf.compiling  # noqa: F401  # before any kernel is defined
 from ocf.cells import CellProblem, Partition
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 

@@ -27,7 +27,7 @@ from ocf.cells import Partition
 from ocf.constraints import satisfied
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 from ocf.formulations import hyperplanes
-from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, relation_rows
+from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, pairs_of, relation_rows
 from ocf.halfspaces import UNIT, Polytope
 from ocf.problem import Problem
 from ocf.solvers import SOLVERS, Solver, get_solver
@@ -134,7 +134,7 @@ class TreeSearch:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
         if problem.constraints:  # their rows are this row's own
             return _Matrix.compile(problem), False
-        key = (columns.signature, columns.square.tobytes(), problem.cost.pairs, columns.integer.tobytes())
+        key = (columns.signature, columns.square.tobytes(), pairs_of(problem), columns.integer.tobytes())
         old = key in self._matrices
         if not old:
             self._matrices[key] = _Matrix.compile(problem)
@@ -222,8 +222,8 @@ class Query:
         self.credit = sum(min(0.0, float(columns.linear[own].min())) for own in self.levels.values())
         scale, cost = np.array([f.scale for f in space.features]), self.problem.cost
         self.pairs = None
-        if cost.pairs:
-            self.pairs = cost.pair_matrix(space.names) / np.outer(scale, scale)
+        if pairs_of(self.problem):
+            self.pairs = replace(cost, pairs=pairs_of(self.problem)).pair_matrix(space.names) / np.outer(scale, scale)
         # weights of the numbers in each hyperplane
         self.weights = np.zeros((len(self.matrix.place), len(space)))
         for v, r in self.matrix.place.items():

@@ -12,8 +12,8 @@ from ocf.ensemble import Ensemble, FloatArray
 #: Relative error of the libraries' own exp, sigmoid and square, with room to spare.
 _UNITS = {"float32": 2.0**-21, "float64": 2.0**-48}
 
-#: Values up to here may be shown as 0 because the exponential underflows.
-_TINY = {"float32": 2.0**-147, "float64": 2.0**-1070}
+#: Values up to here may be shown as 0 because they underflow.
+_TINY = {"float32": 2.0**-140, "float64": 2.0**-1060}
 
 
 def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
@@ -78,7 +78,8 @@ def scores_around(ensemble: Ensemble, value: float) -> tuple[float, float]:
         return odds_around(ensemble, value)
     if link == "signed_square":
         root = math.copysign(math.sqrt(abs(value)), value)
-        return root - unit * abs(root), root + unit * abs(root)
+        near = unit * abs(root) + math.sqrt(_TINY[ensemble.precision])
+        return root - near, root + near
     return value, value
 
 

@@ -53,6 +53,11 @@ class UserModel:
             return target.met_by(self.decide(table))
         return target.met_by(self.decide(table), self.probabilities(table))
 
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels, by index; empty for regressors."""
+        return self.trees.classes
+
 
 def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
     """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
@@ -140,19 +145,8 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
 def _pipeline(model: Any) -> UserModel:
     if len(model.steps) < 2:
         return as_user_model(model.steps[-1][1])
-    before, last = model[:-1], model.steps[-1][1]
-    trees = read_model(last)
-    columns = _input_columns(model)
-
-    def given(table: pd.DataFrame) -> Any:
-        return table[list(columns)] if columns else table.to_numpy()
-
-    def encode(table: pd.DataFrame) -> FloatArray:
-        encoded = before.transform(given(table))
-        if hasattr(encoded, "toarray"):
-            encoded = encoded.toarray()
-        return np.asarray(encoded, np.float64)
-
+    trees = read_model(model.steps[-1][1])
+    columns, given, encode = pipeline_encoder(model)
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
@@ -165,6 +159,24 @@ def _pipeline(model: Any) -> UserModel:
         return np.asarray(model.predict_proba(given(table)), np.float64)
 
     return UserModel(model, trees, columns, encode, decide, probabilities if trees.probabilities else None)
+
+
+def pipeline_encoder(
+    model: Any,
+) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
+    """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one."""
+    before, columns = model[:-1], _input_columns(model)
+
+    def given(table: pd.DataFrame) -> Any:
+        return table[list(columns)] if columns else table.to_numpy()
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        encoded = before.transform(given(table))
+        if hasattr(encoded, "toarray"):
+            encoded = encoded.toarray()
+        return np.asarray(encoded, np.float64)
+
+    return columns, given, encode
 
 
 def _input_columns(model: Any) -> tuple[str, ...] | None:

@@ -209,7 +209,13 @@ _SOLVE: dict[str, _Rule] = {
     "mip_gap": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
     "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
     "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
+    "n_explanations": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "diversity": _one_of(("region", "features", "distance")),
+    "min_distance": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
+    "diagnose": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
+    "n_optimal": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
+    "cross_check": _Rule(lambda v: isinstance(v, bool), "true or false"),
     "n_jobs": _Rule(lambda v: _is_whole(v) and (v >= 1 or v == -1), "a number of processes, or -1 for one per core"),
     "options": _Rule(
         lambda v: isinstance(v, dict) and all(map(_is_scalar, v.values())), "a table of the solver's own options"
@@ -400,13 +406,19 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # norm = "l1"  # "l0", "l1", "l2" (squared), or a mix such as {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # formulation = "interval"
-# solver = "highs"
+# solver = "auto"
 # time_limit = 60  # seconds a row; none by default
 # mip_gap = 0  # 0 asks for a proof
 # threads = 1
 # seed = 0
 # reduce = true
+# n_optimal = 1  # how many optimal answers to list where several cost the same
+# cross_check = false  # true: solve twice, by independent ways
 # n_jobs = 1
+# n_explanations = 1  # more: the next best ones
+# diversity = "region"  # how they differ: "region", "features" or "distance"
+# min_distance = 0.1  # of "distance"
+# diagnose = false  # true: name what conflicts where a row is infeasible
 # options = {{}}  # the solver's own options
 
 # Answers that an isolation forest does not take for outliers of the wanted class:

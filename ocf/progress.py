@@ -1,4 +1,4 @@
-"""A progress bar for batches: rows done, how many of each status, time left."""
+"""A progress bar for batches: rows or runs done, how many of each status, time left."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Progress:
         Rows.
     enabled : bool, optional
         By default the bar is shown when stderr is a terminal and there are at least two rows.
+    unit : str
+        What is counted.
 
     Attributes
     ----------
@@ -36,8 +38,9 @@ class Progress:
     Counter({'optimal': 2})
     """
 
-    def __init__(self, total: int, enabled: bool | None = None) -> None:
+    def __init__(self, total: int, enabled: bool | None = None, unit: str = "rows") -> None:
         self.total = total
+        self.unit = unit
         self.enabled = (total >= 2 and _is_terminal()) if enabled is None else enabled
         self.counts: Counter[str] = Counter()
         self._bar: RichProgress | None = None
@@ -45,7 +48,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self.enabled:
-            self._bar = _bar()
+            self._bar = _bar(self.unit)
             self._task = self._bar.add_task("", total=self.total, statuses="")
             self._bar.start()
         return self
@@ -79,7 +82,7 @@ def _is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _bar() -> RichProgress:
+def _bar(unit: str) -> RichProgress:
     """The bar itself; rich is imported only when one is shown."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -88,7 +91,7 @@ def _bar() -> RichProgress:
     return RichProgress(
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn("rows"),
+        TextColumn(unit),
         TextColumn("[dim]{task.fields[statuses]}"),
         TimeElapsedColumn(),
         TextColumn("[dim]left"),

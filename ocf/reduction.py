@@ -45,6 +45,9 @@ TOLERANCE = 1e-10
 #: Relative rounding of a sum of gains that is allowed for.
 _ROUNDING = 1e-12
 
+#: Leaves are probed in pairs only when there are no more pairs than this.
+MAX_PAIRS = 2_000_000
+
 #: Probing goes on while it leaves no more than this share of the leaves.
 _WORTHWHILE = 0.95
 
@@ -75,7 +78,7 @@ class Reduction:
     rounds: int
 
 
-def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, max_pairs: int = 2_000_000) -> Reduction:
+def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, max_pairs: int = MAX_PAIRS) -> Reduction:
     """Shrink a problem exactly.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ import numpy as np
 from ocf.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ocf.explanation import Explanation
 
 #: Digits of numbers in text and pages; the tables and the JSON hold all of them.
@@ -63,7 +65,7 @@ def word(value: Any, other: Any = None, *, new: bool = False) -> str:
 
 def headline(e: Explanation) -> str:
     """The answer in one sentence."""
-    return f"row {e.row}: {answer(e)}"
+    return f"row {e.row}{f', no. {e.rank}' if e.rank > 1 else ''}: {answer(e)}"
 
 
 def answer(e: Explanation) -> str:
@@ -95,7 +97,7 @@ def wanted(e: Explanation) -> str:
 
 
 def _likely(e: Explanation) -> str:
-    return "" if e.probability is None else f" with a probability of at least {number(e.probability, DIGITS)}"
+    return "" if e.probability is None else f" with a probability of at least {e.probability!r}"
 
 
 def _labels(e: Explanation) -> tuple[Any, ...]:
@@ -103,10 +105,11 @@ def _labels(e: Explanation) -> tuple[Any, ...]:
 
 
 def interval(lowest: float | None, highest: float | None) -> str:
-    """Bounds of a value in words; None is an open end."""
-    if lowest is None or highest is None:
-        return f"at least {word(lowest)}" if highest is None else f"at most {word(highest)}"
-    return word(lowest) if lowest == highest else f"{word(lowest, highest)} to {word(highest, lowest)}"
+    """Bounds of a value in words, all their digits as the user gave them; None is an open end."""
+    low, high = (repr(float(b)).removesuffix(".0") if b is not None else "" for b in (lowest, highest))
+    if not (low and high):
+        return f"at least {low}" if low else f"at most {high}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _by(e: Explanation) -> str:
@@ -137,7 +140,7 @@ def plausibility(e: Explanation) -> list[str]:
     p = e.plausibility
     least = f", wanted at least {number(p['least'], 5)}" if p["least"] is not None else ""
     lacking = p["weight"] * (p["deepest"] - p["depth"])
-    price = f"; short of the deepest, {number(p['deepest'], 5)}, which costs {number(lacking)}" if p["weight"] else ""
+    price = f"; what it lacks of the deepest, {number(p['deepest'], 5)}, costs {number(lacking)}" if p["weight"] else ""
     score = f"score {number(p['score'], 5)} of {p['library']}"
     return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
 
@@ -150,11 +153,22 @@ def counted(explanations: Iterable[Explanation]) -> str:
     return f"{total} row{'s' * (total != 1)}" + (f" ({parts})" if parts else "")
 
 
-def _change_rows(e: Explanation) -> list[tuple[str, str, str, str]]:
+def _change_rows(e: Explanation, changes: pd.DataFrame | None = None) -> list[tuple[str, str, str, str]]:
     return [
         (str(name), word(old, new), word(new, old, new=True), number(cost))
-        for name, old, new, cost in e.changes[["feature", "from", "to", "cost"]].itertuples(index=False)
+        for name, old, new, cost in (e.changes if changes is None else changes)[
+            ["feature", "from", "to", "cost"]
+        ].itertuples(index=False)
     ]
+
+
+def ties(e: Explanation) -> list[str]:
+    """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
+    found = []
+    for table in e.ties:
+        changes = (f"{name} {old} → {new}" for name, old, new, _ in _change_rows(e, e.changes_to(table)))
+        found.append("or for the same cost: " + ", ".join(changes))
+    return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
 
 
 # -- text ------------------------------------------------------------------------------------------------------
@@ -166,6 +180,7 @@ def to_text(e: Explanation) -> str:
     rows = _change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
+    lines += [f"  {other}" for other in ties(e)]
     return "\n".join(lines)
 
 
@@ -280,10 +295,11 @@ def _article(e: Explanation) -> str:
     verified = '<span class="status">verified</span>' if e.verified else ""
     notes = f'<p class="note">{escape(e.message)}</p>' if e.message else ""
     notes += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in plausibility(e))
+    others = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in ties(e))
     notes += "".join(f'<p class="wrong">not verified: {escape(problem)}</p>' for problem in e.checks)
     return (
         f'<article><h2>{escape(headline(e))}</h2><span class="status">{escape(e.status)}</span>{verified}'
-        f"{notes}{_change_table(e)}{_details(e)}</article>"
+        f"{notes}{_change_table(e)}{others}{_details(e)}</article>"
     )
 
 
@@ -317,7 +333,9 @@ def _details(e: Explanation) -> str:
     facts = [
         ("bound", number(e.bound, 10)),
         ("cost", "" if e.cost is None else number(e.cost, 10)),
-        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}))),
+        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}) and k not in _APART)),
+        ("chosen because", str(e.method.get("why", ""))),
+        ("cross-check", _cross_check(e.method.get("cross_check", {}))),
         ("seconds", ", ".join(f"{k} {number(v, 3)}" for k, v in e.times.items() if v)),
         ("size", ", ".join(f"{v:,} {k.replace('_', ' ')}" for k, v in e.sizes.items())),
         ("nodes", str(e.nodes)),
@@ -325,6 +343,18 @@ def _details(e: Explanation) -> str:
     ]
     rows = "".join(f"<tr><td>{name}</td><td>{escape(text)}</td></tr>" for name, text in facts if text not in ("", "0"))
     return f"<details><summary>how it was found</summary><table>{rows}</table></details>"
+
+
+#: Parts of the method that have a line of their own.
+_APART = ("why", "cross_check")
+
+
+def _cross_check(check: Mapping[str, Any]) -> str:
+    """What a second way of solving the row said."""
+    if not check:
+        return ""
+    cost = "" if check["cost"] is None else f" for {number(check['cost'], 10)}"
+    return f"{check['verdict']}: {check['solver']} on {check['formulation']}, {check['status']}{cost}"
 
 
 # -- plot ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import pandas as pd
 
 from ocf import records
 from ocf.errors import DataError
-from ocf.verify_constraints import Change, broken, curve_amount
+from ocf.verify_constraints import Change, broken, curve_amount, quadratic_part
 
 if TYPE_CHECKING:
     from ocf.model import UserModel
@@ -189,18 +189,24 @@ def _verify_record(
         if changed is not None:
             problems += ("There is a counterfactual, but no description of the features to check it by.",)
         return Verification(not problems, problems)
-    return verify(
-        model,
-        records.table_from_record(record["original"], row),
-        None if changed is None else records.table_from_record(changed, row),
-        target=record["target"],
-        probability=record.get("probability"),
-        features=record["features"],
-        norm=record["norm"],
-        claims=claims,
-        forest=forest,
-        constraints=record.get("constraints", ()),
-    )
+
+    def check(table: Any) -> Verification:
+        return verify(
+            model,
+            records.table_from_record(record["original"], row),
+            None if table is None else records.table_from_record(table, row),
+            target=record["target"],
+            probability=record.get("probability"),
+            features=record["features"],
+            norm=record["norm"],
+            claims=claims,
+            forest=forest,
+            constraints=record.get("constraints", ()),
+        )
+
+    found = check(changed)
+    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
+    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties))
 
 
 # -- claims ----------------------------------------------------------------------------------------------------
@@ -259,8 +265,7 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
         return None
     try:
         answer = model.decide(table)[0]
-        classes = model.trees.ensemble.decision.classes
-        return classes[int(answer)] if classes else float(answer)
+        return model.classes[int(answer)] if model.classes else float(answer)
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
@@ -268,7 +273,7 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
 
 def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:
     """What a counterfactual lacks of the target."""
-    classes = model.trees.ensemble.decision.classes
+    classes = model.classes
     several = isinstance(target, list | tuple)
     if not classes:
         if not several or len(target) != 2:
@@ -341,9 +346,10 @@ def _check_changes(
     readable = True
     distances: dict[str, float] = {}
     changes: dict[str, Change] = {}
+    first, second = (table.to_dict("records")[0] for table in (before, after))  # each value in a type of its own
     for feature in features:
         try:
-            old, new = _value(before, feature), _value(after, feature)
+            old, new = _value(first, feature), _value(second, feature)
         except DataError as error:
             problems.append(str(error))
             readable = False
@@ -360,14 +366,15 @@ def _check_changes(
         distances[feature["name"]] = (new - old) / feature["scale"]
     if readable:
         cost += math.fsum(q * distances[a] * distances[b] for a, b, q in norm.get("pairs", ()))
+        cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
 
 
-def _value(table: pd.DataFrame, feature: Mapping[str, Any]) -> float | None:
+def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
     """Number, or index of the level, that a row holds; None when it is missing."""
     name, columns, levels = feature["name"], feature["columns"], feature["levels"]
-    cells = [table[column].iloc[0] for column in columns]
+    cells = [row[column] for column in columns]
     if len(columns) > 1 or feature["base"]:
         ones = [k for k, cell in enumerate(cells) if cell == 1]
         if any(pd.isna(cell) or cell not in (0, 1) for cell in cells) or len(ones) > 1 or not (ones or feature["base"]):

@@ -127,10 +127,50 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
     return left + (right - left) * (x - a) / (b - a)
 
 
+def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
+    """Squares of changes, and of sums of changes, in the features' own units."""
+
+    def change(name: str) -> Fraction:
+        feature, old, new = changes[name]
+        return Fraction(0) if old is None or new is None else _amount(feature, new) - _amount(feature, old)
+
+    total = sum((_decimal(d) * change(n) ** 2 for n, d in norm.get("squares", ())), Fraction(0))
+    for form in norm.get("forms", ()):
+        total += sum((_decimal(c) * change(n) for n, c in form), Fraction(0)) ** 2
+    return float(total)
+
+
 def _max_changes(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
     counted = said["among"] or list(changes)
     changed = [n for n in counted if changes[n][1] != changes[n][2]]
     return "" if len(changed) <= said["most"] else f"{len(changed)} features change: {', '.join(changed)}"
 
 
-_CHECKS = {"linear": _linear, "implication": _implication, "budget": _budget, "max_changes": _max_changes}
+def _keeps(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    return "" if any(changes[n][1] == changes[n][2] for n in said["features"]) else "all of its features change"
+
+
+def _apart(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    total = Fraction(0)
+    for name, other in said["point"]:
+        feature, _, new = changes[name]
+        if new is None or new == other:
+            continue
+        kind, levels = feature["kind"], feature["levels"]
+        if kind in ("binary", "categorical"):
+            total += 1
+            continue
+        numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
+        ends = [levels[int(v)] if numbers else v for v in (new, other)]
+        total += abs(_decimal(ends[0]) - _decimal(ends[1])) / _decimal(feature["scale"])
+    return "" if total >= _decimal(said["distance"]) else f"the points are only {float(total)!r} apart"
+
+
+_CHECKS = {
+    "linear": _linear,
+    "implication": _implication,
+    "budget": _budget,
+    "max_changes": _max_changes,
+    "keeps": _keeps,
+    "apart": _apart,
+}

@@ -63,6 +63,9 @@ class Solver(Protocol):
     def version(self) -> str:
         """Version of the solver itself."""
 
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
+
     def solve(
         self,
         form: StandardForm,
@@ -108,6 +111,10 @@ class CellSolver(Protocol):
     name: str
     version: str
 
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
+
     def solve_cells(
         self,
         cells: CellProblem,
@@ -115,7 +122,7 @@ class CellSolver(Protocol):
         *,
         cutoff: float = math.inf,
         confirm: Callable[[IntArray], bool] | None = None,
-        relaxation: Compiled | None = None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     ) -> SolveResult:
         """Find the cheapest choice of open cells that meets the target.
 
@@ -127,8 +134,8 @@ class CellSolver(Protocol):
             Only points cheaper than this count; INFEASIBLE with message ``"cutoff"`` says that there is none.
         confirm : callable, optional
             Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
-        relaxation : Compiled, optional
-            The interval model, for LP bounds.
+        relaxation : Compiled, or a function that gives one, optional
+            The interval model, for LP bounds; the function is called when it is needed.
 
         Returns
         -------

@@ -7,6 +7,8 @@ Traps that this file deals with (HiGHS 1.15):
   reports wrong optima without a gap (its issues 3073, 3271, 3274): in one of 250 random problems with integers beyond
   0 and 1, none in 9000 where all were binary. Presolve is off for the former. Fractional bounds are rounded for all
   solvers (`ocf.solvers.base.ask`).
+- Presolve also declares feasible problems infeasible, where some columns are binary and the others are so by
+  implication (its issues 3090 and 3296): what presolve alone claims to be infeasible is solved again without it.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -16,6 +18,8 @@ Traps that this file deals with (HiGHS 1.15):
 - Python's Ctrl-C does not reach a running solve: it runs in a thread and looks at a flag.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import time
@@ -24,7 +28,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -47,6 +51,9 @@ from ocf.solvers.base import (
 )
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from ocf.cells import CellProblem
 
 Event = cb.HighsCallbackType
 
@@ -81,6 +88,10 @@ class HighsSolver:
     def version(self) -> str:
         """Version of HiGHS."""
         return _version()
+
+    def refuses(self, cells: CellProblem) -> str:
+        """Nothing: what a problem says is in its matrix."""
+        return ""
 
     def solve(
         self,
@@ -127,7 +138,26 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
+        by_presolve = status == ModelStatus.kInfeasible and answer.nodes == 0 and form.integer.any()
+        if by_presolve and raw.get("presolve") != "off":
+            return self._without_presolve(question, scale, answer, raw, interrupt)
         return answer
+
+    def _without_presolve(
+        self,
+        question: Question,
+        scale: float,
+        answer: Answer,
+        raw: dict[str, Any],
+        interrupt: Callable[[], bool] | None,
+    ) -> Answer:
+        """Ask again, for the rest of the time."""
+        raw = {**raw, "presolve": "off"}
+        if "time_limit" in raw:
+            raw["time_limit"] = max(raw["time_limit"] - answer.seconds, 0.0)
+        again = self._run(question, scale, raw, interrupt)
+        later = [p._replace(seconds=p.seconds + answer.seconds) for p in again.records]
+        return replace(again, seconds=again.seconds + answer.seconds, records=later)
 
     def _unbounded_or_infeasible(
         self, question: Question, answer: Answer, raw: dict[str, Any], interrupt: Callable[[], bool] | None

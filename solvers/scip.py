@@ -12,6 +12,8 @@ Dual reductions are off: SCIP 10.0 was caught cutting off optima of OCEAN's mode
 constraints, and by others where that was off (``tests/oracle``, "scip_dual_presolving", "scip_dual_reductions").
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import time
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyscipopt
@@ -42,6 +44,9 @@ from ocf.solvers.base import (
 )
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from ocf.cells import CellProblem
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +85,10 @@ class ScipSolver:
     def version(self) -> str:
         """Version of SCIP."""
         return _version()
+
+    def refuses(self, cells: CellProblem) -> str:
+        """Nothing: what a problem says is in its matrix."""
+        return ""
 
     def solve(
         self,

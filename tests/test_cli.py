@@ -278,7 +278,7 @@ def test_contradictory_ranges_are_infeasible(ask: Callable[..., Answer], write: 
 
 def test_the_solver_log_goes_to_stderr(files: Path) -> None:
     command = [sys.executable, "-m", "ocf", "solve", files / "forest.skops", files / "data.csv"]
-    command += ["--rows", "0", "--no-reduce", "--log"]
+    command += ["--rows", "0", "--no-reduce", "--log", "--solver", "highs"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "HiGHS" in done.stderr
     assert done.stdout.startswith("row 0")
@@ -428,6 +428,26 @@ def test_bad_settings(ask: Callable[..., Answer], args: list[str], words: list[s
 def test_opposite_needs_two_classes(files: Path) -> None:
     refused("solve", files / "three.skops", files / "data.csv", words=["'opposite'", "a, b, c"])
     assert Answer("solve", files / "three.skops", files / "data.csv", "--rows", "0", "--target", "c").code == 0
+
+
+def test_targets_of_other_kinds(files: Path, tmp_path: Path, write: Callable[[str, str], Path]) -> None:
+    three, data = files / "three.skops", files / "data.csv"
+    both = Answer("solve", three, data, "--rows", "0:3", "--target", "a", "--target", "c", "-o", tmp_path / "o.json")
+    assert (both.code, [e.target for e in Explanations.from_json(tmp_path / "o.json")]) == (0, [("a", "c")] * 3)
+    likely = Answer("solve", three, data, "--rows", "0", "--target", "b", "--probability", "0.4")
+    assert "b with a probability of at least 0.4" in likely.out
+    regressor = ("solve", files / "regressor.skops", data, "--rows", "0:2")
+    flags = Answer(*regressor, "--at-least", "0.2", "--at-most", "0.6")
+    path = write("p.toml", "[solve]\nat_least = 0.2\nat_most = 0.6")
+    assert (flags.code, flags.out) == (0, Answer(*regressor, "--problem", path).out)
+    assert Answer(*regressor, "--at-least", "0.2", "--at-most", "0.6", "-o", tmp_path / "o.json").code == 0
+    assert Answer("verify", tmp_path / "o.json", "--model", files / "regressor.skops").code == 0
+    assert "at_least" in Answer("init-problem", files / "regressor.skops", data).out
+    refused(*regressor, "--target", "1", "--at-least", "0.2", words=["at_least", "target"])
+    refused(*regressor, "--at-least", "0.7", "--at-most", "0.6", words=["empty"])
+    refused(*regressor, "--at-least", "0.7", "--probability", "0.6", words=["regressor", "probabilities"])
+    refused("solve", three, data, "--at-least", "0.7", words=["a, b, c"])
+    refused("export", three, data, "--target", "a", "--target", "b", "-o", tmp_path / "p.mps", words=["2 alternatives"])
 
 
 def test_features_of_the_problem_file_must_exist(files: Path, write: Callable[[str, str], Path]) -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -204,7 +205,7 @@ def curve_at(curve: Curve, feature: Feature, old: float, new: float) -> float:
         return (old - new) * curve.rate[0] if new < old else (new - old) * curve.rate[1]
     px, py = zip(*curve.points or (), strict=True)
     # as the decimals that a user reads
-    at = new if curve.of == "value" else float(Decimal(repr(float(new))) - Decimal(repr(float(old))))
+    at = new if curve.of == "value" else float(Fraction(repr(float(new))) - Fraction(repr(float(old))))
     return float([0.0, *py][int(np.searchsorted(px, at, side="right"))] if curve.steps else np.interp(at, px, py))
 
 
@@ -350,7 +351,7 @@ def methods(problem: Problem) -> list[tuple[str, str, bool]]:
     return [(f, s, r) for f in FORMULATIONS for s in usable for r in (True, False)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_all_methods_find_the_optimum_of_the_oracle(seed: int) -> None:
     problem = random_problem(seed)
     optimum = oracle(problem)
@@ -360,7 +361,7 @@ def test_all_methods_find_the_optimum_of_the_oracle(seed: int) -> None:
             check(problem, answer(problem, *method), optimum)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(18))
 def test_costs_of_their_own(seed: int) -> None:
     problem = random_problem(seed + 500, bent=True)
     if seed % 3 == 0:
@@ -370,17 +371,50 @@ def test_costs_of_their_own(seed: int) -> None:
         check(problem, answer(problem, *method), optimum)
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(st.integers(100, 10**6))
 def test_the_default_method_on_any_problem(seed: int) -> None:
     problem = random_problem(seed)
     check(problem, answer(problem, "interval", "highs", True), oracle(problem))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("norm", ["l2", {"l0": 0.2, "l1": 0.3, "l2": 1.0}])
 def test_squared_costs_inside_cells(seed: int, norm: Any) -> None:
     problem = random_problem(seed + 1000, norm)
     optimum = oracle(problem)
     for method in methods(problem)[seed % 2 :: 4]:
         check(problem, answer(problem, *method), optimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_constraints_over_cells_are_requirements(seed: int) -> None:
+    """At every choice of cells the watching trees' requirements say what the constraints say."""
+    problem = random_problem(seed + 2000)
+    rng = np.random.default_rng(seed)
+    cells = to_cells(problem)
+    part, values = cells.partition, cells.values
+    assert values is not None
+    extra = cells.requirements.need.shape[0] - len(values.rows)
+    opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+    for _ in range(200):
+        choice = np.array([rng.choice(own) for own in opened])
+        margins = cells.margins(part.leaves_at(choice))[extra:]
+        point = cells.point(choice)
+        for row, margin in zip(values.rows, margins, strict=True):
+            if not any(values.slides[i] for i in row.parts):
+                assert (margin >= 0) == row.holds(problem.space, point)
+            elif row.holds(problem.space, point):
+                assert margin >= 0  # of the best value in the cell
+
+
+def test_models_need_no_second_solve() -> None:
+    """The rows over sliding values are exact: what the solver finds first is the optimum, but for tolerances."""
+    calls, linear = 0, 0
+    for seed in range(12):
+        problem = random_problem(seed + 3000, "l1")
+        if to_cells(problem).couples:
+            calls += len(answer(problem, "interval", "highs", False).results)
+            linear += 1
+    assert linear >= 5
+    assert calls <= linear + 1

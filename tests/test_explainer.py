@@ -4,13 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ocf import Explainer, FeatureSpace, Problem
 from ocf.errors import DataError, ModelError, OcfError, ProblemError, SolverError
+from ocf.explanation import Explanation, Explanations
 from ocf.solvers.result import SolverOptions
 
 
@@ -231,10 +237,10 @@ def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     rows = refused(table, model).iloc[:3]
     solve = explainer._solve
 
-    def failing(row, *args):
-        if row.label == rows.index[1]:
+    def failing(asked, *args):
+        if asked.row.label == rows.index[1]:
             raise RuntimeError("boom")
-        return solve(row, *args)
+        return solve(asked, *args)
 
     monkeypatch.setattr(explainer, "_solve", failing)
     found = explainer.explain(rows, target="granted")
@@ -266,3 +272,97 @@ def test_native_categories_of_hist_gradient_boosting() -> None:
     for e in Explainer(model, data=table).explain(rows, target="granted", norm={"l0": 1.0, "l1": 0.1}):
         assert (e.status, e.verified) == ("optimal", True)
         assert e.counterfactual["job"].dtype == table["job"].dtype
+
+
+# -- targets of other kinds ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def prices():
+    table, _ = people()
+    value = table.income * 3 + table.age * 10 + np.where(table.job == "smith", 900, 0)
+    encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
+    model = make_pipeline(encode, RandomForestRegressor(15, max_depth=4, random_state=0)).fit(table, value)
+    return table, model, Explainer(model, data=table)
+
+
+@pytest.mark.parametrize("target", [(8000, 8500), (8000, None), (None, 5000)])
+@pytest.mark.parametrize("solver", ["highs", "box"])
+def test_intervals_of_a_regressor(prices, target, solver) -> None:
+    table, model, explainer = prices
+    found = explainer.explain(table.iloc[:3], target=target, solver=solver, n_jobs=1)
+    low, high = (np.inf * s if end is None else end for end, s in zip(target, (-1, 1), strict=True))
+    for e in found:
+        assert (e.status, e.verified, e.target) == ("optimal", True, target), e.checks
+        assert low <= model.predict(e.counterfactual)[0] <= high
+        assert e.predicted == model.predict(e.original)[0]
+        assert e.decided == model.predict(e.counterfactual)[0]
+    again = Explanations.from_json(found.to_json())
+    assert again == found
+    assert again[0].target == target
+
+
+def test_regressors_need_an_interval(prices) -> None:
+    table, _, explainer = prices
+    for target in ("opposite", 3.0):
+        with pytest.raises(ProblemError, match="interval"):
+            explainer.explain(table.iloc[[0]], target=target)
+    with pytest.raises(ProblemError, match="interval"):
+        explainer.problem(table.iloc[[0]])
+
+
+@pytest.fixture(scope="module")
+def three():
+    table, _ = people()
+    numbers = table[["age", "income"]].assign(owner=table.owner.astype(int))
+    y = np.array(["a", "b", "c"])[np.digitize(table.income + 300 * table.owner, [1700, 2300])]
+    return numbers, GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0).fit(numbers, y)
+
+
+@pytest.mark.parametrize("solver", ["highs", "box"])
+def test_any_of_several_classes(three, solver) -> None:
+    numbers, model = three
+    explainer = Explainer(model, data=numbers)
+    rows = numbers[model.predict(numbers) == "a"].iloc[:4]
+    both = explainer.explain(rows, target=["c", "b"], solver=solver)
+    each = [explainer.explain(rows, target=label, solver=solver) for label in ("b", "c")]
+    for k, e in enumerate(both):
+        assert (e.status, e.verified, e.target) == ("optimal", True, ("b", "c"))
+        assert e.cost == pytest.approx(min(one[k].cost for one in each), rel=1e-9)
+        assert e.bound == pytest.approx(e.cost, rel=1e-9)
+        seconds = [p.seconds for p in e.history]
+        assert seconds == sorted(seconds)
+    with pytest.raises(ProblemError, match="2 alternatives"):
+        explainer.cells(explainer.problem(rows.iloc[[0]], target=["b", "c"]))
+
+
+@pytest.mark.parametrize("solver", ["highs", "box"])
+@pytest.mark.parametrize("target", ["b", ["b", "c"]])
+def test_a_probability_of_a_softmax(three, target, solver) -> None:
+    numbers, model = three
+    explainer = Explainer(model, data=numbers)
+    labels = [model.classes_.tolist().index(label) for label in target]
+    costs = []
+    for probability in (0.45, 0.5, 0.55):
+        e = explainer.explain(
+            numbers[model.predict(numbers) == "a"].iloc[[0]], target, probability=probability, solver=solver
+        )[0]
+        assert (e.status, e.verified, e.probability) == ("optimal", True, probability), e.checks
+        assert model.predict_proba(e.counterfactual)[0, labels].max() >= probability
+        costs.append(e.cost)
+    assert costs == sorted(costs)
+    again = Explanation.from_json(e.to_json())
+    assert (again.target, again.probability) == (e.target, 0.55)
+
+
+def test_what_people_read_of_other_targets(prices, three) -> None:
+    table, _, explainer = prices
+    infeasible = explainer.explain(table.iloc[[0]], target=(1e9, None))[0]
+    assert "no admissible change gives at least 1000000000" in str(infeasible)
+    numbers, model = three
+    row = numbers[model.predict(numbers) == "a"].iloc[[0]]
+    likely = Explainer(model, data=numbers).explain(row, "b", probability=0.5)[0]
+    assert "a → b with a probability of at least 0.5 for a cost" in str(likely)
+    unlikely = Explainer(model, data=numbers).explain(row, "b", probability=0.3)[0]
+    assert "b with a probability of at least 0.3" in str(unlikely)
+    assert "at least 0.3" in unlikely.to_html()

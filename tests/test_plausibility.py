@@ -93,6 +93,20 @@ def test_a_point_exactly_at_the_threshold_is_deep_enough(explainer: Explainer, t
         assert again[0].cost == 0
 
 
+def test_the_requirement_holds_a_tie_and_little_more(explainer: Explainer, table: pd.DataFrame) -> None:
+    x = good_rows(table, explainer)
+    explainer.explain(x.iloc[:1], target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    depths = detector.measure(x)[0]
+    for k in (np.flatnonzero(depths == detector.least)[0], np.flatnonzero(depths < detector.least)[0]):
+        cells = explainer.cells(explainer.problem(x.iloc[[k]], 1, plausibility=detector.wish))
+        leaves = cells.partition.leaves_at(cells.partition.locate(cells.problem.origin[None, :])[0])
+        margin, doubt = cells.margins(leaves)[-1], cells.requirements.doubt[-1]
+        assert margin == pytest.approx(20 * (depths[k] - detector.least), abs=2 * doubt)
+        assert (margin >= 0) == (depths[k] == detector.least)
+        assert 0 < doubt < 1e-9
+
+
 def test_the_forest_may_see_the_table_the_matrix_or_what_a_pipeline_makes(
     explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame
 ) -> None:

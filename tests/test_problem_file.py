@@ -71,6 +71,19 @@ def test_a_file_is_read(write: Write) -> None:
     )
 
 
+def test_targets_of_all_kinds_are_read(write: Write) -> None:
+    said = write('[solve]\ntarget = ["good", "fair"]\nprobability = 0.7')
+    assert read_problem_file(said).solve == {"target": ["good", "fair"], "probability": 0.7}
+    assert read_problem_file(write("[solve]\nat_most = 3")).solve == {"target": (None, 3)}
+    for text, word in (
+        ("at_least = 1\ntarget = 2", "bound the value of a regressor"),
+        ("probability = 70", "up to 1"),
+        ("target = []", "list of classes"),
+    ):
+        with pytest.raises(ProblemError, match=word):
+            read_problem_file(write("[solve]\n" + text))
+
+
 def test_an_empty_file_says_nothing(write: Write) -> None:
     assert read_problem_file(str(write(""))) == ProblemFile()
 

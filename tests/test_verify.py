@@ -23,8 +23,7 @@ def decide(table: pd.DataFrame) -> np.ndarray:
 
 def model(rule: Any = decide) -> Any:
     """Stands for a UserModel: only `decide` and the class labels are used."""
-    ensemble = SimpleNamespace(decision=SimpleNamespace(classes=("no", "yes")))
-    return SimpleNamespace(trees=SimpleNamespace(ensemble=ensemble), decide=rule)
+    return SimpleNamespace(classes=("no", "yes"), decide=rule)
 
 
 def described(name: str, kind: str, **settings: Any) -> dict[str, Any]:
@@ -238,3 +237,56 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not JSON"):
         verify_file(tmp_path / "binary.json", model())
+
+
+# -- targets of other kinds ------------------------------------------------------------------------------------
+
+
+def shows(table: pd.DataFrame) -> np.ndarray:
+    yes = np.minimum(table["age"].to_numpy(float) / 80, 1.0)
+    return np.column_stack([1 - yes, yes])
+
+
+def judged(after: pd.DataFrame, target: Any, probability: float | None = None, *, regressor: bool = False) -> list[str]:
+    """What is wrong when the age decides: half its value in years by a regressor, age / 80 as a probability."""
+    user = model((lambda table: table["age"].to_numpy(float) / 2) if regressor else decide)
+    if regressor:
+        user.trees.ensemble.decision.classes = ()
+    user.probabilities = None if regressor else shows
+    answer = 20.0 if regressor else "yes"
+    claims = Claims("optimal", 1.0, 1.0, 15.0 if regressor else "no", answer)
+    norm = {"l0": 0.0, "l1": 1.0, "l2": 0.0}
+    found = verify(
+        user, table(), after, target=target, probability=probability, features=space(), norm=norm, claims=claims
+    )
+    return list(found.problems)
+
+
+@pytest.mark.parametrize("target", [(20, None), (None, 20.0), (19.5, 20.5), [20.0, 20.0]])
+def test_values_inside_an_interval_pass(target: Any) -> None:
+    assert judged(table(age=40), target, regressor=True) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ((np.nextafter(20.0, 21), None), "less than the wanted"),
+        ((None, np.nextafter(20.0, 0)), "more than the wanted"),
+        ("yes", "no pair of bounds"),
+        ((1, 2, 3), "no pair of bounds"),
+    ],
+)
+def test_values_outside_an_interval_do_not(target: Any, sentence: str) -> None:
+    (problem,) = judged(table(age=40), target, regressor=True)
+    assert sentence in problem
+
+
+def test_any_class_of_a_set_will_do() -> None:
+    assert judged(table(age=40), ("yes", "perhaps")) == []
+    assert "not the wanted 'no' or 'perhaps'" in judged(table(age=40), ["no", "perhaps"])[0]
+
+
+def test_probabilities_are_the_models_own() -> None:
+    assert judged(table(age=40), "yes", 0.5) == []
+    assert judged(table(age=40), ("no", "yes"), 0.5) == []
+    assert "a probability of 0.5, less than the wanted 0.51" in judged(table(age=40), "yes", 0.51)[0]

@@ -3,7 +3,7 @@ r"""Relations between features whose values matter inside cells (ocean, table 1)
 Fixed and monotone features close cells, and constraints on cells alone are requirements on watching trees
 (`ocf.couplings`), so that only rows with sliding features need a constraint of their own:
 
-.. math:: \\textstyle \\sum_j f_{rj} y_j + \\sum_s g_{rs} u_s \\le limit_r
+.. math:: \textstyle \sum_j f_{rj} y_j + \sum_s g_{rs} u_s \le limit_r
 
 with ``f[r,j]`` what the anchor of cell j adds to row r, and ``g[r,s]`` what a unit of sliding adds.
 """
@@ -20,6 +20,22 @@ from ocf.couplings import Values
 from ocf.formulations.blocks.cells import linear
 
 
+def form_terms(
+    values: Values, r: int, watching: Mapping[int, Any], slides: Mapping[int, Any]
+) -> list[tuple[float, Any]]:
+    """The sum of a row's parts, or, after the rows, of a form's, as terms of a linear expression."""
+    row = (*values.rows, *values.forms)[r]
+    terms: list[tuple[float, Any]] = []
+    moves: dict[int, tuple[float, Any]] = {}
+    for j, y in watching.items():
+        i = int(values.cell_feature[j])
+        if i in row.parts and math.isfinite(values.anchor[j]):
+            terms.append((float(row.parts[i].of(float(values.anchor[j]))), y))
+            if j in slides:
+                moves[id(slides[j])] = (float(values.gradient(j)[r]), slides[j])
+    return [(c, v) for c, v in (*terms, *moves.values()) if c]
+
+
 def relations(values: Values, watching: Mapping[int, Any], slides: Mapping[int, Any]) -> pyo.Constraint:
     """Constraint for each row with a feature that slides.
 
@@ -33,17 +49,9 @@ def relations(values: Values, watching: Mapping[int, Any], slides: Mapping[int, 
 
     def rule(_: pyo.Block, r: int) -> Any:
         row = values.rows[r]
-        terms: list[tuple[float, Any]] = []
-        moves: dict[int, tuple[float, Any]] = {}
-        for j, y in watching.items():
-            i = int(values.cell_feature[j])
-            if i in row.parts and math.isfinite(values.anchor[j]):
-                terms.append((float(row.parts[i].of(float(values.anchor[j]))), y))
-                if j in slides:
-                    moves[id(slides[j])] = (float(values.gradient(j)[r]), slides[j])
-        terms = [(c, v) for c, v in (*terms, *moves.values()) if c]
+        terms = form_terms(values, r, watching, slides)
         if not terms:
-            return pyo.Constraint.Feasible if row.limit >= 0 else pyo.Constraint.Infeasible
+            return pyo.Constraint.Feasible  # a limit below 0 is found out before any model is built
         size = max(abs(c) for c, _ in terms)
         scale = 2.0 ** -math.frexp(size)[1]
         limit = float(row.limit) + float(values.slack[r])

@@ -8,15 +8,18 @@ Nomenclature
              feature that slide alike; in steps of whole numbers and grids, in scales otherwise
 ``w[j]``     := how far the value may slide in cell j
 ``e[i]``     := what feature i costs beyond the tangents at the anchors (strictly convex costs)
+``z[k]``     := form k of a quadratic cost, ``sum_j f[k,j] y[j] + sum_s g[k,s] u[s]``
+``q[k]``     := what its square costs
 ==========  =========================================================================================
 
 .. math::
 
-    u_s \\le \\textstyle\\sum_{j \\in s} w_j y_j \\quad (1), \\qquad
-    e_i \\ge \\kappa_j \\bar u (u_j - \\bar u y_j / 2) \\quad (2)
+    u_s \le \textstyle\sum_{j \in s} w_j y_j \quad (1), \qquad
+    e_i \ge \kappa_j \bar u (u_j - \bar u y_j / 2) \quad (2), \qquad
+    q_k \ge \bar z (2 z_k - \bar z) \quad (3)
 
-(1) is tight: with one cell chosen, u is 0 or within that cell. (2) is the tangent at a slide of ``\\bar u`` of the
-part of the cost that is curved, ``\\kappa_j u_j^2 / 2``; it holds in all cells, for elsewhere u and y are 0. Tangents
+(1) is tight: with one cell chosen, u is 0 or within that cell. (2) is the tangent at a slide of ``\bar u`` of the
+part of the cost that is curved, ``\kappa_j u_j^2 / 2``; it holds in all cells, for elsewhere u and y are 0. Tangents
 are added where a solution lies, until the cost is exact there (Duran and Grossmann 1986, outer approximation).
 """
 
@@ -30,7 +33,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.couplings import Values
-from ocf.formulations.blocks.actionability import relations
+from ocf.formulations.blocks.actionability import form_terms, relations
 from ocf.formulations.blocks.cells import linear
 
 
@@ -41,19 +44,22 @@ class Slides:
     Attributes
     ----------
     variables : tuple of variables
-        u of each set of cells, then e of each feature with a curved cost.
+        u of each set of cells, e of each feature with a curved cost, z and then q of each form.
     cost : tuple of float
         Of a unit of each.
     of_cell : dict of int to int
         Position of u in `variables` for each cell that slides.
     excess : dict of int to int
         Position of e for each feature with a curved cost.
+    forms : tuple of (int, int)
+        Positions of z and q for each form.
     """
 
     variables: tuple[Any, ...]
     cost: tuple[float, ...]
     of_cell: dict[int, int]
     excess: dict[int, int]
+    forms: tuple[tuple[int, int], ...]
 
 
 def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) -> Slides:
@@ -90,12 +96,28 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
         cells = [(-float(values.widths[j]), watching[j]) for j in members[s]]
         return (None, linear([(1.0, b.u[s]), *cells]), 0.0)
 
+    forms = range(len(values.forms))
+    block.z = pyo.Var(forms)
+    block.q = pyo.Var(forms, domain=pyo.NonNegativeReals)
     of_cell = {j: s for s, own in enumerate(members) for j in own}
-    model.actionability = relations(values, watching, {j: block.u[s] for j, s in of_cell.items()})
-    cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved)
+    slides = {j: block.u[s] for j, s in of_cell.items()}
+    model.actionability = relations(values, watching, slides)
+
+    @block.Constraint(forms)
+    def form(b: pyo.Block, k: int) -> Any:
+        return (0.0, linear([*form_terms(values, len(values.rows) + k, watching, slides), (-1.0, b.z[k])]), 0.0)
+
+    n, m = len(members) + len(curved), len(forms)
+    cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved) + [0.0] * m + [1.0] * m
     return Slides(
-        (*(block.u[s] for s in range(len(members))), *(block.e[i] for i in curved)),
+        (
+            *(block.u[s] for s in range(len(members))),
+            *(block.e[i] for i in curved),
+            *(block.z[k] for k in forms),
+            *(block.q[k] for k in forms),
+        ),
         tuple(cost),
         of_cell,
         {i: len(members) + k for k, i in enumerate(curved)},
+        tuple((n + k, n + m + k) for k in forms),
     )

@@ -6,12 +6,16 @@ the commands that need them, so that ``ocf --help`` answers at once.
 
 from __future__ import annotations
 
-from ocf.cli import look, solve
+from ocf.cli import compare, compress, look, regions, rules, solve
 from ocf.cli.base import ExitCode, app
 
 __all__ = ["ExitCode", "app", "main"]
 
 app.command("solve", epilog=solve.EXIT_CODES)(solve.solve)
+app.command("regions", epilog=regions.EXIT_CODES)(regions.regions)
+app.command("rules", epilog=rules.EXIT_CODES)(rules.rules)
+app.command("compress")(compress.compress)
+app.add_typer(compare.app, name="compare")
 app.command("verify")(look.verify)
 app.command("inspect")(look.inspect)
 app.command("init-problem")(look.init_problem)

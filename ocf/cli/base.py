@@ -30,6 +30,7 @@ class ExitCode(IntEnum):
     FEASIBLE = 4
     UNKNOWN = 5
     UNVERIFIED = 6
+    REGRESSED = 7
     INTERRUPTED = 130
 
 

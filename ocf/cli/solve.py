@@ -44,7 +44,7 @@ EXIT_CODES = """\
   [cyan]3[/]  some row is proven infeasible
   [cyan]4[/]  a limit, or the gap asked for, was reached with a feasible point
   [cyan]5[/]  a limit was reached with nothing
-  [cyan]6[/]  verification failed
+  [cyan]6[/]  verification failed, or --cross-check found two different answers
 [cyan]130[/]  interrupted; finished rows are kept
 When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
@@ -109,8 +109,8 @@ Plausible = Annotated[
     typer.Option(
         "--plausibility",
         metavar="WISH",
-        help="Keep to points that are no outliers to an isolation forest: on, or settings: quantile=0.1,trees=100,"
-        "depth=4.2,weight=0.1,required=false,forest=FILE.",
+        help="Keep to points that are no outliers to an isolation forest: on, or settings such as "
+        "quantile=0.1,trees=50 (also depth, weight, required, samples, seed, forest=FILE).",
     ),
 ]
 FORMULATION_HELP = "interval (default), or another of ocf solvers."
@@ -136,7 +136,7 @@ def solve(
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
     solver: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="highs (default), or another of ocf solvers.", rich_help_panel=RUN),
+        typer.Option(metavar="NAME", help="auto (default), or one of ocf solvers.", rich_help_panel=RUN),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
@@ -159,6 +159,14 @@ def solve(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="The solver's own option; may be repeated.", rich_help_panel=RUN),
     ] = None,
+    n_optimal: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Optimal answers to list where several tie; default 1.", rich_help_panel=RUN),
+    ] = None,
+    cross_check: Annotated[
+        bool,
+        typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
+    ] = False,
     no_reduce: Annotated[
         bool,
         typer.Option("--no-reduce", metavar="", help="No incumbent, no reduction: solver only.", rich_help_panel=RUN),
@@ -180,7 +188,7 @@ def solve(
     if output is not None:
         check_output(output, (".json", ".csv", ".html"))
     flags = {
-        **_wanted(target, probability, at_least, at_most),
+        **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
@@ -191,11 +199,13 @@ def solve(
         "seed": seed,
         "n_jobs": n_jobs,
         "reduce": False if no_reduce else None,
+        "cross_check": cross_check or None,
+        "n_optimal": n_optimal,
     }
-    features, settings = _settings(problem, flags, option or [])
+    features, settings = settings_of(problem, flags, option or [])
     _load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
-    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     with _stdout_to_stderr() if log else nullcontext():
         explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
@@ -232,14 +242,14 @@ def export(
     """Write the optimisation problem of one row of DATA to a file."""
     check_output(output, (".mps", ".lp", ".json"))
     flags = {
-        **_wanted(target, probability, at_least, at_most),
+        **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
     }
-    features, settings = _settings(problem, flags, [])
+    features, settings = settings_of(problem, flags, [])
     _load_forest(settings, problem, trust_pickle)
-    explainer, table = _load(model, data, reference, drop or [], features, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in QUESTION if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
@@ -251,7 +261,7 @@ def export(
 # -- from the command line to a question -------------------------------------------------------------------
 
 
-def _wanted(
+def wanted(
     target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
 ) -> dict[str, Any]:
     """Settings of the target, from the flags for it."""
@@ -262,7 +272,7 @@ def _wanted(
     return with_interval({key: value for key, value in flags.items() if value is not None})
 
 
-def _settings(
+def settings_of(
     path: Path | None, flags: Mapping[str, Any], options: list[str]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
@@ -292,16 +302,20 @@ def _load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: b
 
 def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
+    from ocf.choice import AUTO
     from ocf.costs import Cost
     from ocf.formulations import check_formulation
     from ocf.solvers import get_solver
 
-    Cost.parse(settings.get("norm", "l1"))
+    norm = settings.get("norm", "l1")
+    if norm != "mahalanobis":
+        Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
     check_formulation(settings.get("formulation", "auto"))
-    get_solver(settings.get("solver", "highs"))
+    if settings.get("solver", AUTO) != AUTO:
+        get_solver(settings["solver"])
 
 
-def _load(
+def load(
     model_path: Path,
     data_path: Path,
     reference_path: Path | None,
@@ -331,6 +345,8 @@ def exit_code(explanations: Explanations) -> ExitCode:
 
 def _row_code(explanation: Explanation) -> ExitCode:
     if explanation.counterfactual is not None and not explanation.verified:
+        return ExitCode.UNVERIFIED
+    if explanation.method.get("cross_check", {}).get("verdict") == "disagrees":
         return ExitCode.UNVERIFIED
     return _BY_STATUS[explanation.status]
 

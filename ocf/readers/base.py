@@ -47,3 +47,13 @@ class TreeModel:
     library: str
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     probabilities: Callable[[Rows], FloatArray] | None = None
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels, by index; empty for regressors."""
+        return self.ensemble.decision.classes
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the model columns."""
+        return self.ensemble.feature_names

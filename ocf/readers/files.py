@@ -141,6 +141,12 @@ _ALLOWED = frozenset().union(
     _names("sklearn.ensemble._iforest", "IsolationForest"),
     _names("sklearn.ensemble._gb", "GradientBoostingClassifier", "GradientBoostingRegressor"),
     _names("sklearn.dummy", "DummyClassifier", "DummyRegressor"),
+    # linear classifiers
+    _names("sklearn.linear_model._logistic", "LogisticRegression", "LogisticRegressionCV"),
+    _names("sklearn.linear_model._stochastic_gradient", "SGDClassifier"),
+    _names("sklearn.linear_model._perceptron", "Perceptron"),
+    _names("sklearn.linear_model._ridge", "RidgeClassifier"),
+    _names("sklearn.svm._classes", "LinearSVC", "SVC"),
     # histogram gradient boosting, its binning, and its encoding of categories
     _names(
         "sklearn.ensemble._hist_gradient_boosting.gradient_boosting",

@@ -188,7 +188,9 @@ def as_categories(rows: Rows, names: tuple[str, ...], categories: Mapping[int, t
     for j, levels in categories.items():
         codes = {level: code for code, level in enumerate(levels)}
         given = [codes.get(v, -1) for v in rows.iloc[:, j].astype(object)]
-        columns[rows.columns[j]] = pd.Series(pd.Categorical.from_codes(given, categories=list(levels)), rows.index)
+        columns[rows.columns[j]] = pd.Series(
+            pd.Categorical.from_codes(given, categories=pd.Index(list(levels))), rows.index
+        )
     return rows.assign(**columns)
 
 

@@ -4,6 +4,7 @@ Source: Blanchart, An exact counterfactual-example-based approach to tree-ensemb
 """
 
 from ocf.solvers.box.decomposition import PureBox, decompose
+from ocf.solvers.box.dive import backtrack
 from ocf.solvers.box.search import BoxResult, solve_cells
 
-__all__ = ["BoxResult", "PureBox", "decompose", "solve_cells"]
+__all__ = ["BoxResult", "PureBox", "backtrack", "decompose", "solve_cells"]

@@ -10,6 +10,7 @@ A level of an unordered feature is an interval of its own, joined with the level
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,7 +54,12 @@ class PureBox:
 
 
 def decompose(
-    cells: CellProblem, *, radius: float = np.inf, target_only: bool = False, limit: int | None = None
+    cells: CellProblem,
+    *,
+    radius: float = np.inf,
+    target_only: bool = False,
+    limit: int | None = None,
+    nearest_first: bool = False,
 ) -> Iterator[PureBox]:
     """Yield the pure boxes of a problem's open cells and live leaves.
 
@@ -70,6 +76,8 @@ def decompose(
         together cannot are left early.
     limit : int, optional
         Most boxes to yield.
+    nearest_first : bool
+        Whether boxes come by increasing cost. What is left open is then kept, instead of one path of the search tree.
 
     Yields
     ------
@@ -78,10 +86,16 @@ def decompose(
     if cells.infeasible:
         return
     walk = _Walk(cells, radius, target_only)
-    for count, box in enumerate(walk.boxes(0, np.flatnonzero(cells.live), 0.0, ())):
+    leaves = np.flatnonzero(cells.live)
+    boxes = walk.nearest_first(leaves) if nearest_first else walk.boxes(0, leaves, 0.0, ())
+    for count, box in enumerate(boxes):
         if limit is not None and count >= limit:
             return
         yield box
+
+
+#: Leaves that are left, cost so far, and the cells chosen of each feature so far.
+_Node = tuple[IntArray, float, tuple[IntArray, ...]]
 
 
 class _Walk:
@@ -91,8 +105,11 @@ class _Walk:
         self.cells, self.target_only = cells, target_only
         self.n_outputs = cells.problem.ensemble.n_outputs  # the depth of isolation trees is no score of the model
         part = cells.partition
-        self.opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
-        self.price = [cells.cost[part.cells_of(i)][opened] for i, opened in enumerate(self.opened)]
+        opened = [np.flatnonzero(cells.open[part.cells_of(i)]) for i in range(part.n_features)]
+        # features with one open cell, such as fixed ones, come first: they split nothing and drop many leaves
+        self.order = np.argsort([len(ranks) > 1 for ranks in opened], kind="stable")
+        self.opened = [opened[i] for i in self.order]
+        self.price = [cells.cost[part.cells_of(i)][opened[i]] for i in self.order.tolist()]
         least = np.array([price.min() for price in self.price])
         # what the features from i on cost at least
         self.rest = np.append(np.cumsum(least[::-1])[::-1], 0.0)
@@ -101,21 +118,47 @@ class _Walk:
         self.scores = part.ensemble.contributions[:, : self.n_outputs]
 
     def boxes(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[PureBox]:
-        """Boxes below a node of the search tree: features before i are decided, `leaves` are those that are left."""
+        """Boxes below a node of the search tree: the first i features are decided, `leaves` are those that are left."""
         if i == len(self.opened):
             box = self._box(leaves, cost, chosen)
             if box is not None:
                 yield box
             return
+        for node in self._children(i, leaves, cost, chosen):
+            yield from self.boxes(i + 1, *node)
+
+    def nearest_first(self, leaves: IntArray) -> Iterator[PureBox]:
+        """All boxes by increasing cost: the open node whose cheapest point is cheapest is always the next."""
+        queue: list[tuple[float, int, int, _Node]] = [(float(self.rest[0]), 0, 0, (leaves, 0.0, ()))]
+        pushed = 0
+        while queue:
+            _, depth, _, node = heapq.heappop(queue)
+            i = -depth
+            if i == len(self.opened):
+                box = self._box(*node)
+                if box is not None:
+                    yield box
+                continue
+            for child in self._children(i, *node):
+                pushed += 1
+                # among equals the deepest, and of those the first
+                heapq.heappush(queue, (child[1] + float(self.rest[i + 1]), -(i + 1), pushed, child))
+
+    def _children(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[_Node]:
+        """Nodes below one, in which feature i is decided too."""
         for ranks, inside in self._intersect(i, leaves):
             own = float(self.price[i][ranks].min())
             if cost + own + self.rest[i + 1] <= self.most and self._complete(inside):
-                yield from self.boxes(i + 1, inside, cost + own, (*chosen, self.opened[i][ranks]))
+                yield inside, cost + own, (*chosen, self.opened[i][ranks])
 
     def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""
-        part, opened = self.cells.partition, self.opened[i]
-        if part.ordered[i]:
+        part, opened, i = self.cells.partition, self.opened[i], int(self.order[i])
+        if len(opened) == 1:  # as of every fixed feature
+            cell = opened[0]
+            inside = (part.low[leaves, i] <= cell) & (cell <= part.high[leaves, i])
+            yield np.arange(1), leaves[inside if part.ordered[i] else part.members_of(i)[leaves, cell]]
+        elif part.ordered[i]:
             start = np.searchsorted(opened, part.low[leaves, i])
             stop = np.searchsorted(opened, part.high[leaves, i], side="right")
             ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
@@ -143,4 +186,5 @@ class _Walk:
         if self.target_only and not (margins >= 0).all():
             return None
         base = self.cells.problem.ensemble.base_score
+        chosen = tuple(chosen[k] for k in np.argsort(self.order))
         return PureBox(chosen, leaves, margins, base + self.scores[leaves].sum(axis=0), cost)

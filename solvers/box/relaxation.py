@@ -1,7 +1,8 @@
 """The LP relaxation at the nodes, by HiGHS's dual simplex, and rigorous bounds from its multipliers.
 
-One HiGHS object serves a whole search: from node to node only bounds of columns change, under which the last basis
-stays dual feasible, so every solve starts warm. No statement of the solver is believed: from the multipliers that it
+One HiGHS object serves a worker: from node to node only bounds of columns change, under which any earlier basis stays
+dual feasible, so every solve starts warm, from the basis of the node's parent. When much of the root's box is done
+with, the LP is loaded anew over what is open. No statement of the solver is believed: from the multipliers that it
 returns the Lagrangian bound is evaluated anew (`ocf.solvers.box.propagation`), less what rounding can do, and that is
 a bound whatever the multipliers are. A wrong status or objective makes the search slower and never wrong.
 """
@@ -41,6 +42,20 @@ SETTINGS = {
 _EPS = float(np.finfo(float).eps)
 
 
+class Basis(NamedTuple):
+    """Where a solve ended.
+
+    Attributes
+    ----------
+    generation : int
+        Number of the LP, in the order of loading.
+    statuses : highspy.HighsBasis
+    """
+
+    generation: int
+    statuses: Any
+
+
 class Relaxed(NamedTuple):
     """What one LP gave.
 
@@ -53,11 +68,14 @@ class Relaxed(NamedTuple):
         proves that the box holds no point at all.
     share : (n_open,) float64
         How much of the LP's point lies at each cell or, in an ordered feature, beyond the cell before it.
+    basis : Basis or None
+        At the end of the solve.
     """
 
     multipliers: Multipliers | None
     ray: Multipliers | None
     share: FloatArray
+    basis: Basis | None
 
 
 class Columns(NamedTuple):
@@ -75,7 +93,7 @@ class Columns(NamedTuple):
 
 
 class Relaxation:
-    """The LP relaxation of an instance over the boxes of a search.
+    """The LP relaxation of an instance over the boxes within a hull.
 
     Parameters
     ----------
@@ -84,6 +102,10 @@ class Relaxation:
     cells : CellProblem
     instance : Instance
         Of the same cells.
+    hull : Domain
+        Every box that is to be solved lies within it.
+    generation : int
+        Of the bases of this LP; those of others are not used.
 
     Attributes
     ----------
@@ -96,11 +118,15 @@ class Relaxation:
         Of the simplex method.
     """
 
-    def __init__(self, compiled: Compiled, cells: CellProblem, instance: Instance) -> None:
+    def __init__(
+        self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain, generation: int = 0
+    ) -> None:
+        cells = restricted(cells, instance, hull)
         reduced = compiled.instance(cells)
         self.form: StandardForm = reduced.form
         self.infeasible = self.form.contradicts_itself()
-        self.instance = instance
+        self.instance, self.generation = instance, generation
+        self._decided_share = _decided_share(instance, hull)
         self.columns = _columns(compiled, cells, instance, reduced.P)
         group = _groups(self.form, self.columns, instance)
         self.linking = _linking(self.form, group)
@@ -117,6 +143,7 @@ class Relaxation:
         self._rounding = (chain + 16) * _EPS
         self._scale = 1.0
         self._highs: Any = None
+        self._last: Basis | None = None
 
     @property
     def decided(self) -> bool:
@@ -157,8 +184,23 @@ class Relaxation:
         )
         self._highs = highs
 
-    def solve(self, domain: Domain, limit: float, seconds: float | None = None) -> Relaxed | None:
-        """Solve the LP over a box, until its bound passes the limit; None when the box contradicts the form."""
+    def solve(
+        self, domain: Domain, limit: float, seconds: float | None = None, basis: Basis | None = None
+    ) -> Relaxed | None:
+        """Solve the LP over a box, until its bound passes the limit; None when the box contradicts the form.
+
+        Parameters
+        ----------
+        domain : Domain
+            Within the hull.
+        limit : float
+        seconds : float, optional
+            Time limit.
+        basis : Basis, optional
+            Where to start; by default where the last solve ended.
+        """
+        if self.infeasible:
+            return None
         consistent = _column_bounds(
             self.instance, domain, self.columns, self.form.lower, self.form.upper, self._lower, self._upper
         )
@@ -168,6 +210,8 @@ class Relaxation:
         begin = time.perf_counter()
         highs.changeColsBounds(len(self._numbers), self._numbers, self._lower, self._upper)
         highs.setOptionValue("objective_bound", limit * self._scale if np.isfinite(limit) else np.inf)
+        if basis is not None and basis is not self._last and basis.generation == self.generation:
+            highs.setBasis(basis.statuses)
         if seconds is not None:
             highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
         highs.run()
@@ -179,9 +223,12 @@ class Relaxation:
         self.solves += 1
         self.iterations += max(int(highs.getInfo().simplex_iteration_count), 0)
         cell = self.columns.cell
-        share = np.where(cell >= 0, value[cell], 1.0) if len(value) == self.form.n_cols else np.ones(len(cell))
+        share = self._decided_share.copy()
+        if len(value) == self.form.n_cols:
+            share[cell >= 0] = value[cell[cell >= 0]]
         multipliers = self.multipliers(dual) if len(dual) == self.form.n_rows else None
-        return Relaxed(multipliers, ray, share)
+        self._last = Basis(self.generation, highs.getBasis())
+        return Relaxed(multipliers, ray, share, self._last)
 
     def _dual_ray(self) -> Multipliers | None:
         """Multipliers, for costs of zero, that the solver thinks prove infeasibility."""
@@ -230,6 +277,26 @@ def no_relaxation(instance: Instance) -> Multipliers:
     """Multipliers of zero for everything but the costs: the bound is that of the cheapest cells."""
     size = float(np.abs(instance.cost).sum()) * (len(instance.ordered) + 16) * _EPS
     return Multipliers(-size, np.zeros(len(instance.leaf)), instance.cost)
+
+
+def restricted(cells: CellProblem, instance: Instance, hull: Domain) -> CellProblem:
+    """The problem with only what a box of its instance holds."""
+    part = cells.partition
+    rank = np.arange(len(instance.cell)) - np.repeat(instance.offsets[:-1], np.diff(instance.offsets))
+    feature = np.repeat(np.arange(len(instance.ordered)), np.diff(instance.offsets))
+    within = (hull.lo[feature] <= rank) & (rank <= hull.hi[feature])
+    within = np.where(instance.ordered[feature], within, hull.level)
+    opened, live = np.zeros_like(cells.open), np.zeros_like(cells.live)
+    opened[(part.offsets[feature] + instance.cell)[within]] = True
+    live[instance.leaf[hull.live]] = True
+    return cells.with_(open=opened, live=live)
+
+
+def _decided_share(instance: Instance, hull: Domain) -> FloatArray:
+    """`Relaxed.share` of cells without a column."""
+    rank = np.arange(len(instance.cell)) - np.repeat(instance.offsets[:-1], np.diff(instance.offsets))
+    feature = np.repeat(np.arange(len(instance.ordered)), np.diff(instance.offsets))
+    return np.where(instance.ordered[feature], rank <= hull.lo[feature], hull.level).astype(float)
 
 
 def _columns(compiled: Compiled, cells: CellProblem, instance: Instance, p: Any) -> Columns:

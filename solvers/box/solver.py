@@ -23,6 +23,10 @@ class BoxSolver:
     name = "box"
     version = ocf.__version__
 
+    def refuses(self, cells: CellProblem) -> str:
+        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
+        return f"does not know {cells.coupling}" if cells.coupling else ""
+
     def solve_cells(
         self,
         cells: CellProblem,
@@ -30,7 +34,7 @@ class BoxSolver:
         *,
         cutoff: float = np.inf,
         confirm: Callable[[IntArray], bool] | None = None,
-        relaxation: Compiled | None = None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     ) -> SolveResult:
         """Search a problem over cells; the result's `x` is the choice of cells, (n_features,)."""
         found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation)

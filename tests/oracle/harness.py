@@ -274,6 +274,9 @@ def question_of(problem: Problem, cells: CellProblem) -> Question:
 
     def predict(table: pd.DataFrame) -> np.ndarray:
         scores = problem.ensemble.scores(space.from_frame(table))
+        if problem.ensemble.decision.link == "mean":  # the library divides last
+            leaves = problem.ensemble.apply(space.from_frame(table))
+            scores = problem.ensemble.leaf_values[leaves].sum(axis=1) / problem.ensemble.n_trees
         shows = problem.target.probability is not None or problem.ensemble.decision.kind == "value"
         return links.show(problem.ensemble, scores) if shows else problem.ensemble.decide(scores)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from oracle import brute_force
 from oracle.harness import Method, case_of, check_case, check_problem, methods, prepare
-from oracle.instances import LIBRARIES, Instance, Spec, layouts_of, specs
+from oracle.instances import LIBRARIES, REGRESSORS, Instance, Spec, layouts_of, specs
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf.formulations import FORMULATIONS
@@ -53,8 +53,13 @@ def test_methods_equal_brute_force(library: str) -> None:
     play(library, 15)
 
 
+@pytest.mark.parametrize("library", REGRESSORS)
+def test_methods_equal_brute_force_on_values(library: str) -> None:
+    play(library, 8)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
 def test_methods_equal_brute_force_on_many(library: str) -> None:
     play(library, 50)
 
@@ -67,7 +72,8 @@ def test_past_failures(path: Path) -> None:
     the interval model, which then let a leaf through that misses the point. permitted_levels_on_both_sides: the
     cheapest of two permitted levels is not the one that is fewer levels away. scip_dual_presolving: the dual
     presolving of linear constraints of SCIP 10.0 cuts off the optimum of OCEAN's model. scip_dual_reductions: other
-    dual reductions of SCIP do so too.
+    dual reductions of SCIP do so too. highs_presolve_infeasible: the presolve of HiGHS 1.15 declares OCEAN's model
+    infeasible.
     """
     assert check_problem(Problem.from_json(path.read_text())) < np.inf
 
@@ -79,7 +85,7 @@ def test_all_registered_methods_play() -> None:
     assert {m.reduce for m in played} == {True, False}
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
 def test_problems_survive_json(library: str) -> None:
     for layout in layouts_of(library):
         problem = prepare(Spec(library, layout, 3)).problem

@@ -352,8 +352,9 @@ def test_categories_of_a_table(kind: str, one_hot: int, tmp_path: Path) -> None:
     words = frame.astype({"color": object, "grade": object, "size": "int64"})
     for read in (model, loaded):
         np.testing.assert_array_equal(read.scores(words), model.scores(frame))
-        unknown = words.assign(color="pink")
-        np.testing.assert_array_equal(read.scores(unknown), read.scores(words.assign(color=None)))
+        missing = model.scores(codes(frame.assign(color=pd.Categorical([None] * N, categories=list("zyxwvu")))))
+        for nothing in ("pink", None):
+            np.testing.assert_array_equal(read.scores(words.assign(color=nothing)), missing)
 
 
 def infos(*columns: str) -> ModelText:

@@ -1,0 +1,382 @@
+"""Tables, regression and stability of Amoukou and Brunel (2024), and what the optimal rules add.
+
+    python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; an hour or two
+    python examples/papers/rules/run.py --data DIR -o out --quick  # some minutes
+
+Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of the paper; how much larger the largest
+rules are than the greedy ones; seconds of the searches and of the mathematical models. Each row that is explained is
+one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. The tables are printed
+and written to ``tables.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ocf.datasets import load_dataset
+from ocf.rule_search import FoundBox, divergent_set, greedy_boxes, largest_box
+from ocf.rule_solving import solve_box, solve_minimal_sets, solve_most_divergent_set
+from ocf.rules import CounterfactualRules
+from ocf.solvers import SolverOptions, Status
+
+BINS = 10
+VARIANCES = (0.01, 0.025, 0.05)
+LEVEL = 0.9
+
+#: Accuracy, plausibility, sparsity and cost of the paper, class 1 and class 0 (tables 1 and 2).
+PAPER = {
+    ("compas", "RF", "local"): ("0.98 / 0.93", "0.90 / 0.92", "2.00 / 3.00", "0.65 / 0.99"),
+    ("compas", "RF", "regional"): ("0.90 / 0.90", "0.83 / 0.88", "2.00 / 3.00", "0.92 / 0.99"),
+    ("compas", "NN", "local"): ("0.95 / 0.88", "0.87 / 0.79", "2.64 / 3.25", "0.83 / 0.86"),
+    ("compas", "NN", "regional"): ("0.98 / 0.88", "0.82 / 0.91", "3.36 / 3.29", "1.21 / 1.00"),
+    ("diabetes", "RF", "local"): ("1.00 / 1.00", "0.98 / 0.89", "3.34 / 3.74", "1.34 / 1.63"),
+    ("diabetes", "RF", "regional"): ("0.92 / 0.80", "0.97 / 0.89", "3.72 / 3.98", "1.53 / 1.67"),
+    ("diabetes", "NN", "local"): ("1.00 / 1.00", "0.98 / 0.89", "3.34 / 3.71", "1.32 / 1.63"),
+    ("diabetes", "NN", "regional"): ("0.92 / 0.78", "0.97 / 0.89", "3.72 / 3.93", "1.53 / 1.67"),
+    ("heloc", "RF", "local"): ("0.98 / 0.94", "0.98 / 0.99", "5 / 5", ""),
+    ("heloc", "RF", "regional"): ("0.90 / 0.94", "0.98 / 0.99", "9 / 8.43", ""),
+    ("california", "RF", "local"): ("1.00", "0.92", "4.45", ""),
+}
+PAPER_STABILITY = {"compas": "0.98 / 0.98 / 0.98", "diabetes": "0.96 / 0.97 / 0.96"}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A model, its rules and the rows that ask for another answer, by class."""
+
+    model: Any
+    rules: CounterfactualRules
+    train: pd.DataFrame
+    rows: dict[Any, pd.DataFrame]
+
+
+@lru_cache(maxsize=1)
+def case(name: str, kind: str, folder: str | None) -> Case:
+    """Fit a model to 75 % of a data set, and the rules to its predictions there."""
+    data = load_dataset(name, folder)
+    train, test, y, _ = train_test_split(data.table, data.target, test_size=0.25, random_state=0)
+    model = models(name)[kind].fit(train, y)
+    free = {feature: {**setting, "actionability": "free"} for feature, setting in data.settings.items()}
+    rules = CounterfactualRules(model, train, features=free, level=LEVEL, rule_level=LEVEL)
+    answers = model.predict(test)
+    if name == "california":
+        return Case(model, rules, train, {"below 1": test[answers < 1]})
+    return Case(model, rules, train, {label: test[answers == label] for label in (1, 0)})
+
+
+def models(name: str) -> dict[str, Any]:
+    if name == "california":
+        return {"RF": RandomForestRegressor(100, max_depth=12, random_state=0)}
+    network = MLPClassifier((18, 9, 3), early_stopping=True, n_iter_no_change=30, max_iter=2000, random_state=0)
+    return {
+        "RF": RandomForestClassifier(100, max_depth=10, random_state=0),
+        "NN": make_pipeline(StandardScaler(), network),
+    }
+
+
+def target_of(name: str, label: Any) -> Any:
+    return (2.0, 2.5) if name == "california" else 1 - label
+
+
+# -- one row ---------------------------------------------------------------------------------------------------
+
+
+def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+    """Set, greedy rule, largest rule, and a point in each."""
+    x, target = own.rows[label].iloc[[k]], target_of(name, label)
+    begin = time.perf_counter()
+    where = x if kind == "local" else own.rules.region_of(x, target)
+    query = own.rules.query(where, target)
+    features, divergent = divergent_set(query, own.rules.candidates, LEVEL)
+    set_seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    greedy = greedy_boxes(query, features, LEVEL)
+    greedy_seconds = time.perf_counter() - begin
+    best = largest_box(query, features, LEVEL, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
+    out: dict[str, Any] = {
+        "size": len(features),
+        "cdp": query.cdp(features),
+        "divergent": divergent,
+        "set_seconds": set_seconds,
+        "greedy_seconds": greedy_seconds,
+        "best_seconds": best.seconds,
+        "best_status": best.status.value,
+        "best_bound": best.bound,
+    }
+    if greedy:
+        box = FoundBox(greedy[0][0], greedy[0][1], np.inf, Status.FEASIBLE, greedy_seconds)
+        out["greedy"] = point(own, query, features, box, x, target, k)
+    if best.region is not None:
+        out["best"] = point(own, query, features, best, x, target, k)
+    return out
+
+
+def point(
+    own: Case, query: Any, features: tuple[int, ...], box: FoundBox, x: pd.DataFrame, target: Any, seed: int
+) -> dict[str, Any]:
+    rule = own.rules.rule(query, features, box)
+    found = own.rules.sample(rule, x, target, seed=seed)
+    return {
+        "words": str(rule),
+        "weight": rule.coverage,
+        "precision": rule.precision,
+        "reached": found.reached,
+        "inlier": found.inlier,
+        "changed": len(found.changed),
+        "cost": bin_cost(own, x, found.point),
+        "stable": stability(own, found.point, rule.features, target, seed),
+    }
+
+
+def bin_cost(own: Case, x: pd.DataFrame, y: pd.DataFrame) -> float:
+    """Bins between two rows: 10 of equal width on each feature's range in the training data, all of them together 1."""
+    total = 0.0
+    for feature in own.rules.space.features:
+        before, after = x[feature.name].iloc[0], y[feature.name].iloc[0]
+        if feature.kind in ("categorical", "binary"):
+            total += before != after
+            continue
+        column = own.train[feature.name]
+        edges = np.linspace(column.min(), column.max(), BINS + 1)[1:-1]
+        total += abs(int(np.searchsorted(edges, after)) - int(np.searchsorted(edges, before))) / BINS
+    return float(total)
+
+
+def stability(own: Case, y: pd.DataFrame, names: tuple[str, ...], target: Any, seed: int) -> list[float]:
+    """Share of noisy copies of the action that get the action's own answer, by variance of the noise in [0, 1]^p.
+
+    The noise is on what the recourse prescribes, the numbers among the features of S; twenty draws.
+    """
+    rng = np.random.default_rng(seed)
+    numbers = [n for n in names if pd.api.types.is_numeric_dtype(own.train[n])]
+    answer = own.model.predict(y)[0]
+    out = []
+    for variance in VARIANCES:
+        noisy = pd.concat([y] * 20, ignore_index=True).astype(dict.fromkeys(numbers, float))
+        for n in numbers:
+            span = float(own.train[n].max() - own.train[n].min())
+            noisy[n] += rng.normal(0, np.sqrt(variance), 20) * span
+        answers = own.model.predict(noisy)
+        same = answers == answer if not isinstance(target, tuple) else (target[0] <= answers) & (answers <= target[1])
+        out.append(float(np.mean(same)))
+    return out
+
+
+def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+    """Seconds of exhaustive search and of the mathematical models for one row."""
+    query = own.rules.query(own.rows[label].iloc[[k]], target_of(name, label))
+    options, out = SolverOptions(time_limit=limit), {}
+
+    def timed(key: str, ask: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        try:
+            answer = ask()
+        except Exception as error:  # a limit
+            answer = None
+            out[key + "_error"] = str(error)[:60]
+        out[key + "_seconds"] = time.perf_counter() - begin
+        return answer
+
+    features, divergent = timed("exhaustive", lambda: divergent_set(query, own.rules.candidates, LEVEL))
+    solve = solve_minimal_sets if divergent else solve_most_divergent_set
+    level = (LEVEL,) if divergent else ()
+    found = timed("set_milp", lambda: solve(query, own.rules.candidates, *level, options=options))
+    if found is not None:
+        out["set_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
+    greedy = timed("greedy", lambda: greedy_boxes(query, features, LEVEL))
+    start = greedy[0] if greedy else None
+    searched = timed("search", lambda: largest_box(query, features, LEVEL, start=start, most=10**9, time_limit=limit))
+    solved = timed("box_milp", lambda: solve_box(query, features, LEVEL, start=start and start[0], options=options))
+    for key, box in (("search", searched), ("box_milp", solved)):
+        if box is not None:
+            out |= {f"{key}_status": box.status.value, f"{key}_weight": box.weight, f"{key}_bound": box.bound}
+    return out
+
+
+# -- runs ------------------------------------------------------------------------------------------------------
+
+
+class Runs:
+    """One JSON line a row; a row that is there is not made again."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "runs.jsonl"
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.done = {}
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:  # the last line of a run that was killed
+                continue
+            self.done[tuple(record["job"])] = record["result"]
+
+    def get(self, job: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Result of a job, made if it is not there."""
+        if job not in self.done:
+            self.done[job] = make()
+            with self.path.open("a") as file:
+                file.write("\n" * (not self._whole()) + json.dumps({"job": job, "result": self.done[job]}) + "\n")
+        return self.done[job]
+
+    def _whole(self) -> bool:
+        """Whether the file ends with a whole line."""
+        return not self.path.exists() or self.path.stat().st_size == 0 or self.path.read_bytes().endswith(b"\n")
+
+
+def jobs(sets: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str, Any, int]]:
+    for name in sets:
+        big = name in ("heloc", "california")
+        for kind in models(name) if not big else ["RF"]:
+            for what in ("local",) if name == "california" else ("local", "regional"):
+                labels = ("below 1",) if name == "california" else (1, 0)
+                yield from ((name, kind, what, label, k) for label in labels for k in range(rows))
+        if not big:
+            yield from ((name, "RF", "models", 0, k) for k in range(timed))
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def tables(done: dict[tuple[Any, ...], dict[str, Any]]) -> str:
+    frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
+    parts = [quality(frame), noise(frame), size(frame), seconds(frame)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def rows_of(frame: pd.DataFrame, name: str, kind: str, what: str) -> Iterator[list[dict[str, Any]]]:
+    """Results by class, 1 first."""
+    own = frame[(frame.n == name) & (frame.k == kind) & (frame.w == what)]
+    for label in sorted(own.l.unique(), key=str, reverse=True):
+        yield own[own.l == label].result.tolist()
+
+
+def quality(frame: pd.DataFrame) -> str:
+    lines = [
+        "| set | model | rules | rows with a rule | accuracy | plausibility | sparsity | cost |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (name, kind, what), paper in PAPER.items():
+        groups = list(rows_of(frame, name, kind, what))
+        if not groups:
+            continue
+        for rule in ("greedy", "best"):
+            cells = []
+            for key in ("reached", "inlier", "changed", "cost"):
+                shares = [[r[rule][key] for r in own if rule in r] for own in groups]
+                cells.append(" / ".join(f"{np.mean(v):.2f}" if v else "–" for v in shares))
+            found = " / ".join(f"{sum(rule in r for r in own)} of {len(own)}" for own in groups)
+            lines.append(f"| {name} | {kind} | {what}, {rule} | {found} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {kind} | {what}, *paper* | | {' | '.join(paper)} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def noise(frame: pd.DataFrame) -> str:
+    lines = ["| set | variance 0.01 / 0.025 / 0.05 | paper |", "|---|---|---|"]
+    for name, paper in PAPER_STABILITY.items():
+        results = [r for own in rows_of(frame, name, "RF", "local") for r in own if "greedy" in r]
+        if results:
+            shares = np.mean([r["greedy"]["stable"] for r in results], axis=0)
+            lines.append(f"| {name} | {' / '.join(f'{s:.2f}' for s in shares)} | {paper} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def size(frame: pd.DataFrame) -> str:
+    """How much more weight the largest rules capture than the greedy ones at the same precision."""
+    lines = [
+        "| set | rules | rows | CDP ≥ 0.9 | proven largest | larger than greedy | weight greedy | weight largest | "
+        "mean ratio | only by search |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for (name, what), own in frame[frame.w != "models"].groupby(["n", "w"], sort=False):
+        results = own.result.tolist()
+        both = [(r["greedy"]["weight"], r["best"]["weight"]) for r in results if "greedy" in r and "best" in r]
+        if not both:
+            continue
+        greedy, best = np.array(both).T
+        proven = sum(r["best_status"] in ("optimal", "infeasible") for r in results)
+        lines.append(
+            f"| {name} | {what} | {len(results)} | {np.mean([r['divergent'] for r in results]):.2f} | {proven} | "
+            f"{int((best > greedy + 1e-9).sum())} of {len(both)} | {greedy.mean():.3f} | {best.mean():.3f} | "
+            f"{np.mean(best / greedy):.2f} | {sum('best' in r and 'greedy' not in r for r in results)} |"
+        )
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def seconds(frame: pd.DataFrame) -> str:
+    lines = [
+        "| set | rows | sets: exhaustive | sets: model | agree | rules: greedy | rules: search (proved) | "
+        "rules: model (proved) |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, own in frame[frame.w == "models"].groupby("n", sort=False):
+        results = own.result.tolist()
+
+        def median(key: str, results: list[dict[str, Any]] = results) -> str:
+            return f"{np.median([r[key + '_seconds'] for r in results]):.2f}"
+
+        def proved(key: str, results: list[dict[str, Any]] = results) -> int:
+            return sum(r.get(key + "_status") in ("optimal", "infeasible") for r in results)
+
+        agree = f"{sum(r.get('set_agrees', False) for r in results)} of {sum('set_agrees' in r for r in results)}"
+        lines.append(
+            f"| {name} | {len(results)} | {median('exhaustive')} | {median('set_milp')} | {agree} | "
+            f"{median('greedy')} | "
+            f"{median('search')} ({proved('search')}) | {median('box_milp')} ({proved('box_milp')}) |"
+        )
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder of the data sets; default: OCF_DATA")
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/rules"), help="folder for results")
+    parser.add_argument("--quick", action="store_true", help="few rows, short limits")
+    parser.add_argument("--rows", type=int, help="rows of each class; default 40, quick 3")
+    parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
+    parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
+    parser.add_argument("--sets", nargs="+", default=["compas", "diabetes", "heloc", "california"])
+    args = parser.parse_args()
+    rows = args.rows or (3 if args.quick else 40)
+    timed = args.timed if args.timed is not None else (1 if args.quick else 10)
+    limit = args.limit or (2.0 if args.quick else 10.0)
+    runs = Runs(args.output)
+    for job in jobs(args.sets, rows, timed):
+        name, kind, what, label, k = job
+        if job in runs.done:
+            continue
+        own = case(name, kind, args.data)
+        if k >= len(own.rows[label]):
+            continue
+        if what == "models":
+            runs.get(job, lambda own=own, job=job: time_models(own, job[0], job[3], job[4], 6 * limit))
+        else:
+            runs.get(job, lambda own=own, job=job: explain(own, job[0], job[2], job[3], job[4], limit))
+        print(*job, file=sys.stderr, flush=True)
+    text = tables(runs.done)
+    (args.output / "tables.md").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

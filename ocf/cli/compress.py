@@ -1,0 +1,217 @@
+"""The command ``ocf compress``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ocf.cli.base import guarded
+from ocf.cli.solve import OUT, RUN, Data, Drop, Model, ProblemToml, TrustPickle
+from ocf.cli.tables import check_output, drop_columns, fit_columns, read_table
+from ocf.errors import DataError, ModelError
+from ocf.words import listed, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.compression import CounterfactualDiscretizer
+    from ocf.model import UserModel
+
+COUNTERFACTUALS = "Counterfactuals"
+
+
+@guarded
+def compress(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Thresholds as .json.", rich_help_panel=OUT),
+    ] = None,
+    q: Annotated[
+        float,
+        typer.Option("--q", metavar="Q", min=0, max=1, help="Keep the more frequent thresholds: 0 all, 1 the top."),
+    ] = 0.0,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The true classes; default the one column that MODEL does not take."),
+    ] = None,
+    p0: Annotated[
+        float,
+        typer.Option(
+            metavar="P", min=0, max=1, help="Least probability of a row's class.", rich_help_panel=COUNTERFACTUALS
+        ),
+    ] = 0.5,
+    p1: Annotated[
+        float,
+        typer.Option(metavar="P", min=0, max=1, help="Largest probability.", rich_help_panel=COUNTERFACTUALS),
+    ] = 1.0,
+    norm: Annotated[
+        str,
+        typer.Option(metavar="NORM", help="Mix of l0, l1 and l2 (squared).", rich_help_panel=COUNTERFACTUALS),
+    ] = "l0=0.1,l1=1",
+    merge: Annotated[
+        float,
+        typer.Option(
+            metavar="PART", min=0, max=1, help="Merge thresholds within this part of the range (linear models)."
+        ),
+    ] = 0.0,
+    drop: Drop = None,
+    problem: ProblemToml = None,
+    trust_pickle: TrustPickle = False,
+    solver: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "highs",
+    formulation: Annotated[
+        str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)
+    ] = "interval",
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
+    ] = None,
+    n_jobs: Annotated[
+        int, typer.Option(metavar="N", help="Rows at the same time, -1: one per core.", rich_help_panel=RUN)
+    ] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keeps finished rows: run again to go on.", rich_help_panel=RUN),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Page with thresholds, rules and plots.", rich_help_panel=OUT)
+    ] = None,
+    progress: Annotated[
+        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
+    ] = None,
+) -> None:
+    """Compress the features of DATA to the thresholds that counterfactuals of MODEL cross.
+
+    Prints the thresholds, and a small tree on them. Without true classes in DATA every row counts as classified
+    correctly. In Python, ocf.ThresholdBinarizer.from_json(FILE).transform(table) applies the thresholds.
+    """
+    for path, suffixes in ((output, (".json",)), (report, (".html",))):
+        if path is not None:
+            check_output(path, suffixes)
+    read = _load(model, trust_pickle)
+    (table,) = drop_columns([read_table(data)], drop or [])
+    if not read.classes:
+        raise ModelError("the model is a regressor; compress needs a classifier")
+    rows, classes = _rows(table, read, label, data)
+    settings = {
+        "p0": p0, "p1": p1, "Q": q, "merge": merge, "features": _features(problem), "formulation": formulation,
+        "solver": solver, "time_limit": time_limit, "n_jobs": n_jobs, "progress": progress, "checkpoint": checkpoint,
+        **_lambdas(norm),
+    }  # fmt: skip
+    discretizer = _fitted(read, rows, classes, settings)
+    _show(discretizer, rows, classes)
+    if output is not None:
+        discretizer.to_json(output)
+    if report is not None:
+        from ocf.compression_report import to_page
+
+        to_page(discretizer, rows, classes, report)
+
+
+def _load(path: Path, trust_pickle: bool) -> UserModel:
+    from ocf.linear import as_linear_model, is_linear
+    from ocf.model import as_user_model
+    from ocf.readers.files import load_model
+
+    native = load_model(path, trust_pickle=trust_pickle)
+    if is_linear(native):
+        return as_linear_model(native)
+    return as_user_model(native)
+
+
+def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) -> tuple[pd.DataFrame, Any]:
+    """The model's columns, and the classes: of the label column, or the model's own without one."""
+    import numpy as np
+
+    if label is not None and label not in table.columns:
+        raise DataError(f"--label: there is no column {nearest(label, list(table.columns))}")
+    if label is None:
+        extra = _extra_columns(table, model)
+        if len(extra) > 1:
+            raise DataError(
+                f"{path} has columns that the model does not take: {listed(extra)}; say which holds the classes with "
+                "--label COLUMN, and leave out the others with --drop COLUMN"
+            )
+        label = extra[0] if extra else None
+    rows = fit_columns(table if label is None else table.drop(columns=label), model, path)
+    if label is None:
+        typer.echo("no column of true classes: every row counts as classified correctly", err=True)
+        return rows, np.array(model.classes)[model.decide(rows)]
+    known = {str(c): c for c in model.classes}
+    words = [str(c) for c in table[label]]
+    unknown = [w for w in dict.fromkeys(words) if w not in known]
+    if unknown:
+        raise DataError(f"column {label!r}: the model has no class {nearest(unknown[0], known)}")
+    return rows, np.array([known[w] for w in words])
+
+
+def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
+    """Columns that the model does not take; the last ones where it knows no names."""
+    if model.columns is not None:
+        return [c for c in table.columns if c not in model.columns]
+    width = getattr(model.native, "n_features_in_", None) or len(model.trees.feature_names)
+    return list(table.columns[int(width) :])
+
+
+def _features(problem: Path | None) -> dict[str, dict[str, Any]] | None:
+    from ocf.problem_file import read_problem_file
+
+    return None if problem is None else read_problem_file(problem).features
+
+
+def _lambdas(norm: str) -> dict[str, float]:
+    from ocf.cli.tables import parse_norm
+    from ocf.costs import Cost
+
+    cost = Cost.parse(parse_norm(norm))
+    return {"lambda0": cost.l0, "lambda1": cost.l1, "lambda2": cost.l2}
+
+
+def _fitted(model: UserModel, rows: pd.DataFrame, classes: Any, settings: dict[str, Any]) -> CounterfactualDiscretizer:
+    from ocf.cli.base import ExitCode, complain
+    from ocf.compression import CounterfactualDiscretizer
+
+    try:
+        return CounterfactualDiscretizer(model.native, prefit=True, **settings).fit(rows, classes)
+    except KeyboardInterrupt:
+        kept = settings["checkpoint"]
+        complain(
+            f"interrupted; finished rows are kept in {kept}, run the same command to go on"
+            if kept
+            else "interrupted; with --checkpoint FILE finished rows are kept"
+        )
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _show(discretizer: CounterfactualDiscretizer, rows: pd.DataFrame, classes: Any) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ocf.surrogate import SurrogateTree
+
+    facts = discretizer.metrics(rows, classes)
+    searches = ", ".join(f"{n} {status}" for status, n in discretizer.statuses_.items()) or "none"
+    console = Console()
+    console.print(
+        f"{len(rows)} rows, {len(discretizer.rows_)} counterfactuals ({searches})\n"
+        f"{facts['thresholds']} thresholds on {facts['features']} of {len(discretizer.space_)} features, "
+        f"of {len(discretizer.thresholds_)} found\n"
+        f"compression {facts['compression']:.1%}, inconsistency {facts['inconsistency']:.1%}\n",
+        highlight=False,
+    )
+    table = Table("threshold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("counterfactuals", justify="right")
+    kept = discretizer.thresholds_.query("kept").sort_values("multiplicity", ascending=False, kind="stable")
+    for name, count in kept[["name", "multiplicity"]].head(20).itertuples(index=False):
+        table.add_row(escape(name), str(count))
+    if len(kept) > 20:
+        table.caption = f"and {len(kept) - 20} more"
+    console.print(table)
+    tree = SurrogateTree(discretizer).fit(rows, classes)
+    accuracy = float((tree.predict(rows) == classes).mean())
+    console.print(f"Tree of depth 3 on these thresholds, right on {accuracy:.1%} of the rows:", highlight=False)
+    console.print(str(tree), markup=False, highlight=False, soft_wrap=True)

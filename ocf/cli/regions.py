@@ -1,0 +1,125 @@
+"""The command ``ocf regions``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ocf.cli import solve
+from ocf.cli.base import ExitCode, guarded
+from ocf.cli.tables import check_output, parse_norm, parse_rows
+from ocf.errors import DataError, ProblemError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.regions import Regions
+
+EXIT_CODES = """\
+[bold]Exit codes[/]
+  [cyan]0[/]  these are all the regions within the radius
+  [cyan]1[/]  internal error
+  [cyan]2[/]  usage, model or data error
+  [cyan]3[/]  there is none
+  [cyan]4[/]  the limit cut the list off
+"""
+
+
+@guarded
+def regions(
+    model: solve.Model,
+    data: solve.Data,
+    radius: Annotated[float, typer.Option(metavar="COST", min=0.0, help="List regions that this cost reaches.")],
+    row: Annotated[int, typer.Option(metavar="ROW", help="Row, counted from 0; -1 is the last.")] = 0,
+    target: solve.Target = None,
+    probability: solve.Probability = None,
+    at_least: solve.AtLeast = None,
+    at_most: solve.AtMost = None,
+    problem: solve.ProblemToml = None,
+    norm: solve.Norm = None,
+    drop: solve.Drop = None,
+    reference: solve.Reference = None,
+    trust_pickle: solve.TrustPickle = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help=".csv or .json; default CSV to stdout."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw them over two features: .png, .svg or .pdf.")
+    ] = None,
+    axes: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="Features of the plot; default those that vary most.")
+    ] = None,
+    held: Annotated[
+        bool, typer.Option("--held", metavar="", help="Plot with the other features at the row's values.")
+    ] = False,
+) -> None:
+    """List all boxes around a row of DATA in which the model gives the TARGET.
+
+    Each line is a box: NAME_lowest and NAME_highest of a numeric feature, both inclusive, and the levels of others.
+    """
+    if output is not None:
+        check_output(output, (".csv", ".json"))
+    if plot is not None:
+        check_output(plot, (".png", ".svg", ".pdf"))
+    x, y = _axes(axes)
+    flags = {
+        **solve.wanted(target, probability, at_least, at_most),
+        "norm": None if norm is None else parse_norm(norm),
+    }
+    features, settings = solve.settings_of(problem, flags, [])
+    explainer, table = solve.load(model, data, reference, drop or [], features, trust_pickle)
+    question = {key: settings[key] for key in solve.QUESTION if key in settings}
+    if question.pop("plausibility", None):
+        raise ProblemError("regions are listed without plausibility: leave it out of the problem file")
+    (place,) = parse_rows(str(row), len(table))
+    found = explainer.counterfactual_regions(table.iloc[[place]], **question, radius=radius, limit=limit)
+    _write(found.to_frame(), output)
+    if plot is not None:
+        _draw(found, plot, x, y, held)
+    cut = "" if found.complete else f"; cut off at --limit {limit}"
+    typer.echo(f"{len(found)} region{'s' * (len(found) != 1)} within a cost of {radius:g}{cut}", err=True)
+    if not found.complete:
+        raise typer.Exit(ExitCode.FEASIBLE)
+    raise typer.Exit(ExitCode.SOLVED if len(found) else ExitCode.INFEASIBLE)
+
+
+def _axes(text: str | None) -> tuple[str | None, str | None]:
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if len(names) not in (0, 2):
+        raise DataError(f"--axes {text!r} is not understood: give two features, X,Y")
+    x, y = islice([*names, None, None], 2)
+    return x, y
+
+
+def _write(table: pd.DataFrame, path: Path | None) -> None:
+    """Write CSV, with the levels of a region joined by bars, or JSON records, with lists of them."""
+    if path is not None and path.suffix.lower() == ".json":
+        import json
+
+        from ocf.records import plain
+
+        path.write_text(json.dumps(plain(table.to_dict("records")), indent=1) + "\n", encoding="utf-8")
+        return
+    joined = table.map(lambda v: "|".join(map(str, v)) if isinstance(v, tuple) else v)
+    text = joined.to_csv(index=False, lineterminator="\n")
+    if path is None:
+        typer.echo(text, nl=False)
+    else:
+        path.write_text(text, encoding="utf-8")
+
+
+def _draw(found: Regions, path: Path, x: str | None, y: str | None, held: bool) -> None:
+    from ocf.errors import MissingDependencyError
+
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "plot", "ocf regions --plot") from None
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    found.plot(x, y, figure.subplots(), held=held)
+    figure.savefig(path, dpi=150)

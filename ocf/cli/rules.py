@@ -1,0 +1,190 @@
+"""The command ``ocf rules``: counterfactual rules of rows, or of the regions around them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ocf.cli.base import ExitCode, complain, guarded
+from ocf.cli.solve import OUT, RUN, Data, Drop, ProblemToml, TrustPickle
+from ocf.cli.tables import check_output, drop_columns, fit_columns, parse_rows, read_table
+from ocf.errors import DataError, ModelError, ProblemError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.rule_objects import RuleSets
+    from ocf.rules import CounterfactualRules
+
+EXIT_CODES = """\
+[bold]Exit codes[/]
+  [cyan]0[/]  every row has a rule, or the target already
+  [cyan]1[/]  internal error
+  [cyan]2[/]  usage, model or data error
+  [cyan]3[/]  for some row no rule is precise enough
+"""
+
+
+@guarded
+def rules(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Any model file that ocf reads; with --trust-pickle, anything that predicts."
+        ),
+    ],
+    data: Data,
+    rows: Annotated[
+        str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="TARGET", help="Class, or LOW:HIGH for numbers; default the opposite.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Explain the answers in this column, not the model's.")
+    ] = None,
+    problem: ProblemToml = None,
+    drop: Drop = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="Training data, to estimate from; default DATA.")
+    ] = None,
+    trust_pickle: TrustPickle = False,
+    regional: Annotated[
+        bool, typer.Option("--regional", metavar="", help="Rules of the region around each row, not of the row alone.")
+    ] = False,
+    level: Annotated[
+        float, typer.Option(metavar="P", help="Probability that changing a set of features must reach.")
+    ] = 0.9,
+    rule_level: Annotated[float, typer.Option(metavar="P", help="Probability that a rule must reach.")] = 0.9,
+    n_rules: Annotated[int, typer.Option(metavar="N", help="Disjoint rules of each row.")] = 1,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
+    ] = "search",
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each rule.", rich_help_panel=RUN)] = 10.0,
+    candidates: Annotated[
+        int, typer.Option(metavar="K", help="Consider sets of the K most used features.", rich_help_panel=RUN)
+    ] = 10,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the forest.", rich_help_panel=RUN)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help=".json or .csv; default text to stdout.", rich_help_panel=OUT
+        ),
+    ] = None,
+    progress: Annotated[
+        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
+    ] = None,
+) -> None:
+    """Find ranges of values that give each row of DATA the TARGET with high probability.
+
+    For example: ocf rules model.json applicants.csv --rows 0:10 --target granted -o rules.json
+    """
+    from ocf.problem_file import ProblemFile, read_problem_file
+    from ocf.rules import CounterfactualRules
+
+    if output is not None:
+        check_output(output, (".json", ".csv"))
+    said = ProblemFile() if problem is None else read_problem_file(problem)
+    (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
+    train = others[0] if others else table
+    answers = None if labels is None else _labels(train, labels)
+    native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels)
+    found = CounterfactualRules(
+        native, train, answers, features=said.features, level=level, rule_level=rule_level, candidates=candidates,
+        seed=seed,
+    )  # fmt: skip
+    chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
+    wanted = _target(target if target is not None else said.solve.get("target"), found)
+    settings: dict[str, Any] = {"n_rules": n_rules, "method": method, "time_limit": time_limit}
+    if regional:
+        answer = _regional(found, chosen, wanted, settings)
+    else:
+        answer = found.local_many(chosen, wanted, progress=progress, **settings)
+    _write(answer, output)
+    missing = sum(own.status == "none" for own in answer)
+    what = "region" if regional else "row"
+    typer.echo(
+        f"{len(answer)} {what}{'s' * (len(answer) != 1)}: {len(answer) - missing} with rules or the target already, "
+        f"{missing} without",
+        err=True,
+    )
+    raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
+
+
+def _labels(table: pd.DataFrame, column: str) -> Any:
+    from ocf.words import nearest
+
+    if column not in table.columns:
+        raise DataError(f"--labels: there is no column {nearest(column, table.columns)}")
+    return table[column].to_numpy()
+
+
+def _fitted(
+    path: Path,
+    trust_pickle: bool,
+    table: pd.DataFrame,
+    train: pd.DataFrame,
+    table_path: Path,
+    train_path: Path,
+    labels: str | None,
+) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
+    """The model, and the tables with just its columns."""
+    from ocf.model import as_user_model
+    from ocf.readers.files import load_model
+
+    if labels is not None:
+        table, train = (t.drop(columns=labels, errors="ignore") for t in (table, train))
+    native = load_model(path, trust_pickle=trust_pickle)
+    try:
+        model = as_user_model(native)
+    except ModelError:
+        names = getattr(native, "feature_names_in_", None)
+        if not hasattr(native, "predict"):
+            raise
+        if names is None:
+            return native, table, train
+        missing = [n for n in names if n not in table.columns or n not in train.columns]
+        if missing:
+            raise DataError(f"the data misses columns that the model was fitted on: {', '.join(missing)}") from None
+        return native, table[list(names)], train[list(names)]
+    return model, fit_columns(table, model, table_path), fit_columns(train, model, train_path)
+
+
+def _target(text: Any, rules: CounterfactualRules) -> Any:
+    """Class, or interval of numbers, as the command line or a problem file says it."""
+    if not rules.regression or not isinstance(text, str):
+        return text
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low or "-inf"), float(high or "inf")
+    except ValueError:
+        colon = ""
+    if not colon:
+        raise ProblemError(f"--target {text!r} is not understood: the answers are numbers, so give LOW:HIGH")
+    return ends
+
+
+def _regional(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:
+    """Rules of the regions around the rows that lack the target, each region once."""
+    from ocf.rule_objects import RuleSets
+
+    if target is None:
+        raise ProblemError("--regional needs --target: a region has no answer of its own")
+    lacking = rows[rules.lacks(rows, target)]
+    groups = [rules.region_of(lacking.iloc[[k]], target) for k in range(len(lacking))]
+    regions = {group.region: group for group in groups}
+    return RuleSets(rules.regional(group, target, **settings) for group in regions.values())
+
+
+def _write(answer: RuleSets, path: Path | None) -> None:
+    if path is None:
+        typer.echo(str(answer))
+        return
+    text = answer.to_json() + "\n" if path.suffix.lower() == ".json" else answer.to_frame().to_csv(index=False)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
+        typer.echo(text, nl=False)

@@ -1,0 +1,115 @@
+"""Methods: a formulation, a solver and their options, under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ocf.errors import OcfError, ProblemError
+from ocf.words import nearest
+
+
+@dataclass(frozen=True)
+class Method:
+    """How an instance is solved.
+
+    Attributes
+    ----------
+    formulation : str
+        As in `ocf.formulations.FORMULATIONS`; means nothing to solvers that search over cells.
+    solver : str
+        As `ocf.Explainer.explain` takes it.
+    reduce : bool
+        Whether an incumbent and the reduction come before the solver.
+    threads : int
+    mip_gap : float
+    seed : int
+    options : mapping
+        The solver's own.
+    name : str
+        By default made of the others, as far as they are not the default.
+
+    Raises
+    ------
+    ProblemError
+        Unknown formulation or solver.
+    """
+
+    formulation: str = "interval"
+    solver: str = "highs"
+    reduce: bool = True
+    threads: int = 1
+    mip_gap: float = 0.0
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        from ocf.formulations import FORMULATIONS
+
+        if self.formulation not in FORMULATIONS:
+            raise ProblemError(f"unknown formulation {nearest(self.formulation, FORMULATIONS)}")
+        if self.solver not in known_solvers():
+            raise ProblemError(f"unknown solver {nearest(self.solver, known_solvers())}")
+        if not self.matrix:  # the same method, whatever formulation it is crossed with
+            object.__setattr__(self, "formulation", "interval")
+        if not self.name:
+            object.__setattr__(self, "name", self._made_name())
+
+    @property
+    def matrix(self) -> bool:
+        """Whether the solver takes the formulation's matrix."""
+        from ocf.solvers import SOLVERS
+
+        return self.solver in SOLVERS
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What distinguishes methods, the name left aside."""
+        options = tuple(sorted((k, str(v)) for k, v in self.options.items()))
+        return (self.formulation, self.solver, self.reduce, self.threads, self.mip_gap, self.seed, options)
+
+    def _made_name(self) -> str:
+        parts = [f"{self.formulation}/{self.solver}" if self.matrix else self.solver]
+        if not self.reduce:
+            parts.append("unreduced")
+        if self.threads != 1:
+            parts.append(f"{self.threads} threads")
+        if self.mip_gap:
+            parts.append(f"gap {self.mip_gap:g}")
+        if self.seed:
+            parts.append(f"seed {self.seed}")
+        return " ".join(parts + [f"{k}={v}" for k, v in self.options.items()])
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `ocf.Explainer.explain`."""
+        return {
+            "formulation": self.formulation,
+            "solver": self.solver,
+            "reduce": self.reduce,
+            "threads": self.threads,
+            "mip_gap": self.mip_gap,
+            "seed": self.seed,
+            "options": dict(self.options),
+        }
+
+
+def known_solvers() -> list[str]:
+    """Solvers that `ocf.Explainer.explain` takes."""
+    from ocf.solvers import CELL_SOLVERS, SOLVERS
+
+    return [*SOLVERS, *CELL_SOLVERS]
+
+
+def unavailable(method: Method) -> str:
+    """Why a method cannot run here; empty when it can."""
+    from ocf.formulations import get_formulation
+    from ocf.solvers import get_solver
+
+    try:
+        get_formulation(method.formulation)
+        get_solver(method.solver)
+    except (OcfError, ImportError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,184 @@
+"""The results file: one JSON line for each thing that is known, appended as it comes and never changed.
+
+The first line is the suite; then come ``session`` lines (date, command), ``machine`` lines, ``group`` lines (an
+ensemble that was prepared), ``skipped`` lines (what could not be run), and one line for each ``run`` and
+``relaxation``. A line is on the disk before the next run begins.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ocf import records
+from ocf.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+#: Of the results file's first line.
+SCHEMA = "ocf.compare/1"
+
+#: Name of the results file in its folder.
+FILE = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a results file holds.
+
+    Attributes
+    ----------
+    path : Path
+    lines : list of dict
+        In the order in which they were written.
+    checksum : str
+        SHA-256 of the file.
+    """
+
+    path: Path
+    lines: list[dict[str, Any]]
+    checksum: str
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """Lines of one kind."""
+        return [line for line in self.lines if line["kind"] == kind]
+
+    @property
+    def suite(self) -> dict[str, Any]:
+        """The first line."""
+        return self.lines[0]
+
+
+def read(folder: str | Path) -> Results:
+    """Read the results in a folder; a last line that was cut off is left out.
+
+    Raises
+    ------
+    DataError
+        There are none, or a line that is not the last is damaged.
+    """
+    path = Path(folder)
+    path = path / FILE if path.is_dir() else path
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"there are no results in {folder}: cannot read {path} ({error.strerror or error})") from None
+    lines = []
+    whole, _, rest = content.rpartition(b"\n")
+    for number, text in enumerate(whole.split(b"\n") if whole else [], 1):
+        try:
+            line = json.loads(text)
+            line["kind"]
+        except (ValueError, TypeError, KeyError):
+            raise DataError(f"{path}: line {number} is damaged: delete that line to use the others") from None
+        lines.append(line)
+    if rest:
+        logger.warning("%s: the last line was cut off and is left out; that run will be run again", path)
+    if not lines or lines[0].get("schema") != SCHEMA:
+        raise DataError(f"{path} does not hold results of ocf compare (schema {SCHEMA!r})")
+    return Results(path, lines, hashlib.sha256(content).hexdigest())
+
+
+class Writer:
+    """Appends lines to the results file of a folder, which it makes if need be; a context manager.
+
+    Parameters
+    ----------
+    folder : Path
+    suite : dict
+        First line of a new file: ``name, fingerprint, suite``.
+
+    Attributes
+    ----------
+    lines : list of dict
+        What the file held when it was opened.
+
+    Raises
+    ------
+    DataError
+        The folder holds results of another suite, another process writes to it, or it cannot be written.
+    """
+
+    def __init__(self, folder: Path, suite: Mapping[str, Any]) -> None:
+        self.path = folder / FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from None
+        try:
+            self._lock()
+            self.lines = self._existing(suite)
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+
+    def _lock(self) -> None:
+        import fcntl
+
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"another ocf compare is writing to {self.path}: wait for it, or give -o") from None
+        except OSError as error:  # some network file systems have no locks
+            logger.info("cannot lock %s: %s", self.path, error)
+
+    def _existing(self, suite: Mapping[str, Any]) -> list[dict[str, Any]]:
+        size = os.fstat(self._fd).st_size
+        content = os.pread(self._fd, size, 0) if size else b""
+        complete = content.rfind(b"\n") + 1
+        if not complete:
+            if content:
+                os.ftruncate(self._fd, 0)  # not even the first line was finished
+            self.add({"kind": "suite", "schema": SCHEMA, **suite})
+            return []
+        found = read(self.path)
+        if complete < size:
+            os.ftruncate(self._fd, complete)
+        if found.suite["fingerprint"] != suite["fingerprint"]:
+            raise DataError(
+                f"{self.path} holds results of another suite ({found.suite['name']!r}, fingerprint "
+                f"{found.suite['fingerprint']}, not {suite['fingerprint']}): give another folder with -o, or delete it"
+            )
+        return found.lines
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Append one line; when this returns, it is on the disk.
+
+        Raises
+        ------
+        DataError
+            The disk is full, or the like; what was there before is still there.
+        """
+        data = json.dumps(records.plain(line), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        before = os.fstat(self._fd).st_size
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+            os.fsync(self._fd)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, before)
+            reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+            raise DataError(
+                f"cannot write {self.path}: {reason}. The finished rows are kept; give the same command again, once "
+                "there is room, to go on"
+            ) from None

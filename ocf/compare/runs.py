@@ -1,0 +1,142 @@
+"""What a run does, in its own process, and how its answer is checked, in another."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ocf import records
+from ocf.compiled import compile_formulation
+from ocf.explanation import failed
+from ocf.solvers import available
+from ocf.solvers.result import SolverOptions
+from ocf.verify import verify_file
+
+if TYPE_CHECKING:
+    from ocf.compare.recipes import Case
+    from ocf.problem import Problem
+
+
+#: What of an answer's record is the question.
+QUESTION = ("original", "features", "norm", "target", "probability")
+
+
+def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
+    """Explain a row.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
+
+    Returns
+    -------
+    dict
+        As `ocf.explanation.Explanation.to_dict` makes it.
+    """
+    target, norm, settings = _question(case, request)
+    explanation = case.explainer.explain(
+        case.row(request["position"]),
+        target=target,
+        norm=norm,
+        **settings,
+        **request["method"],
+        time_limit=request["limits"]["time"],
+        progress=False,
+    )[0]
+    return explanation.to_dict()
+
+
+def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
+    """LP bound and size of the whole formulation, before any reduction."""
+    from ocf.solvers.highs import HighsSolver
+
+    bound = math.inf
+    times = dict.fromkeys(("build", "compile", "solve"), 0.0)
+    sizes: Counter[str] = Counter()
+    # a target of several alternatives is met by the cheapest of them
+    for cells in case.explainer.alternatives(_problem(case, request)):
+        if cells.infeasible:
+            continue
+        compiled = compile_formulation(request["method"]["formulation"], cells)
+        form = compiled.instance(cells).form
+        begin = time.perf_counter()
+        result = HighsSolver().solve_relaxation(form, SolverOptions(time_limit=request["limits"]["time"]))
+        bound = min(bound, result.bound)
+        times["build"] += compiled.build_seconds
+        times["compile"] += compiled.compile_seconds
+        times["solve"] += time.perf_counter() - begin
+        sizes.update(rows=form.n_rows, columns=form.n_cols, nonzeros=form.A.nnz, binaries=form.integer.sum())
+    return {"bound": records.plain(bound), "times": times, "sizes": records.plain(sizes)}
+
+
+def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Check an answer against the user's model and against the question, in a process that had no part in it.
+
+    Returns
+    -------
+    dict
+        ``problems`` (a list of sentences, empty when all is well) and ``cost`` (recomputed).
+    """
+    asked = _asked(case, request)
+    if record["status"] == "error":
+        return {"problems": [], "cost": None}
+    problems = [
+        f"The answer is about another {what} than the one that was asked about."
+        for what in QUESTION
+        if record[what] != asked[what]
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answer.json"
+        records.dumps(record, path)
+        ((_, verification),) = verify_file(path, case.explainer.model)
+    return {"problems": problems + list(verification.problems), "cost": records.plain(verification.cost)}
+
+
+def warm_up(case: Case, request: dict[str, Any]) -> None:
+    """Load the compiled kernels and what is made lazily, so that no run pays for it.
+
+    Nothing here may start a solver: its threads and state would not survive the fork.
+    """
+    from ocf.incumbent import find_incumbent
+    from ocf.reduction import reduce
+    from ocf.solvers.box.search import solve_cells
+
+    available()  # imports the solvers
+    explainer = case.explainer
+    cells = explainer.alternatives(_problem(case, request))[0]
+    explainer.model.decide(case.row(request["position"]))
+    if not cells.infeasible:
+        incumbent = find_incumbent(cells, None, lambda point: True, effort=0)
+        reduce(cells, incumbent.cost if incumbent else math.inf)
+        solve_cells(cells, SolverOptions(time_limit=0.05))
+
+
+def rehearsal(case: Case, request: dict[str, Any]) -> None:
+    """A run whose answer nobody reads: after it, Numba's cache on the disk holds what even a warm server lacks."""
+    box = {"solver": "box", "formulation": "interval", "reduce": False}
+    explain(case, request | {"method": request["method"] | box | {"options": {}}})
+
+
+def _question(case: Case, request: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    ask = request["ask"]
+    return case.target(ask["target"]), ask["norm"], ask["settings"]
+
+
+def _problem(case: Case, request: dict[str, Any]) -> Problem:
+    target, norm, settings = _question(case, request)
+    return case.explainer.problem(case.row(request["position"]), target, norm, **settings)
+
+
+def _asked(case: Case, request: dict[str, Any]) -> dict[str, Any]:
+    """The question in the words of an answer, made from the suite and not from what the run says."""
+    problem = _problem(case, request)
+    row = case.row(request["position"])
+    asked = failed(row.index[0], row, "unknown", "", problem=problem).to_dict()
+    target = records.plain(problem.target.named(case.explainer.classes))
+    return asked | {"target": target, "probability": problem.target.probability}

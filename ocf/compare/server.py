@@ -1,0 +1,271 @@
+"""The process behind runs: it loads a case once, and forks a process of its own for every run.
+
+    python -m ocf.compare.server
+
+Requests come on stdin and answers leave on stdout, one JSON line each; the first request names the case. The forked
+process inherits the libraries, the compiled kernels and the case, so no run pays for them; the server itself never
+solves anything, so that no run inherits a solver's threads or state. A run that exceeds its time or memory is killed;
+one that crashes takes nothing else with it. When stdin ends, which it does however the client ends, the server stops
+its run and ends too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+#: Seconds between two looks at a run's memory.
+POLL = 0.02
+
+#: Seconds that the compilation of all kernels may take, once on a machine.
+REHEARSAL = 120.0
+
+#: ``prctl`` option of Linux: a signal for when the parent dies.
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    # what libraries print must not get between the answers
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    server = None
+    for line in iter(_requests(0).readline, ""):
+        request = json.loads(line)
+        try:
+            if server is None:
+                server = Server(request)
+                answer: dict[str, Any] = server.describe()
+            elif request["kind"] == "rows":
+                answer = {"rows": server.case.waiting(request["target"], request["count"])}
+            else:
+                answer = server.run(request)
+        except Exception as error:
+            answer = {"failed": _message(error)}
+        print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
+
+
+def _requests(fd: int) -> Any:
+    # unbuffered below the text layer, so that `select` on the descriptor tells the truth
+    return open(fd, encoding="utf-8", buffering=1, closefd=False)
+
+
+def _message(error: BaseException) -> str:
+    from ocf.errors import OcfError
+
+    if isinstance(error, OcfError):
+        return str(error)
+    traceback.print_exc()
+    return f"internal error: {type(error).__name__}: {error}"
+
+
+class Server:
+    """One case, and runs on it.
+
+    Parameters
+    ----------
+    request : dict
+        ``recipe`` and ``folder``, as `ocf.compare.recipes.prepare` takes them.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        from ocf.compare import runs
+        from ocf.compare.recipes import Recipe, prepare
+
+        recipe = Recipe(**(request["recipe"] | {"drop": tuple(request["recipe"]["drop"])}))
+        self.case = prepare(recipe, request["folder"])
+        self._runs = runs
+        self._warm = False
+
+    def describe(self) -> dict[str, Any]:
+        """Facts of the case and of this machine."""
+        from ocf.compare.machine import machine
+
+        return {"case": self.case.facts, "machine": machine()}
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One run in a process of its own, checked when it has ended."""
+        if not self._warm:
+            self._rehearse(request)
+            self._runs.warm_up(self.case, request)
+            self._warm = True
+            gc.collect()
+            gc.freeze()  # or the collector of the first run would touch, and so copy, every page
+        limits = request["limits"]
+        work = self._runs.relaxation if request["kind"] == "relaxation" else self._runs.explain
+        noise = os.lseek(2, 0, os.SEEK_CUR) if _seekable(2) else None
+        outcome = forked(lambda: work(self.case, request), limits["time"] + limits["grace"], limits["memory"], watch=0)
+        if outcome["end"] == "crash" and noise is not None:
+            outcome["message"] += _tail(noise)
+        if outcome["end"] == "done" and request["kind"] == "run":
+            outcome["verification"] = self._runs.check(self.case, request, outcome["value"])
+        return outcome
+
+    def _rehearse(self, request: dict[str, Any]) -> None:
+        """Have all kernels compiled, once on a machine."""
+        from ocf.compare.recipes import cache_folder, code_checksum
+
+        done = cache_folder() / f"compiled-{code_checksum()}"
+        if not done.exists():
+            short = request | {"limits": request["limits"] | {"time": 1.0}}
+            forked(lambda: self._runs.rehearsal(self.case, short), REHEARSAL, request["limits"]["memory"], watch=0)
+            with suppress(OSError):
+                done.parent.mkdir(parents=True, exist_ok=True)
+                done.touch()
+
+
+def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | None = None) -> dict[str, Any]:
+    """Do some work in a forked process under limits.
+
+    Parameters
+    ----------
+    work : callable
+        Returns something JSON-ready.
+    seconds : float
+        Wall time after which the process is killed.
+    memory : int
+        Bytes of resident memory beyond which it is killed.
+    watch : int, optional
+        Descriptor whose end means that nobody waits for the answer any more: the process is killed, and this one ends.
+
+    Returns
+    -------
+    dict
+        ``end`` (``done, error, timeout, memory, crash``), ``value``, ``message``, ``wall`` (seconds) and
+        ``peak_memory`` (bytes).
+    """
+    read, write = os.pipe()
+    start = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        _child(work, write)
+    os.close(write)
+    try:
+        end, text = _watched(pid, read, start + seconds, memory, watch)
+    except BaseException:
+        _kill(pid)
+        raise
+    finally:
+        os.close(read)
+    _, status, usage = os.wait4(pid, 0)
+    unit = 1 if sys.platform == "darwin" else 1024
+    out = {"wall": time.monotonic() - start, "peak_memory": usage.ru_maxrss * unit, "message": "", "value": None}
+    if end == "ended":
+        return out | _ending(text, os.waitstatus_to_exitcode(status))
+    said = f"killed after {seconds:g} s" if end == "timeout" else f"killed at {memory / 1e9:.3g} GB of memory"
+    return out | {"end": end, "message": said}
+
+
+def _child(work: Callable[[], Any], write: int) -> None:
+    """The forked process: never returns."""
+    code = 1
+    try:
+        os.setsid()  # what it starts is killed with it
+        _die_with_parent()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        try:
+            said = {"end": "done", "value": work()}
+        except MemoryError:
+            said = {"end": "memory", "message": "the memory of the machine is used up"}
+        except BaseException as error:
+            said = {"end": "error", "message": _message(error)}
+        data = json.dumps(said, ensure_ascii=False).encode()
+        while data:
+            data = data[os.write(write, data) :]
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _watched(pid: int, read: int, deadline: float, memory: int, watch: int | None) -> tuple[str, bytes]:
+    """Read what a process says until it ends or has to be ended."""
+    chunks: list[bytes] = []
+    looked_at = [read] if watch is None else [read, watch]
+    while True:
+        ready, _, _ = select.select(looked_at, [], [], POLL)
+        if watch in ready:
+            _kill(pid)
+            sys.exit(0)
+        if read in ready:
+            chunk = os.read(read, 1 << 20)
+            if not chunk:
+                return "ended", b"".join(chunks)
+            chunks.append(chunk)
+        if time.monotonic() > deadline:
+            _kill(pid)
+            return "timeout", b""
+        if resident(pid) > memory:
+            _kill(pid)
+            return "memory", b""
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def resident(pid: int) -> int:
+    """Bytes of resident memory of a process; 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * resource.getpagesize()
+
+
+def _ending(text: bytes, code: int) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = json.loads(text)
+        return said
+    except ValueError:
+        pass
+    if code >= 0:
+        return {"end": "crash", "message": f"the process ended by itself with exit code {code}"}
+    name = signal.Signals(-code).name
+    hint = ": the machine may have run out of memory" if -code == signal.SIGKILL else ""
+    return {"end": "crash", "message": f"the process died of signal {name}{hint}"}
+
+
+def _seekable(fd: int) -> bool:
+    try:
+        os.lseek(fd, 0, os.SEEK_CUR)
+    except OSError:
+        return False
+    return True
+
+
+def _tail(start: int) -> str:
+    """Last line that was printed to stderr since `start`."""
+    with os.fdopen(os.dup(2), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - 2000))
+        lines = file.read().decode(errors="replace").strip().splitlines()
+        file.seek(0, os.SEEK_END)
+    return f" ({lines[-1][:200]})" if lines else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,466 @@
+"""Suites: which instances are put to which methods, written in TOML.
+
+::
+
+    name = "forests"
+    description = "Random forests of growing size"
+
+    [limits]                     # of every run
+    time = 60                    # wall seconds
+    memory = "4 GB"              # resident memory
+    grace = 10                   # seconds after `time` until a run that does not stop by itself is killed
+
+    [report]
+    shift = 1                    # seconds, of shifted geometric means
+    bounds = true                # LP bound of each whole formulation on each instance
+
+    [[instances]]                # a grid: every list is crossed with every other
+    data = ["breast_cancer", "german_credit", "table.csv", "openml:credit-g"]
+    model = ["random_forest", "xgboost"]      # a recipe of `RECIPES`, or the path of a model file
+    trees = [10, 100]
+    depth = 5
+    seed = 0                     # of the split and of the training
+    params = { min_samples_leaf = 3 }         # the library's own
+    rows = 10                    # the first ten of the test part that do not have the target yet
+    target = "desired"           # the set's favourable class; a class; "opposite"; a list in a list is one target:
+                                 # [[1, 2]] any of two classes, [[10, inf]] an interval of a regressor's value
+    norm = ["l1", { l0 = 0.1, l1 = 1 }]
+    features = { age = { actionability = "increasing" } }
+    constraints = [{}, { name = "three", features_to_vary = ["age", "income", "job"] }]
+
+    [[methods]]                  # a grid as well
+    formulation = ["interval", "ocean"]
+    solver = ["highs", "scip"]
+    reduce = [true, false]
+    options = { presolve = "on" }
+
+A table in `constraints` holds arguments of `ocf.Explainer.explain`. A key that is not known is an error that names the
+nearest known one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ocf.compare.keys import checksum, plain
+from ocf.compare.methods import Method
+from ocf.compare.recipes import RECIPES, Recipe
+from ocf.errors import OcfError, ProblemError
+from ocf.words import nearest
+
+#: Multiples of a byte that a memory limit may be written in.
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may use.
+
+    Attributes
+    ----------
+    time : float
+        Wall seconds, of the solver and of everything else.
+    memory : int
+        Bytes of resident memory of the run's process, the loaded libraries and model included.
+    grace : float
+        Seconds after `time` until a run that does not stop by itself is killed.
+    """
+
+    time: float = 60.0
+    memory: int = 4 * 10**9
+    grace: float = 10.0
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked about a row: target, norm, and further arguments of `ocf.Explainer.explain` under a name."""
+
+    target: Any = "desired"
+    norm: Any = "l1"
+    name: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """In words, for tables."""
+        norm = self.norm if isinstance(self.norm, str) else "+".join(f"{v:g} {k}" for k, v in self.norm.items())
+        return " ".join(filter(None, [f"to {self.target}", norm, self.name]))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One ensemble and the questions about it.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    ask : Ask
+    rows : int or list
+        How many rows that do not have the target yet, or positions of rows.
+    """
+
+    recipe: Recipe
+    ask: Ask
+    rows: int | tuple[int, ...] = 10
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Instances, methods and limits.
+
+    Attributes
+    ----------
+    name, description : str
+    grids : tuple of Grid
+    methods : tuple of Method
+    limits : Limits
+    shift : float
+        Seconds, of shifted geometric means.
+    bounds : bool
+        Whether LP bounds of the whole formulations are computed.
+    part_of : str
+        Fingerprint of the suite that this is a part of, if it is one.
+    """
+
+    name: str
+    description: str
+    grids: tuple[Grid, ...]
+    methods: tuple[Method, ...]
+    limits: Limits = field(default_factory=Limits)
+    shift: float = 1.0
+    bounds: bool = True
+    part_of: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        data: dict[str, Any] = plain(self)
+        return data
+
+    @property
+    def fingerprint(self) -> str:
+        """Checksum of all that bears on a run's result; which rows, methods and data sets are run does not."""
+        if self.part_of:
+            return self.part_of
+        grids = [{"recipe": plain(g.recipe), "ask": plain(g.ask)} for g in self.grids]
+        return checksum({"grids": grids, "limits": plain(self.limits), "bounds": self.bounds})
+
+
+# -- what is allowed ---------------------------------------------------------------------------------------
+
+
+class Key(NamedTuple):
+    """What the value of a key must be: the test, and the same in words."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and value > 0
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _seed(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _many(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same for a list that is to be crossed, which must not be empty."""
+    return lambda value: all(map(holds, value)) and len(value) > 0 if isinstance(value, list) else holds(value)
+
+
+def _rows(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) > 0 and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value)
+    return _count(value)
+
+
+_TOP = {
+    "name": Key(_text, "a text"),
+    "description": Key(_text, "a text"),
+    "limits": Key(_table, "a table, [limits]"),
+    "report": Key(_table, "a table, [report]"),
+    "instances": Key(lambda v: isinstance(v, list) and all(map(_table, v)), "tables, each [[instances]]"),
+    "methods": Key(lambda v: isinstance(v, list) and all(map(_table, v)), "tables, each [[methods]]"),
+}
+_LIMITS = {
+    "time": Key(_positive, "a positive number of seconds"),
+    "memory": Key(lambda v: _text(v) or _positive(v), 'an amount such as "4 GB"'),
+    "grace": Key(lambda v: _number(v) and v >= 0, "a number of seconds"),
+}
+_REPORT = {
+    "shift": Key(_positive, "a positive number of seconds"),
+    "bounds": Key(lambda v: isinstance(v, bool), "true or false"),
+}
+_INSTANCES = {
+    "data": Key(_many(_text), "the name of a data set, openml:NAME, or the path of a table, or a list of them"),
+    "target_column": Key(_text, "the name of the column to be predicted"),
+    "drop": Key(lambda v: isinstance(v, list) and all(map(_text, v)), "a list of columns"),
+    "reference": Key(_text, "the path of the training data of a model file"),
+    "model": Key(_many(_text), f"one of {', '.join(RECIPES)}, or the path of a model file, or a list of them"),
+    "trees": Key(_many(_count), "a whole number of at least 1, or a list of them"),
+    "depth": Key(_many(_count), "a whole number of at least 1, or a list of them"),
+    "seed": Key(_many(_seed), "a whole number of at least 0, or a list of them"),
+    "params": Key(_table, "a table of the library's own parameters"),
+    "features": Key(_table, "a table of feature settings, as in a problem file"),
+    "rows": Key(_rows, "a number of rows, or a list of positions"),
+    "target": Key(lambda v: v not in ([], ""), "a class, or a list of them to be crossed"),
+    "norm": Key(_many(lambda v: _text(v) or _table(v)), '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
+    "constraints": Key(
+        lambda v: isinstance(v, list) and len(v) > 0 and all(map(_table, v)),
+        "a list of tables, each of arguments of Explainer.explain",
+    ),
+}
+_METHODS = {
+    "name": Key(_text, "a text"),
+    "formulation": Key(_many(_text), "the name of a formulation, or a list of them"),
+    "solver": Key(_many(_text), "the name of a solver, or a list of them"),
+    "reduce": Key(_many(lambda v: isinstance(v, bool)), "true or false, or a list of both"),
+    "threads": Key(_many(_count), "a whole number of at least 1, or a list of them"),
+    "mip_gap": Key(_many(lambda v: _number(v) and v >= 0), "a number of at least 0, or a list of them"),
+    "seed": Key(_many(_seed), "a whole number of at least 0, or a list of them"),
+    "options": Key(_table, "a table of the solver's own options"),
+}
+
+#: Arguments of `Explainer.explain` that a suite gives elsewhere.
+_ELSEWHERE = (
+    *("self", "X", "target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
+    *("log", "options", "reduce", "n_jobs", "progress"),
+)
+
+
+def _check(table: Mapping[str, Any], keys: Mapping[str, Key], where: str) -> None:
+    for key, value in table.items():
+        if key not in keys:
+            raise ProblemError(f"{where}: unknown key {nearest(key, keys)}")
+        if not keys[key].holds(value):
+            raise ProblemError(f"{where}: {key} = {value!r} should be {keys[key].words}")
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+def built_in() -> list[str]:
+    """Names of the suites that come with ocf."""
+    folder = resources.files("ocf.compare") / "suites"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def load_suite(source: str | Path) -> Suite:
+    """Suite by the name of a built-in one, or from a TOML file.
+
+    Parameters
+    ----------
+    source : str or Path
+        Relative paths inside a file count from its folder.
+
+    Raises
+    ------
+    ProblemError
+        No such suite or file, no TOML, or a key or value that means nothing; the message says what to write instead.
+    """
+    if str(source) in built_in():
+        text = (resources.files("ocf.compare") / "suites" / f"{source}.toml").read_text(encoding="utf-8")
+        return parse_suite(text, str(source))
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ProblemError(f"there is no suite {nearest(source, built_in())}, nor a file of that name") from None
+    except OSError as error:
+        raise ProblemError(f"cannot read the suite {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ProblemError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
+    return parse_suite(text, str(path), path.parent)
+
+
+def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
+    """Suite from the text of a TOML file.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        Names the file in messages; its stem is the suite's name if it gives itself none.
+    folder : Path
+        From which relative paths count.
+
+    Raises
+    ------
+    ProblemError
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProblemError(f"{where} is not valid TOML: {error}") from None
+    _check(data, _TOP, where)
+    limits = data.get("limits", {})
+    report = data.get("report", {})
+    _check(limits, _LIMITS, f"{where}: [limits]")
+    _check(report, _REPORT, f"{where}: [report]")
+    if "memory" in limits:
+        limits = limits | {"memory": parse_memory(limits["memory"], f"{where}: [limits]")}
+    grids: dict[str, Grid] = {}
+    for k, table in enumerate(data.get("instances", []), 1):
+        grids |= {checksum(grid): grid for grid in _grids(table, f"{where}: [[instances]] {k}", folder)}
+    methods: dict[str, Method] = {}
+    for k, table in enumerate(data.get("methods", []), 1):
+        for method in _methods(table, f"{where}: [[methods]] {k}"):
+            if methods.setdefault(method.name, method) != method:
+                raise ProblemError(f"{where}: two methods are called {method.name!r}: give them names of their own")
+    for part, found in (("instances", grids), ("methods", methods)):
+        if not found:
+            raise ProblemError(f"{where} yields no run: it has no [[{part}]]")
+    return Suite(
+        data.get("name", Path(where).stem),
+        data.get("description", ""),
+        tuple(grids.values()),
+        tuple(methods.values()),
+        Limits(**limits),
+        float(report.get("shift", 1.0)),
+        report.get("bounds", True),
+    )
+
+
+def parse_memory(value: Any, where: str = "memory") -> int:
+    """Bytes from a number or from an amount such as ``"4 GB"`` or ``"512 MiB"``."""
+    if _positive(value):
+        return int(value)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?i?B)\s*", str(value), re.IGNORECASE)
+    if not found or float(found[1]) == 0:
+        raise ProblemError(f'{where}: memory = {value!r} should be an amount such as "4 GB" or "512 MiB"')
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _grids(table: dict[str, Any], where: str, folder: Path) -> Iterator[Grid]:
+    _check(table, _INSTANCES, where)
+    if "data" not in table:
+        raise ProblemError(f"{where}: 'data' is missing: {_INSTANCES['data'].words}")
+    table = dict(table)
+    rows = table.pop("rows", 10)
+    asks = list(_asks(table, where))
+    shared = {k: table.pop(k) for k in ("target_column", "drop", "reference", "params", "features") if k in table}
+    for values in product(*map(_listed, table.values())):
+        chosen = dict(zip(table, values, strict=True)) | shared
+        recipe = Recipe(**(chosen | {"drop": tuple(chosen.get("drop", ()))})).located(folder)
+        try:
+            recipe.check()
+        except OcfError as error:
+            raise ProblemError(f"{where}: {error}") from None
+        for ask in asks:
+            yield Grid(recipe, ask, tuple(rows) if isinstance(rows, list) else rows)
+
+
+def _asks(table: dict[str, Any], where: str) -> Iterator[Ask]:
+    """Questions of a grid, taken out of its table."""
+    targets, norms = _listed(table.pop("target", "desired")), _listed(table.pop("norm", "l1"))
+    constraints = table.pop("constraints", [{}])
+    known = settings_known()
+    for number, asked in enumerate(constraints, 1):
+        settings = {k: v for k, v in asked.items() if k != "name"}
+        for key in settings:
+            if key not in known:
+                raise ProblemError(f"{where}: constraints: unknown key {nearest(key, ['name', *known])}")
+        name = str(asked.get("name", f"constraints {number}" if settings else ""))
+        for target, norm in product(targets, norms):
+            yield Ask(target, norm, name, settings)
+
+
+def settings_known() -> list[str]:
+    """Arguments of `Explainer.explain` that a table in `constraints` may hold."""
+    from ocf.explainer import Explainer
+
+    return [name for name in inspect.signature(Explainer.explain).parameters if name not in _ELSEWHERE]
+
+
+def _methods(table: dict[str, Any], where: str) -> Iterator[Method]:
+    _check(table, _METHODS, where)
+    table = dict(table)
+    shared = {k: table.pop(k) for k in ("name", "options") if k in table}
+    try:
+        made = [
+            Method(**dict(zip(table, values, strict=True)), **shared)
+            for values in product(*map(_listed, table.values()))
+        ]
+    except OcfError as error:
+        raise ProblemError(f"{where}: {error}") from None
+    unlike = {m.key for m in made}
+    if "name" in shared and len(unlike) > 1:
+        raise ProblemError(
+            f"{where}: {shared['name']!r} would name {len(unlike)} methods: give each a table of its own"
+        )
+    yield from made
+
+
+def all_methods() -> list[Method]:
+    """Every formulation with every solver, and every search over cells."""
+    from ocf.formulations import FORMULATIONS
+    from ocf.solvers import CELL_SOLVERS, SOLVERS
+
+    return [Method(f, s) for f in FORMULATIONS for s in SOLVERS] + [Method(solver=s) for s in CELL_SOLVERS]
+
+
+# -- choosing ----------------------------------------------------------------------------------------------
+
+
+def limited(suite: Suite, *, time: float | None = None, memory: int | None = None) -> Suite:
+    """Suite with other limits, which makes it another suite."""
+    limits = suite.limits
+    if time is not None:
+        limits = replace(limits, time=float(time))
+    if memory is not None:
+        limits = replace(limits, memory=memory)
+    return replace(suite, limits=limits)
+
+
+def part(suite: Suite, methods: Sequence[str] | None = None, sets: Sequence[str] | None = None) -> Suite:
+    """Part of a suite: some of its methods or data sets, with results that go into the folder of the whole.
+
+    Raises
+    ------
+    ProblemError
+        A method or data set that the suite does not have.
+    """
+    fingerprint = suite.fingerprint
+    if methods:
+        suite = replace(suite, methods=tuple(_chosen(suite.methods, methods, "method", lambda m: m.name)))
+    if sets:
+        suite = replace(suite, grids=tuple(_chosen(suite.grids, sets, "data set", lambda g: g.recipe.data_label)))
+    return replace(suite, part_of=fingerprint)
+
+
+def _chosen(items: Iterable[Any], names: Sequence[str], what: str, label: Callable[[Any], str]) -> Iterator[Any]:
+    items = list(items)
+    known = list(dict.fromkeys(map(label, items)))
+    for name in names:
+        if name not in known:
+            raise ProblemError(f"the suite has no {what} {nearest(name, known)}")
+    return (item for item in items if label(item) in names)

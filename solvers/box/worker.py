@@ -1,0 +1,209 @@
+"""One thread of the box search: its scratch space, its LP, and what it does with a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ocf.ensemble import FloatArray, IntArray
+from ocf.incumbent import find_incumbent
+from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
+from ocf.solvers.box.dive import IN_DOUBT, Bits, dive, make_bits, new_scratch, new_stack, pop, push
+from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
+from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
+from ocf.solvers.box.propagation import Multipliers, new_workspace, propagate, relaxed_bound
+from ocf.solvers.box.relaxation import Basis, Relaxation
+
+if TYPE_CHECKING:
+    from ocf.solvers.box.search import Shared
+
+#: Boxes of one dive: a tenth of a second, after which the best open box is next.
+BOXES = 2000
+
+#: Boxes of the dive that may spare a node its LP: they take about as long as the LP.
+TRIAL = 200
+
+#: Such a dive is tried when the node has no more live leaves than the last one had, times one of these, after that had
+#: left something open and after it had not.
+CAUTION, BOLDNESS = 0.8, 1.5
+
+
+class Node(NamedTuple):
+    """An open node; the order is that of the queue: by bound, the latest first among equals.
+
+    Attributes
+    ----------
+    bound : float
+        No point of the node that is of use is cheaper.
+    number : int
+        Negative, of the order of creation.
+    domain : Packed
+    multipliers : Multipliers
+        Of the parent's LP.
+    basis : Basis or None
+        Of the parent's LP. Starting there, and not where the last LP ended, saves half of the simplex iterations.
+    """
+
+    bound: float
+    number: int
+    domain: Packed
+    multipliers: Multipliers
+    basis: Basis | None
+
+
+class Worker:
+    """One thread's part of a search.
+
+    Parameters
+    ----------
+    search : Shared
+        What all workers share.
+    """
+
+    def __init__(self, search: Shared) -> None:
+        self.search = search
+        self.instance: Instance = search.instance
+        self.evaluator = make_evaluator(search.cells)
+        self.work = new_workspace(self.instance)
+        self.domain = whole(self.instance)
+        self.scratch = copied(self.domain)
+        self.x = np.zeros(len(self.instance.ordered), np.int64)
+        self.relaxation: Relaxation | None = None
+        self._leaves_cost = search.cells.leaf_cost is not None
+        self._bits: Bits | None = None
+        self._reach = np.inf
+
+    def visit(self, node: Node) -> list[Node]:
+        """Bound a node and split it; returns what is left of it, the child to go on with first."""
+        search, domain, instance = self.search, self.domain, self.instance
+        unpack(node.domain, domain)
+        multipliers, basis = node.multipliers, None
+        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work))
+        if bound >= search.limit or self._cheapest_is_best() or self._only_excluded():
+            return []
+        if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
+            # before the first LP there is a model to build, which takes longer
+            left = self._dive(
+                bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
+            )
+            self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
+            if not left:
+                return []
+        search.load(self)
+        if self.relaxation is None:
+            if self._leaves_cost:  # a dive takes the cheapest point of a box for its best
+                return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
+            return self._dive(bound, multipliers, BOXES)
+        relaxed = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
+        if relaxed is None:
+            return []
+        if relaxed.ray is not None and relaxed_bound(instance, domain, relaxed.ray, self.work) > 0:
+            return []
+        if relaxed.multipliers is not None:
+            multipliers, basis = relaxed.multipliers, relaxed.basis
+            bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work))
+            if bound >= search.limit:
+                return []
+        self._round(relaxed.share)
+        if bound >= search.limit:
+            return []
+        return self._branch(bound, multipliers, basis, relaxed.share)
+
+    def improve(self, seed: int) -> None:
+        """Look for a better incumbent by local search, away from the tree."""
+        found = find_incumbent(self.search.cells, seed=seed)
+        if found is not None and found.cost < self.search.limit:
+            self._offer(found.cells)
+
+    # -- splitting -----------------------------------------------------------------------------------------
+
+    def _branch(self, bound: float, multipliers: Multipliers, basis: Basis | None, share: FloatArray) -> list[Node]:
+        """Halves of the box of `self.domain`, the better one first."""
+        domain, instance = self.domain, self.instance
+        while True:
+            features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
+            if not len(features):
+                self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
+                return []
+            limit = self.search.limit
+            m, before, beyond = try_cuts(
+                instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
+            )
+            if np.isfinite(before) and np.isfinite(beyond):
+                halves = [
+                    self.search.node(at, multipliers, self._half(features[m], cuts[m], side), basis)
+                    for side, at in ((False, before), (True, beyond))
+                ]
+                return sorted(halves)
+            if before == np.inf and beyond == np.inf:
+                return []
+            restrict(instance, domain, features[m], cuts[m], before == np.inf)
+            bound = max(bound, propagate(instance, domain, multipliers, limit, self.work))
+            if bound >= limit or self._cheapest_is_best():
+                return []
+
+    def _half(self, f: int, j: int, beyond: bool) -> Packed:
+        assign(self.scratch, self.domain)
+        restrict(self.instance, self.scratch, f, j, beyond)
+        return pack(self.instance, self.scratch)
+
+    def _dive(self, bound: float, multipliers: Multipliers, most: int) -> list[Node]:
+        """Search the box of `self.domain` depth-first for a while; returns what is left."""
+        search, instance = self.search, self.instance
+        if self._bits is None:
+            self._bits = make_bits(instance)
+            self._stack, self._dive_scratch = new_stack(instance, self._bits), new_scratch(instance, self._bits)
+        bits, stack = self._bits, self._stack
+        weights = Multipliers(multipliers.constant, multipliers.leaf[bits.leaf], multipliers.cell)
+        push(stack, bits, self.domain, bound)
+        ended = IN_DOUBT
+        while ended == IN_DOUBT:
+            ended, boxes, cost = dive(
+                instance,
+                bits,
+                stack,
+                self._dive_scratch,
+                weights,
+                search.cells.requirements.doubt,
+                search.rejected(),
+                search.shared,
+                search.tolerance,
+                search.boxes_left(most),
+                False,
+                self.x,
+            )
+            search.count(boxes)
+            if np.isfinite(cost):
+                self._offer(self.x)
+        left = []
+        while stack.size[0]:
+            at = pop(stack, bits, self.scratch)
+            left.append(search.node(max(at, bound), multipliers, pack(instance, self.scratch), None))
+        return left
+
+    # -- points --------------------------------------------------------------------------------------------
+
+    def _cheapest_is_best(self) -> bool:
+        """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
+        cheapest_point(self.instance, self.domain, self.x)
+        found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
+        return found and not self._leaves_cost  # else a dearer cell may lie in cheaper leaves
+
+    def _only_excluded(self) -> bool:
+        """Whether each tree has a single live leaf left, and their choice is excluded."""
+        cells = self.search.cells
+        if not cells.excluded or self.domain.live.sum() > len(self.instance.trees) - 1:
+            return False
+        return cells.is_excluded(self.instance.leaf[self.domain.live])
+
+    def _round(self, share: FloatArray) -> None:
+        """Look for a better incumbent near the LP's point."""
+        cost, x = best_rounding(self.evaluator, self.instance, self.domain, share, LEVELS, self.search.limit)
+        if np.isfinite(cost):
+            self._offer(x)
+
+    def _offer(self, x: IntArray) -> bool:
+        """Put a point before the search; whether it is admissible."""
+        meets_target(self.evaluator, x)
+        return self.search.offer(x, self.evaluator.at.leaf)
