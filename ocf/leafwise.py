@@ -126,9 +126,8 @@ class TreeSearch:
         path: dict[int, bool] = {}
         for k in index:
             path |= self.paths[k]
-        return Region(
-            self.low[index].max(axis=0), self.high[index].min(axis=0), path, self.part.member[index].all(axis=0)
-        )
+        member = np.asarray(self.part.member[index].all(axis=0))
+        return Region(self.low[index].max(axis=0), self.high[index].min(axis=0), path, member)
 
     def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
@@ -679,14 +678,17 @@ class Query:
             found = polytope.active_set()
             if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
                 return *found, Claim.OPTIMAL
-        x, y, claim = self._by_highs(task, key, used)
-        if x is not None and y is not None and polytope.Q is not None:
-            x, y = polytope.refine(x, y)
-        elif x is not None and y is not None and polytope.strictly_convex:
-            y = max(polytope.ascend(y), y, key=polytope.bound)
-            better = polytope.argmin(y @ polytope.G)
-            x = better if np.abs(better - x).max() <= 1e-5 * np.abs(x - polytope.xbar).max() else x
-        return x, y, claim
+        point, multipliers, claim = self._by_highs(task, key, used)
+        if point is None or multipliers is None:
+            return point, multipliers, claim
+        if polytope.Q is not None:
+            point, multipliers = polytope.refine(point, multipliers)
+        elif polytope.strictly_convex:
+            multipliers = max(polytope.ascend(multipliers), multipliers, key=polytope.bound)
+            better = polytope.argmin(multipliers @ polytope.G)
+            near = np.abs(better - point).max() <= 1e-5 * np.abs(point - polytope.xbar).max()
+            point = better if near else point
+        return point, multipliers, claim
 
     def _by_highs(self, task: _Task, key: Any, used: IntArray) -> tuple[FloatArray | None, FloatArray | None, Claim]:
         """LP or QP of the leaf by HiGHS; a larger margin than before starts from the last basis."""
