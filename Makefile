@@ -12,7 +12,7 @@ help:
 	@echo "make test     run the test suite"
 	@echo "make check    what CI runs: lint, types, tests"
 	@echo "make format   rewrite the sources in the project's format"
-	@echo "make bench    measure seconds, nodes and bounds per method (OCF_DATA=folder adds the papers' data sets)"
+	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
 	@echo "make clean    remove .venv and everything that was built"
 
 $(BIN)/python:
@@ -50,7 +50,7 @@ types: $(VENV)/.dev
 	cd build/types && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p ocf
 
 bench: $(VENV)/.dev
-	$(BIN)/python examples/bench.py -o $(BENCH_OUT) $(if $(OCF_DATA),--data $(OCF_DATA))
+	$(BIN)/ocf compare bench -o $(BENCH_OUT) $(if $(OCF_DATA),--data $(OCF_DATA))
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -498,6 +498,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         limit: int | None = 1000,
     ) -> Regions:
         """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
@@ -508,7 +509,7 @@ class Explainer:
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range
+        target, norm, probability, weights, features_to_vary, permitted_range, constraints
             As in `explain`.
         radius : float
             Regions are listed whose nearest point costs at most this.
@@ -533,6 +534,7 @@ class Explainer:
             weights=weights,
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
+            constraints=constraints,
         )
         alternatives = self.alternatives(problem)
         if alternatives[0].coupling:
@@ -654,7 +656,8 @@ class Explainer:
             return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
 
         found = conflict(problem, infeasible)
-        words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
+        said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
+        words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
         return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
 
     def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:

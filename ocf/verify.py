@@ -346,7 +346,8 @@ def _check_changes(
     readable = True
     distances: dict[str, float] = {}
     changes: dict[str, Change] = {}
-    first, second = (table.to_dict("records")[0] for table in (before, after))  # each value in a type of its own
+    # as objects, so that no value takes another's type
+    first, second = (dict(zip(t.columns, t.astype(object).to_numpy()[0], strict=True)) for t in (before, after))
     for feature in features:
         try:
             old, new = _value(first, feature), _value(second, feature)

@@ -82,11 +82,12 @@ def test_a_disagreement_is_loud(small, monkeypatch) -> None:
     explainer, rows = small
 
     class Liar(type(explainer)):
-        def _outcome(self, row, task, problem, way):
-            found, *rest = super()._outcome(row, task, problem, way)
-            if way.solver == "scip":
-                found = replace(found, cost=None, point=None, bound=math.inf, status=Status.INFEASIBLE)
-            return found, *rest
+        def _answer(self, asked, alternatives, way):
+            found = super()._answer(asked, alternatives, way)
+            if way.solver != "scip":
+                return found
+            lie = replace(found.outcome, cost=None, point=None, bound=math.inf, status=Status.INFEASIBLE)
+            return found._replace(outcome=lie)
 
     monkeypatch.setattr(explainer, "__class__", Liar)
     found = explainer.explain(rows, target=1, cross_check=True)

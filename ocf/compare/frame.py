@@ -16,7 +16,7 @@ from ocf.explanation import TIMES
 from ocf.records import number
 
 #: Columns that hold numbers, written as words where they are infinite.
-NUMBERS = ("cost", "bound", "gap", "seconds", "wall", "peak_memory", "nodes", "refused")
+NUMBERS = ("cost", "bound", "gap", "seconds", "wall", "cpu", "peak_memory", "nodes", "refused")
 
 #: Sizes of a matrix.
 SIZES = ("rows", "columns", "nonzeros", "binaries")

@@ -53,6 +53,7 @@ def result(job: Job, outcome: Mapping[str, Any]) -> dict[str, Any]:
         "sizes": value.get("sizes", {}),
         "history": thinned(confirmed(value.get("history", []), number(value.get("cost")))),
         "wall": outcome["wall"],
+        "cpu": outcome["cpu"],
         "peak_memory": outcome["peak_memory"],
     }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ocf.datasets import Dataset
     from ocf.explainer import Explainer
+    from ocf.plausibility import Plausibility
 
 logger = logging.getLogger(__name__)
 
@@ -158,12 +159,15 @@ class Case:
         The favourable class, if there is one.
     facts : dict
         Sizes, test score and checksum, JSON-ready.
+    wishes : dict
+        Plausibility that was asked for, by the checksum of how: one isolation forest for all runs that ask the same.
     """
 
     explainer: Explainer
     rows: pd.DataFrame
     desired: Any
     facts: dict[str, Any]
+    wishes: dict[str, Plausibility | None] = field(default_factory=dict)
 
     def row(self, position: int) -> pd.DataFrame:
         """One row, as a table.
@@ -334,7 +338,12 @@ def _trained(recipe: Recipe, data: Dataset) -> tuple[Any, pd.DataFrame, pd.DataF
     train, test, y_train, y_test = train_test_split(
         data.table, data.target, test_size=TEST_SHARE, random_state=recipe.seed
     )
-    model = one_hot_pipeline(data, estimator(recipe, regression=data.regression)).fit(train, y_train)
+    model = one_hot_pipeline(data, estimator(recipe, regression=data.regression))
+    try:
+        model.fit(train, y_train)
+    except Exception as error:  # each library refuses what it does not like in its own way
+        reason = str(error).splitlines() or [type(error).__name__]
+        raise ProblemError(f"{recipe.model} cannot be trained on {data.name}: {reason[0]}") from error
     return model, train, test, float(model.score(test, y_test))
 
 

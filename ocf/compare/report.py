@@ -18,7 +18,7 @@ from ocf.compare.outcomes import STATUSES
 from ocf.compare.page import SCRIPT, STYLE
 from ocf.compare.statistics import Interval
 from ocf.compare.svg import key
-from ocf.compare.tables import Table, tables
+from ocf.compare.tables import Share, Table, tables
 from ocf.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def remarks(c: Comparison) -> list[str]:
         )
     if len(c.results.of("machine")) > 1:
         out.append("The runs were measured on different machines: times are not comparable between them.")
-    if any((s.get("jobs") or 1) != 1 for s in sessions):
+    if any(s["jobs"] != 1 for s in sessions):
         out.append("Several runs shared the machine at the same time, which makes times longer and less certain.")
     return out
 
@@ -115,7 +115,8 @@ def facts(c: Comparison) -> list[tuple[str, str]]:
     for line in c.results.of("machine"):
         out += [(str(name), str(value)) for name, value in line["facts"].items()]
     for s in c.results.of("session"):
-        out.append(("run", f"{s['date']}  {s['command']}".strip()))
+        load = ", ".join(f"{value:.1f}" for value in s["load"])
+        out.append(("run", f"{s['date']}, load over 1, 5, 15 minutes {load}: {s['command']}"))
     for line in c.results.of("case"):
         f = line["facts"]
         score = f", test score {f['score']:.3f}" if "score" in f else ""
@@ -132,6 +133,8 @@ def cell(value: Any, form: str = ".3g") -> str:
         if math.isnan(value.value):
             return "–"
         return f"{cell(value.value, form)} [{cell(value.low, form)}, {cell(value.high, form)}]"
+    if isinstance(value, Share):
+        return f"{cell(value.value, form)} ({value.solved}/{value.of})" if value.of else "–"
     if isinstance(value, float):
         if math.isnan(value):
             return "–"
@@ -219,11 +222,17 @@ def _cell(value: Any, form: str) -> str:
             return '<td data-v="NaN">–</td>'
         range_ = f"{cell(value.low, form)} to {cell(value.high, form)}"
         return f'<td data-v="{value.value!r}">{cell(value.value, form)} <small>{range_}</small></td>'
+    if isinstance(value, Share):
+        solved = f" <small>{value.solved}/{value.of}</small>" if value.of else ""
+        return f'<td data-v="{_sortable(value.value)}">{cell(value.value, form)}{solved}</td>'
     if isinstance(value, str):
         return f"<td class=t>{escape(value)}</td>"
-    number = float(value)
-    sortable = "NaN" if math.isnan(number) else "Infinity" if math.isinf(number) else repr(number)
-    return f'<td data-v="{sortable}">{escape(cell(value, form))}</td>'
+    return f'<td data-v="{_sortable(float(value))}">{escape(cell(value, form))}</td>'
+
+
+def _sortable(number: float) -> str:
+    """Number as the page's script reads it."""
+    return "NaN" if math.isnan(number) else "Infinity" if math.isinf(number) else repr(float(number))
 
 
 def _chart(chart: Chart) -> str:

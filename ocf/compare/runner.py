@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -86,6 +87,8 @@ def run_suite(
     KeyboardInterrupt
         On Ctrl-C; what is finished is in the results.
     """
+    if not hasattr(os, "fork"):
+        raise ProblemError("ocf compare needs processes that fork, which this system has not: use Linux, macOS or WSL")
     if data is not None and not Path(data).is_dir():
         raise DataError(f"the data folder {data!r} does not exist: give the folder that holds NAME.csv and NAME.json")
     folder = Path(folder)
@@ -130,7 +133,7 @@ def _run(writer: Writer, todo: Sequence[Job], data: str | None, jobs: int | None
 
 def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int | None) -> Iterator[Any]:
     """Results of tasks as they end, in any order, through whatever backend joblib is configured for."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, effective_n_jobs
 
     if jobs is not None and (jobs == 0 or jobs < -1):
         raise ProblemError(f"jobs is a number of runs at the same time, or -1 for one per core, not {jobs}")
@@ -139,7 +142,7 @@ def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
     except ValueError:  # Ray's backend has no generators: hand out a few at a time, and wait for all of them
         parallel = Parallel(n_jobs=jobs, batch_size=1)
-        size = 2 * max(parallel._effective_n_jobs(), 1)
+        size = 2 * max(effective_n_jobs(jobs), 1)
         listed = list(calls)
         for k in range(0, len(listed), size):
             yield from parallel(listed[k : k + size])
@@ -201,11 +204,14 @@ def _nothing(suite: Suite, surveys: Sequence[Survey], missing: Mapping[str, str]
 
 
 def _session(command: str, jobs: int | None, missing: Mapping[str, str], todo: Sequence[Job]) -> dict[str, Any]:
+    from joblib import effective_n_jobs
+
     return {
         "kind": "session",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
-        "jobs": jobs,
+        "jobs": effective_n_jobs(jobs),
+        "load": [round(value, 2) for value in os.getloadavg()],
         "unavailable": dict(missing),
         "planned": len(todo),
     }
@@ -239,7 +245,7 @@ def execute(job: Job, data: str | None) -> tuple[dict[str, Any], dict[str, Any]]
             outcome = client.ask(job.request())
             machine, case = client.machine, client.case["checksum"]
     except ServerError as error:
-        outcome = {"end": "error", "message": str(error), "value": None, "wall": 0.0, "peak_memory": 0}
+        outcome = {"end": "error", "message": str(error), "value": None, "wall": 0.0, "cpu": 0.0, "peak_memory": 0}
         machine, case = {}, ""
     about = {"started": start, "machine": checksum(machine) if machine else "", "case": case}
     return {**job.facts(), **about, **result(job, outcome)}, machine

@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocf import records
+from ocf.compare.keys import checksum
 from ocf.compiled import compile_formulation
 from ocf.explanation import failed
+from ocf.plausibility import Plausibility
 from ocf.solvers import available
 from ocf.solvers.result import SolverOptions
 from ocf.verify import verify_file
 
 if TYPE_CHECKING:
     from ocf.compare.recipes import Case
+    from ocf.plausibility import Detector
     from ocf.problem import Problem
 
 
 #: What of an answer's record is the question.
-QUESTION = ("original", "features", "norm", "target", "probability")
+QUESTION = ("original", "features", "norm", "target", "probability", "constraints")
 
 
 def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +63,7 @@ def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
     times = dict.fromkeys(("build", "compile", "solve"), 0.0)
     sizes: Counter[str] = Counter()
     # a target of several alternatives is met by the cheapest of them
-    for cells in case.explainer.alternatives(_problem(case, request)):
+    for cells in case.explainer.alternatives(_problem(case, request)[0]):
         if cells.infeasible:
             continue
         compiled = compile_formulation(request["method"]["formulation"], cells)
@@ -83,18 +86,23 @@ def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[s
     dict
         ``problems`` (a list of sentences, empty when all is well) and ``cost`` (recomputed).
     """
-    asked = _asked(case, request)
     if record["status"] == "error":
         return {"problems": [], "cost": None}
+    problem, detector = _problem(case, request)
+    asked = _asked(case, request, problem)
     problems = [
         f"The answer is about another {what} than the one that was asked about."
         for what in QUESTION
         if record[what] != asked[what]
     ]
+    if detector and record["counterfactual"]:
+        wanted = {"least": detector.least, "weight": detector.wish.weight, "deepest": detector.deepest}
+        if not wanted.items() <= (record["plausibility"] or {}).items():
+            problems.append("The answer is about another plausibility than the one that was asked for.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
         records.dumps(record, path)
-        ((_, verification),) = verify_file(path, case.explainer.model)
+        ((_, verification),) = verify_file(path, case.explainer.model, detector.recount if detector else None)
     return {"problems": problems + list(verification.problems), "cost": records.plain(verification.cost)}
 
 
@@ -109,7 +117,7 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
 
     available()  # imports the solvers
     explainer = case.explainer
-    cells = explainer.alternatives(_problem(case, request))[0]
+    cells = explainer.alternatives(_problem(case, request)[0])[0]
     explainer.model.decide(case.row(request["position"]))
     if not cells.infeasible:
         incumbent = find_incumbent(cells, None, lambda point: True, effort=0)
@@ -123,20 +131,34 @@ def rehearsal(case: Case, request: dict[str, Any]) -> None:
     explain(case, request | {"method": request["method"] | box | {"options": {}}})
 
 
+def settle(case: Case, request: dict[str, Any]) -> None:
+    """Make what all runs on a question share: its cells, and the isolation forest if it asks for one."""
+    problem, _ = _problem(case, request)
+    case.explainer.alternatives(problem)
+
+
 def _question(case: Case, request: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Target, norm, and further arguments of `Explainer.explain`; the same wish for plausibility every time."""
     ask = request["ask"]
-    return case.target(ask["target"]), ask["norm"], ask["settings"]
+    settings = dict(ask["settings"])
+    if "plausibility" in settings:
+        key = checksum(settings["plausibility"])
+        settings["plausibility"] = case.wishes.setdefault(key, Plausibility.parse(settings["plausibility"]))
+    return case.target(ask["target"]), ask["norm"], settings
 
 
-def _problem(case: Case, request: dict[str, Any]) -> Problem:
+def _problem(case: Case, request: dict[str, Any]) -> tuple[Problem, Detector | None]:
     target, norm, settings = _question(case, request)
-    return case.explainer.problem(case.row(request["position"]), target, norm, **settings)
+    problem = case.explainer.problem(case.row(request["position"]), target, norm, **settings)
+    return problem, case.explainer._detector(settings.get("plausibility"), problem.target)
 
 
-def _asked(case: Case, request: dict[str, Any]) -> dict[str, Any]:
+def _asked(case: Case, request: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """The question in the words of an answer, made from the suite and not from what the run says."""
-    problem = _problem(case, request)
     row = case.row(request["position"])
     asked = failed(row.index[0], row, "unknown", "", problem=problem).to_dict()
-    target = records.plain(problem.target.named(case.explainer.classes))
-    return asked | {"target": target, "probability": problem.target.probability}
+    return asked | {
+        "target": records.plain(problem.target.named(case.explainer.classes)),
+        "probability": problem.target.probability,
+        "constraints": records.plain([c.to_dict() for c in problem.constraints]),
+    }

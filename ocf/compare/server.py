@@ -103,6 +103,7 @@ class Server:
             self._warm = True
             gc.collect()
             gc.freeze()  # or the collector of the first run would touch, and so copy, every page
+        self._runs.settle(self.case, request)
         limits = request["limits"]
         work = self._runs.relaxation if request["kind"] == "relaxation" else self._runs.explain
         noise = os.lseek(2, 0, os.SEEK_CUR) if _seekable(2) else None
@@ -143,8 +144,8 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
     Returns
     -------
     dict
-        ``end`` (``done, error, timeout, memory, crash``), ``value``, ``message``, ``wall`` (seconds) and
-        ``peak_memory`` (bytes).
+        ``end`` (``done, error, timeout, memory, crash``), ``value``, ``message``, ``wall`` and ``cpu`` (seconds),
+        and ``peak_memory`` (bytes).
     """
     read, write = os.pipe()
     start = time.monotonic()
@@ -162,7 +163,13 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
         os.close(read)
     _, status, usage = os.wait4(pid, 0)
     unit = 1 if sys.platform == "darwin" else 1024
-    out = {"wall": time.monotonic() - start, "peak_memory": usage.ru_maxrss * unit, "message": "", "value": None}
+    out = {
+        "wall": time.monotonic() - start,
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "peak_memory": usage.ru_maxrss * unit,
+        "message": "",
+        "value": None,
+    }
     if end == "ended":
         return out | _ending(text, os.waitstatus_to_exitcode(status))
     said = f"killed after {seconds:g} s" if end == "timeout" else f"killed at {memory / 1e9:.3g} GB of memory"

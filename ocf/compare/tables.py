@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,9 +39,17 @@ class Table:
     formats: dict[str, str]
 
 
+class Share(NamedTuple):
+    """A mean time, and how many of the runs it is over were solved."""
+
+    value: float
+    solved: int
+    of: int
+
+
 def tables(c: Comparison) -> list[Table]:
     """All tables for which there are data."""
-    found = [_summary(c), _split(c)]
+    found = [_summary(c), *_groups(c), _split(c)]
     if len(c.methods) > 1:
         found.append(_ratios(c))
     found.append(_models(c))
@@ -68,6 +76,7 @@ def _summary(c: Comparison) -> Table:
                 "PAR-10": statistics.penalised_average(times, c.limit, 10),
                 "median": float(np.median(at_limit)),
                 "maximum": float(at_limit.max()),
+                "CPU": _median(runs["cpu"]),
                 "nodes": _median(runs["nodes"]),
                 "refused": float(runs["refused"].mean()),
                 "gap at limit": _median(unsolved["gap"]),
@@ -80,7 +89,8 @@ def _summary(c: Comparison) -> Table:
     caption = (
         f"Solved: proven, verified, within {c.limit:g} s. SGM: shifted geometric mean of the seconds, shift "
         f"{c.shift:g} s. PAR-2 and PAR-10: mean of the seconds, where an unsolved run counts 2 or 10 times the limit; "
-        "in SGM, median and maximum it counts as the limit. Nodes: median. Refused: mean of the points that a solver "
+        "in SGM, median and maximum it counts as the limit. CPU: median seconds of the processor, which other "
+        "work on the machine changes less. Nodes: median. Refused: mean of the points that a solver "
         "found, but that the model itself refused, being within rounding of a tie. Gap at limit: median of the "
         "relative gaps of the runs that timed out (inf where no solution was found). Primal integral: mean, in seconds."
     )
@@ -90,6 +100,24 @@ def _summary(c: Comparison) -> Table:
 def _median(values: pd.Series[Any]) -> float:
     known = values.dropna()
     return float(known.median()) if len(known) else math.nan
+
+
+def _groups(c: Comparison) -> list[Table]:
+    """Means by data set, model and question, where there are several of them."""
+    rows = []
+    for (data, model, ask), group in c.runs.groupby(["data", "model", "ask"], sort=False):
+        row = {"data": data, "model": model, "question": ask, "instances": group["instance"].nunique()}
+        for method in c.methods:
+            runs = group[group["method"] == method]
+            times = np.where(runs["status"] == "ok", runs["seconds"], np.inf)
+            mean = statistics.shifted_geometric_mean(statistics.capped(times, c.limit), c.shift)
+            row[method] = Share(mean, int(np.isfinite(times).sum()), len(runs))
+        rows.append(row)
+    caption = (
+        f"Shifted geometric mean of the seconds (shift {c.shift:g} s; an unsolved run counts as the limit, {c.limit:g} "
+        "s), and how many were solved."
+    )
+    return [Table("By data set and model", caption, pd.DataFrame(rows), {})] if len(rows) > 1 else []
 
 
 def _split(c: Comparison) -> Table:

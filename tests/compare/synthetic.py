@@ -55,6 +55,7 @@ def line(method: str, row: int, seconds: float, **changes: Any) -> dict[str, Any
         "sizes": {"leaves": 100, "leaves_left": 20, "rows": 30, "columns": 20, "nonzeros": 90, "binaries": 10},
         "history": [[0.0, 0.0, "inf"], [min(seconds, LIMIT) / 2, 0.5, 2.0], [min(seconds, LIMIT), 0.5, 1.0]],
         "wall": seconds,
+        "cpu": seconds / 2,
         "peak_memory": 200_000_000,
     }
     return run | changes
@@ -77,7 +78,14 @@ def write(folder: Path, lines: list[dict[str, Any]], methods: list[str], **chang
     }
     head: list[dict[str, Any]] = [
         {"kind": "suite", "schema": SCHEMA, "name": "made", "fingerprint": "f", "suite": suite | changes},
-        {"kind": "session", "date": "2026-01-01", "command": "ocf compare made", "jobs": 1, "unavailable": {}},
+        {
+            "kind": "session",
+            "date": "2026-01-01",
+            "command": "ocf compare made",
+            "jobs": 1,
+            "load": [0.5, 0.5, 0.5],
+            "unavailable": {},
+        },
         {"kind": "machine", "id": "m", "facts": {"CPU": "Made", "cores": "2", "memory": "1 GiB", "Python": "3"}},
     ]
     folder.mkdir(exist_ok=True)

@@ -41,6 +41,7 @@ def test_methods(tmp_path: Path) -> None:
     assert row["PAR-10"] == pytest.approx((1 + 2 + 4 + 100) / 4)
     assert (row["median"], row["maximum"], row["nodes"]) == (3.0, 10.0, 15.0)
     assert row["gap at limit"] == 0.75
+    assert row["CPU"] == 1.5
     assert row["peak MB"] == 200.0
     assert "memory out" not in found
     # gap 1 for half the time, then (2 - 1) / 2 until the end: 3 / 4 of 1, 2, 4 and 10 s
@@ -145,7 +146,7 @@ def test_markdown(tmp_path: Path) -> None:
     assert "3 methods on 4 instances: 12 runs (9 ok, 3 time out), each with 10 s and 2 GB." in text
     assert "| interval/highs | 3 | 4 |" in text
     assert "| interval/highs | box | 3 | 2 [2, 2] |" in text
-    assert text.count("\n## ") == 7
+    assert text.count("\n## ") == 8
 
 
 def test_files(tmp_path: Path) -> None:
@@ -216,7 +217,14 @@ def test_remarks(tmp_path: Path) -> None:
     folder = standard(tmp_path, TIMES_OF | {"box": (0.5, 1.0, 2.0, math.nan)})
     with (folder / "results.jsonl").open("a") as file:
         for extra in (
-            {"kind": "session", "date": "2", "command": "", "jobs": 2, "unavailable": {"gone": "not installed"}},
+            {
+                "kind": "session",
+                "date": "2",
+                "command": "",
+                "jobs": 2,
+                "load": [1.0],
+                "unavailable": {"gone": "not installed"},
+            },
             {"kind": "machine", "id": "n", "facts": {"CPU": "Other"}},
             {"kind": "skipped", "data": "adult", "model": "m", "reason": "no folder"},
         ):
