@@ -262,6 +262,8 @@ def join_trees(model: Ensemble, forest: Ensemble, columns: int = 0) -> Ensemble:
         oblique_indptr=np.concatenate([model.oblique_indptr, forest.oblique_indptr[1:] + model.oblique_indptr[-1]]),
         oblique_indices=np.concatenate([model.oblique_indices, forest.oblique_indices + columns]).astype(np.int32),
         oblique_data=np.concatenate([model.oblique_data, forest.oblique_data]),
+        oblique_codes=np.concatenate([model.oblique_codes, forest.oblique_codes]),
+        oblique_slack=np.concatenate([model.oblique_slack, forest.oblique_slack]),
     )
 
 

@@ -301,13 +301,13 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
     from ocf.choice import AUTO
     from ocf.costs import Cost
-    from ocf.formulations import get_formulation
+    from ocf.formulations import check_formulation
     from ocf.solvers import get_solver
 
     norm = settings.get("norm", "l1")
     if norm != "mahalanobis":
         Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
-    get_formulation(settings.get("formulation", "interval"))
+    check_formulation(settings.get("formulation", "auto"))
     if settings.get("solver", AUTO) != AUTO:
         get_solver(settings["solver"])
 
