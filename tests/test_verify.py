@@ -251,7 +251,7 @@ def judged(after: pd.DataFrame, target: Any, probability: float | None = None, *
     """What is wrong when the age decides: half its value in years by a regressor, age / 80 as a probability."""
     user = model((lambda table: table["age"].to_numpy(float) / 2) if regressor else decide)
     if regressor:
-        user.trees.ensemble.decision.classes = ()
+        user.classes = ()
     user.probabilities = None if regressor else shows
     answer = 20.0 if regressor else "yes"
     claims = Claims("optimal", 1.0, 1.0, 15.0 if regressor else "no", answer)
