@@ -444,9 +444,8 @@ class Explainer:
         priced = checked_class_costs(self.classes, class_costs) if class_costs is not None else {}
         if priced:
             target = tuple(priced)
-        formulation = self._formulation(
-            formulation, cost, split_margin, bool(priced), Plausibility.parse(plausibility) is not None
-        )
+        wish = Plausibility.parse(plausibility)
+        formulation = self._formulation(formulation, cost, split_margin, bool(priced), wish)
         if formulation in VALUE_FORMULATIONS and (n_explanations > 1 or n_optimal > 1 or cross_check):
             raise ProblemError(
                 f"the formulation {formulation!r} gives one answer a row; ocf.leaf_queries.explain_leaves gives several"
@@ -472,7 +471,7 @@ class Explainer:
             reduce=reduce,
             cross_check=cross_check,
             n_optimal=n_optimal,
-            plausibility=Plausibility.parse(plausibility),
+            plausibility=wish,
             constraints=self._asked_constraints(self.constraints if constraints is None else constraints, coded),
             several=Several(n_explanations, diversity, min_distance),
             diagnose=diagnose,
@@ -563,13 +562,13 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
-    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool, plausible: bool) -> str:
+    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool, wish: Plausibility | None) -> str:
         """The formulation that is asked for, or the one that fits."""
         check_formulation(asked)
         if not (np.isfinite(split_margin) and split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
-        oblique = self.ensemble.is_oblique
-        single = self.ensemble.n_trees == 1 and not plausible
+        oblique = self.ensemble.is_oblique or (wish is not None and wish.has_hyperplanes)
+        single = self.ensemble.n_trees == 1 and wish is None
         of_tree = split_margin > 0 or priced
         if asked == AUTO:
             by_value = oblique or of_tree or bool(cost.pairs)
@@ -584,7 +583,10 @@ class Explainer:
                 f"single tree; the model has {self.ensemble.n_trees}, and a plausibility adds more: use 'hyperplanes'"
             )
         if oblique and asked not in VALUE_FORMULATIONS:
-            raise ProblemError(f"the model has oblique splits, which {asked!r} has no cells for: use 'hyperplanes'")
+            raise ProblemError(
+                f"the model, or its isolation forest, has oblique splits, which {asked!r} has no cells for: use "
+                "'hyperplanes'"
+            )
         return asked
 
     def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:

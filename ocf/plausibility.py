@@ -115,6 +115,11 @@ class Plausibility:
                 raise ProblemError(f"plausibility: unknown setting {nearest(name, SETTINGS)}")
         return cls(**wish)
 
+    @property
+    def has_hyperplanes(self) -> bool:
+        """Whether the forest splits by hyperplanes, as isotree's extended ones do."""
+        return int(getattr(_last_step(self.forest), "ndim", 1)) > 1
+
     def __repr__(self) -> str:
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr and getattr(self, f.name) != f.default}
         return f"Plausibility({', '.join(f'{k}={v!r}' for k, v in shown.items())})"

@@ -6,14 +6,15 @@ average number of further splits that would part them.
 
 * scikit-learn casts a row to float32 and sends it left when the value is at most the node's float64 threshold. Its
   score is ``-2 ** (-depth / c)``, where ``c`` is the average path length of a tree of the sample's size.
-* isotree compares in float64 with ``<=``; its score, ``2 ** (-depth / c)``, is large for outliers.
+* isotree compares in float64 with ``<=``; its score, ``2 ** (-depth / c)``, is large for outliers. Its extended forests
+  split by hyperplanes (`ocf.readers.isotree_hyperplanes`).
 
 Adding a library is one function and one line in `_READERS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,9 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ocf.ensemble import Decision, Ensemble, FloatArray
+from ocf.ensemble import Decision, Ensemble, FloatArray, SplitKind
 from ocf.errors import ConformanceError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows
+from ocf.readers.isotree_hyperplanes import Hyperplanes, read_hyperplanes
 from ocf.readers.sklearn import _tree
 from ocf.readers.sklearn_common import RowLayout, Tree, check_fitted, stack_trees
 
@@ -103,19 +105,21 @@ def _kind(model: object) -> str | None:
 
 
 def _check(read: IsolationModel) -> None:
-    """Compare depths at, and next to, every threshold."""
+    """Compare depths at, and next to, every threshold; of hyperplanes, at random points."""
     ensemble = read.ensemble
     rng = np.random.default_rng(0)
     columns = []
     for j in range(ensemble.n_features):
         cuts = np.unique(ensemble.threshold[(ensemble.feature == j) & np.isfinite(ensemble.threshold)])
-        cuts = cuts if len(cuts) else np.zeros(1)
+        if not len(cuts):
+            weights = np.abs(ensemble.oblique_data[ensemble.oblique_indices == j])
+            cuts = rng.normal(size=64) / (np.median(weights) if len(weights) else 1.0)
         columns.append(np.concatenate([cuts, np.nextafter(cuts, np.inf)]))
     count = max(map(len, columns))
     rows = np.column_stack([rng.permutation(np.resize(c, count)) for c in columns])
     depth, _ = read.measure(rows)
     total = ensemble.scores(rows)[:, 0]
-    wrong = np.flatnonzero(np.abs(depth * ensemble.n_trees - total) > read.doubt)
+    wrong = np.flatnonzero((np.abs(depth * ensemble.n_trees - total) > read.doubt) & ~ensemble.doubtful(rows))
     if len(wrong):
         k = int(wrong[0])
         raise ConformanceError(
@@ -205,9 +209,12 @@ def _read_isotree(model: Any) -> IsolationModel:
     _check_isotree(model)
     names = tuple(map(str, model.cols_numeric_)) if len(getattr(model, "cols_numeric_", ())) else None
     n_features = int(model._ncols_numeric)
-    trees = [_isotree_tree(model, t, int(n)) for t, n in enumerate(model.get_num_nodes()[0])]
     shown = names or tuple(f"column_{j}" for j in range(n_features))
-    ensemble = _depths(trees, shown, accepts_missing=False)
+    if model.ndim_ > 1:
+        ensemble = _extended(read_hyperplanes(model), shown)
+    else:
+        trees = [_isotree_tree(model, t, int(n)) for t, n in enumerate(model.get_num_nodes()[0])]
+        ensemble = _depths(trees, shown, accepts_missing=False)
     return IsolationModel(
         ensemble,
         model,
@@ -220,9 +227,8 @@ def _read_isotree(model: Any) -> IsolationModel:
 
 
 def _check_isotree(model: Any) -> None:
-    """Refuse options under which the score is no sum of depths of axis-parallel trees."""
+    """Refuse options under which the score is no sum of depths."""
     refused = {
-        "hyperplane splits (ndim > 1)": model.ndim_ > 1,
         "categorical columns": model._ncols_categ > 0,
         "penalize_range=True": bool(model.penalize_range),
         f"scoring_metric={model.scoring_metric!r}": model.scoring_metric not in ("depth", "adj_depth"),
@@ -231,7 +237,7 @@ def _check_isotree(model: Any) -> None:
         if used:
             raise UnsupportedModelError(
                 f"an isolation forest of isotree with {what} is not supported as plausibility: fit it on numbers with "
-                "ndim=1, penalize_range=False and scoring_metric='depth' (or 'adj_depth')"
+                "penalize_range=False and scoring_metric='depth' (or 'adj_depth')"
             )
 
 
@@ -250,6 +256,47 @@ def _isotree_tree(model: Any, tree: int, n: int) -> Tree:
         threshold=np.where(leaf, np.nan, nodes[:, 2]),
         values=np.where(leaf, nodes[:, 1], 0.0)[:, None],
         missing_left=np.zeros(n, bool),
+    )
+
+
+def _extended(trees: Sequence[Hyperplanes], names: tuple[str, ...]) -> Ensemble:
+    """Trees whose splits are hyperplanes; the centres go to the thresholds, and what that rounds into the slack."""
+    plain = _depths(
+        [
+            Tree(
+                left=t.left,
+                right=t.right,
+                feature=np.where(t.left < 0, -1, 0),
+                threshold=t.threshold,
+                values=t.depth[:, None],
+                missing_left=np.zeros(len(t.left), bool),
+            )
+            for t in trees
+        ],
+        names,
+        accepts_missing=False,
+    )
+    split = plain.kind == SplitKind.AXIS
+    columns, weights, centres = (
+        [a for t in trees for a, k in zip(getattr(t, what), t.left, strict=True) if k >= 0]
+        for what in ("columns", "coefficients", "centres")
+    )
+    products = [w * c for w, c in zip(weights, centres, strict=True)]
+    threshold = plain.threshold.copy()
+    moved = threshold[split] + [p.sum() for p in products]
+    sizes = np.abs(threshold[split]) + [np.abs(p).sum() for p in products]
+    threshold[split] = moved
+    return replace(
+        plain,
+        kind=np.where(split, SplitKind.OBLIQUE, plain.kind).astype(np.uint8),
+        feature=np.full(len(split), -1, np.int32),
+        threshold=threshold,
+        oblique_index=np.where(split, np.cumsum(split) - 1, -1).astype(np.int32),
+        oblique_indptr=np.concatenate([[0], np.cumsum([len(w) for w in weights])]).astype(np.int64),
+        oblique_indices=np.concatenate(columns).astype(np.int32),
+        oblique_data=np.concatenate(weights),
+        # the library subtracts the centre first: one more rounding for each product, and those of the moved threshold
+        oblique_slack=_UNIT * (np.array([len(w) for w in weights]) + 4) * 2 * sizes,
     )
 
 

@@ -65,7 +65,6 @@ def test_what_is_no_sum_of_depths_is_refused(rows: np.ndarray) -> None:
     isotree = pytest.importorskip("isotree")
     table = pd.DataFrame(rows, columns=list("abcd")).assign(e=pd.Categorical(["x", "y", "z"] * 100))
     for words, settings, given in (
-        ("hyperplane", {"ndim": 2}, rows),
         ("penalize_range", {"ndim": 1, "penalize_range": True}, rows),
         ("density", {"ndim": 1, "scoring_metric": "density"}, rows),
         ("categorical", {"ndim": 1}, table),
