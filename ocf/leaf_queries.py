@@ -258,8 +258,10 @@ def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outc
         if codes is not None:
             admissible &= np.isin(values, sorted(codes))
         total += cost.of(feature, origin[i], values)
-        if cost.pairs:
-            distance[:, i] = feature.distance(origin[i], values)
+        distance[:, i] = feature.distance(origin[i], values)
+    scale = {feature.name: feature.scale for feature in space.features}
+    for form in cost.forms:
+        total += sum(c * scale[name] * distance[:, space.index(name)] for name, c in form) ** 2
     if cost.pairs:
         q = cost.pair_matrix(space.names)
         total += np.einsum("ni,ij,nj->n", distance, q, distance)

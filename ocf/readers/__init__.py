@@ -57,7 +57,7 @@ def read_model(native: Any) -> TreeModel:
             "ocf.Explainer, or its last step, pipeline[-1], here"
         )
     kind = f"{type(native).__module__}.{type(native).__qualname__}"
-    if import_module("ocf.readers.linear").matches(native):
+    if getattr(native, "kernel", "linear") == "linear" and import_module("ocf.readers.linear").matches(native):
         raise UnsupportedModelError(f"{kind} is no sum of trees: linear models are explained by ocf.LinearExplainer")
     raise UnsupportedModelError(f"no reader for {kind}; ocf reads {_SUPPORTED}")
 

@@ -28,7 +28,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
@@ -112,7 +112,7 @@ def test_skops_pipeline_and_categories(tmp_path: Path) -> None:
         (make_pipeline(FunctionTransformer(np.log1p), DecisionTreeClassifier()), r"numpy\.log1p"),
         (make_pipeline(FunctionTransformer(partial(np.add, 1)), DecisionTreeClassifier()), r"numpy\.add"),
         (make_pipeline(FunctionTransformer(OneHotEncoder().fit_transform), DecisionTreeClassifier()), "OneHotEncoder"),
-        (LogisticRegression(), "LogisticRegression"),
+        (KNeighborsClassifier(), "KNeighborsClassifier"),
     ],
 )
 def test_skops_with_types_off_the_list(model: Any, culprit: str, tmp_path: Path) -> None:
