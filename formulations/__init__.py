@@ -24,6 +24,29 @@ FORMULATIONS = {
     "fcca": "ocf.formulations.fcca",
 }
 
+#: Name -> module whose `build` has the values themselves in the place of cells; see `ocf.leafwise`.
+VALUE_FORMULATIONS = {
+    "oblique": "ocf.formulations.oblique",
+    "hyperplanes": "ocf.formulations.hyperplanes",
+}
+
+#: Instead of a name: "oblique" for a single tree with oblique splits or a cost of pairs, "hyperplanes" for several
+#: trees with oblique splits, "interval" otherwise.
+AUTO = "auto"
+
+
+def check_formulation(name: str) -> None:
+    """Refuse a name that is no formulation.
+
+    Raises
+    ------
+    ProblemError
+        Unknown name.
+    """
+    known = {AUTO: "", **FORMULATIONS, **VALUE_FORMULATIONS}
+    if name not in known:
+        raise ProblemError(f"unknown formulation {nearest(name, known)}")
+
 
 def get_formulation(name: str) -> Callable[[CellProblem], Formulated]:
     """The `build` function of a formulation.
@@ -31,8 +54,10 @@ def get_formulation(name: str) -> Callable[[CellProblem], Formulated]:
     Raises
     ------
     ProblemError
-        Unknown name.
+        Unknown name, or a formulation that has no model over cells.
     """
+    if name in VALUE_FORMULATIONS:
+        raise ProblemError(f"the formulation {name!r} has no model over cells: use 'interval' or 'ocean' here")
     if name not in FORMULATIONS:
         raise ProblemError(f"unknown formulation {nearest(name, FORMULATIONS)}")
     build: Callable[[CellProblem], Formulated] = import_module(FORMULATIONS[name]).build

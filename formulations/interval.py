@@ -67,6 +67,7 @@ def build(cells: CellProblem) -> Formulated:
     Formulated
     """
     part = cells.partition
+    part.refuse_hyperplanes()
     model = pyo.ConcreteModel(name="interval")
     model.cells = cell_choice(part, integer=True)
     # a leaf below contradictory splits holds no point; its empty box would pass for an interval below

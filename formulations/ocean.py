@@ -63,6 +63,7 @@ def build(cells: CellProblem) -> Formulated:
     Formulated
     """
     part = cells.partition
+    part.refuse_hyperplanes()
     ensemble = part.ensemble
     inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF)
     tree, depth = ensemble.node_tree, ensemble.depth

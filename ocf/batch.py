@@ -60,6 +60,8 @@ class Task:
     solver: str
     options: SolverOptions
     reduce: bool
+    split_margin: float = 0.0
+    class_costs: tuple[tuple[Any, float], ...] = ()
     cross_check: bool = False
     n_optimal: int = 1
     plausibility: Plausibility | None = None

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ocf.couplings import Placement, Values, constrain, is_bent
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
-from ocf.errors import DataError, ProblemError
+from ocf.errors import DataError, ProblemError, UnsupportedModelError
 from ocf.features import FeatureSpace
 from ocf.targets import Requirements
 
@@ -80,6 +80,14 @@ class Partition:
     def n_cells(self) -> int:
         """Number of cells of all features."""
         return int(self.offsets[-1])
+
+    def refuse_hyperplanes(self) -> None:
+        """Raise where a split is oblique: a leaf is no product of cells then."""
+        if self.ensemble.is_oblique:
+            raise UnsupportedModelError(
+                "the model has oblique splits, which no choice of cells decides: use formulation='hyperplanes', or "
+                "'oblique' for a single tree"
+            )
 
     @cached_property
     def widths(self) -> IntArray:

@@ -164,7 +164,7 @@ class Compiled:
         return alias, x0
 
 
-def compile_formulation(name: str, cells: CellProblem) -> Compiled:
+def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -> Compiled:
     """Build a formulation in Pyomo and compile it.
 
     Parameters
@@ -173,6 +173,8 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
         As in `ocf.formulations.FORMULATIONS`.
     cells : CellProblem
         Any row's; its costs, closed cells and dead leaves do not matter, its target does.
+    names : bool
+        Whether to keep the names of variables and constraints, which solving does without.
     """
     start = time.perf_counter()
     formulated = get_formulation(name)(cells)
@@ -190,7 +192,7 @@ def compile_formulation(name: str, cells: CellProblem) -> Compiled:
         groups.append(tuple(spans))
     if slides is not None:
         columns += slides.variables
-    form = compile_model(formulated.model, columns)
+    form = compile_model(formulated.model, columns, names=names)
     end = time.perf_counter()
     return Compiled(
         name,

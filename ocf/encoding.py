@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ConformanceError, DataError, OcfError, UnsupportedModelError
 from ocf.features import Feature, FeatureSpace
+from ocf.hyperplanes import lift_oblique
 
 #: From a table in the user's columns to the matrix of model columns, (n, n_model_columns) float64.
 Encoder = Callable[[pd.DataFrame], FloatArray]
@@ -134,9 +135,9 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         The encoding of a numeric feature is not monotone.
     """
     space = encoding.space
-    inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF)
-    if np.any(ensemble.kind[inner] == SplitKind.OBLIQUE):
-        raise UnsupportedModelError("oblique splits are not supported by this formulation yet")
+    if ensemble.is_oblique and missing:
+        raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
+    inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)
     owner = encoding.column_feature[ensemble.feature[inner]]
@@ -161,6 +162,11 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
             _lift_numeric(ensemble, nodes, encoding, i, out)
     # a node that no feature moves is decided already; give it some feature for the sake of shape
     out["feature"][still] = 0
+    if ensemble.is_oblique:
+        oblique = lift_oblique(ensemble, encoding)
+        at = ensemble.kind == SplitKind.OBLIQUE
+        out["threshold"][at] = oblique.pop("threshold")[at]
+        out |= oblique
     width = max((len(s) for s in sets), default=0)
     table = np.array([np.pad(s, (0, width - len(s))) for s in sets], bool).reshape(len(sets), width)
     # NaN passes no comparison, so where it is decided to go left has to be said once more
@@ -324,6 +330,8 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
             cuts = np.unique(lifted.threshold[(lifted.feature == i) & (lifted.kind == SplitKind.AXIS)])
             cuts = cuts[np.isfinite(cuts)]
             values = np.concatenate([cuts, np.nextafter(cuts.astype(feature.float_dtype), np.inf).astype(np.float64)])
+            if lifted.is_oblique:
+                values = np.concatenate([values, np.linspace(*_finite_range(feature, encoding.base[i]), 64)])
         rows.append(values)
     count = max(map(len, rows))
     points = np.column_stack(
@@ -336,7 +344,7 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
     points = space.from_frame(frame)  # a narrow dtype may have rounded
     wanted = ensemble.apply(encoding.encode(frame))
     found = lifted.apply(points)
-    wrong = np.flatnonzero((wanted != found).any(axis=1))
+    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~lifted.doubtful(points))
     if len(wrong):
         raise ConformanceError(
             "the splits of the model could not be carried over to the features exactly; the first point that parts "

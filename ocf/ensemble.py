@@ -110,6 +110,10 @@ class Ensemble:
         Row of the sparse weight matrix for OBLIQUE splits, -1 elsewhere.
     oblique_indptr, oblique_indices, oblique_data : arrays
         The weight matrix (n_oblique, n_features) in compressed sparse rows.
+    oblique_codes : (n_weights,) int32
+        -1: the weight multiplies the feature's value; otherwise it counts where the feature's value is this code.
+    oblique_slack : (n_oblique,) float64
+        By how much more than the rounding of the sum the library's own total may differ from this one.
     """
 
     feature_names: tuple[str, ...]
@@ -132,12 +136,18 @@ class Ensemble:
     oblique_indptr: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
     oblique_indices: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     oblique_data: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
+    oblique_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    oblique_slack: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
 
     def __post_init__(self) -> None:
         n = len(self.kind)
         for name in ("set_index", "oblique_index"):
             if len(getattr(self, name)) == 0 and n:
                 object.__setattr__(self, name, np.full(n, -1, np.int32))
+        if len(self.oblique_codes) == 0:
+            object.__setattr__(self, "oblique_codes", np.full(len(self.oblique_data), -1, np.int32))
+        if len(self.oblique_slack) == 0:
+            object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
         self._check()
 
     def _check(self) -> None:
@@ -164,6 +174,8 @@ class Ensemble:
             raise ModelError("a leaf value or tree weight is not finite: the model is corrupt")
         if np.isnan(self.threshold[np.isin(self.kind, (SplitKind.AXIS, SplitKind.OBLIQUE))]).any():
             raise ModelError("a threshold is NaN: the model is corrupt")
+        if not (np.isfinite(self.oblique_data).all() and np.isfinite(self.oblique_slack).all()):
+            raise ModelError("a weight of a split is not finite: the model is corrupt")
 
     @property
     def n_features(self) -> int:
@@ -269,14 +281,72 @@ class Ensemble:
             code = np.where(np.isfinite(value[subset]), value[subset], -1).astype(np.int64)
             known = (code >= 0) & (code < self.sets.shape[1])
             goes[subset] = known & self.sets[self.set_index[at[subset]], np.where(known, code, 0)]
-        for k in np.flatnonzero(kind == SplitKind.OBLIQUE):
-            span = slice(*self.oblique_indptr[self.oblique_index[at[k]] :][:2])
-            total = self.oblique_data[span] @ x[rows[k], self.oblique_indices[span]]
-            goes[k] = total <= self.threshold[at[k]]
+        oblique = np.flatnonzero(kind == SplitKind.OBLIQUE)
+        for v in np.unique(at[oblique]):
+            here = oblique[at[oblique] == v]
+            goes[here] = self.oblique_terms(int(v), x[rows[here]]).sum(axis=1) <= self.threshold[v]
         if self.missing_left is not None:
             missing = np.isnan(value) & (kind != SplitKind.OBLIQUE)
             goes[missing] = self.missing_left[at[missing]]
         return goes
+
+    @cached_property
+    def is_oblique(self) -> bool:
+        """Whether any split is oblique."""
+        return bool((self.kind == SplitKind.OBLIQUE).any())
+
+    def oblique_entries(self, v: int) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
+        """Features, codes and weights of an oblique node."""
+        span = slice(*self.oblique_indptr[self.oblique_index[v] :][:2])
+        return self.oblique_indices[span], self.oblique_codes[span], self.oblique_data[span]
+
+    def oblique_terms(self, v: int, x: FloatArray) -> FloatArray:
+        """Summands of an oblique node's total for each row, (n, n_entries)."""
+        features, codes, weights = self.oblique_entries(v)
+        values = x[:, features]
+        return np.asarray(weights * np.where(codes < 0, values, values == codes))
+
+    def oblique_doubt(self, v: int, sizes: FloatArray | float) -> Any:
+        """Bound on |a floating-point total of an oblique node - the exact total|, however the library sums.
+
+        A sum of n products in any order, with or without fused operations, errs by at most ``n u / (1 - n u)`` times
+        the sum of their magnitudes (Higham, *Accuracy and stability of numerical algorithms*, section 3.1); one term
+        more lets the library add a bias and compare with 0.
+
+        Parameters
+        ----------
+        v : int
+            Node.
+        sizes : float or (n,) float64
+            Sums of the magnitudes of the products, ``sum |w_j x_j|``.
+        """
+        k = self.oblique_index[v]
+        n = int(self.oblique_indptr[k + 1] - self.oblique_indptr[k]) + 2
+        unit = 2.0**-53
+        return n * unit / (1 - n * unit) * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
+
+    def doubtful(self, x: FloatArray) -> BoolArray:
+        """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
+        out = np.zeros(len(x), bool)
+        reached = self.apply(x)
+        above = self._ancestors
+        for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):
+            terms = self.oblique_terms(int(v), x)
+            near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_doubt(
+                int(v), np.abs(terms).sum(axis=1)
+            )
+            out |= near & above[v][reached].any(axis=1)
+        return out
+
+    @cached_property
+    def _ancestors(self) -> BoolArray:
+        """Whether a node lies above a leaf, (n_nodes, n_leaves)."""
+        above = np.zeros((len(self.kind), self.n_leaves), bool)
+        above[self.kind == SplitKind.LEAF, self.leaf[self.kind == SplitKind.LEAF]] = True
+        for v in np.argsort(-self.depth, kind="stable"):
+            if self.kind[v] != SplitKind.LEAF:
+                above[v] = above[self.left[v]] | above[self.right[v]]
+        return above
 
     def scores(self, x: FloatArray) -> FloatArray:
         """Scores of rows, summed in float64.

@@ -28,8 +28,10 @@ from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
-from ocf.formulations import get_formulation
+from ocf.formulations import VALUE_FORMULATIONS, check_formulation
 from ocf.inference import as_table, infer_space
+from ocf.leaf_queries import checked_class_costs, class_offsets
+from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
 from ocf.model import as_user_model, table_columns
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
@@ -41,7 +43,7 @@ from ocf.several import Several, explain_several
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import Outcome, solve_alternatives
-from ocf.targets import Target, parse_target
+from ocf.targets import ClassTarget, Target, parse_target
 from ocf.ties import tied_points
 from ocf.words import listed
 
@@ -131,6 +133,7 @@ class Explainer:
         self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
         self._partitions: dict[tuple[Any, ...], Partition] = {}
+        self._searches: dict[int, TreeSearch] = {}
         self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
@@ -245,8 +248,10 @@ class Explainer:
 
     def _shared_partition(self, problem: Problem) -> Partition | None:
         """The partition of all rows that miss the same values; None where a row's cells are its own."""
-        if is_bent(problem):
-            return None
+        return None if is_bent(problem) else self._tree_partition(problem)
+
+    def _tree_partition(self, problem: Problem) -> Partition:
+        """The partition by the splits of the trees alone."""
         keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
         return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
 
@@ -336,13 +341,15 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        split_margin: float = 0.0,
+        class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         n_explanations: int = 1,
         diversity: str = "region",
         min_distance: float = 0.1,
         diagnose: bool = False,
-        formulation: str = "interval",
+        formulation: str = AUTO,
         solver: str = AUTO,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
@@ -374,6 +381,12 @@ class Explainer:
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        split_margin : float
+            For single trees: by how much every split of the path must hold, in units of its own total (oblique,
+            section 3.9).
+        class_costs : mapping of class label to float, optional
+            For single trees, in the place of `target`: all these classes will do, and ending in one adds its cost to
+            that of the change (oblique, section 3.9). The explanation is that of the class that comes out.
         plausibility : bool, mapping, isolation forest, or Plausibility, optional
             Keep to points that an isolation forest does not take for outliers among the rows of the target; see
             `ocf.Plausibility` for the settings. True: a forest is fitted on those rows, and the answer is as deep in it
@@ -390,7 +403,9 @@ class Explainer:
             Whether to find out which of your wishes conflict when a row is proven infeasible; see
             `Explanation.conflict`.
         formulation : str
-            See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``.
+            See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
+            ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
+            ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
         solver : str
             ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
             `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
@@ -421,19 +436,31 @@ class Explainer:
             others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         frame = self._rows(X)
-        get_formulation(formulation)
         if not isinstance(n_optimal, int) or n_optimal < 1:
             raise ProblemError(f"n_optimal is a number of answers, at least 1, not {n_optimal!r}")
         if solver != AUTO:
             get_solver(solver)
+        cost = parse_norm(norm, self.space, self._coded)
+        priced = checked_class_costs(self.classes, class_costs) if class_costs is not None else {}
+        if priced:
+            target = tuple(priced)
+        formulation = self._formulation(
+            formulation, cost, split_margin, bool(priced), Plausibility.parse(plausibility) is not None
+        )
+        if formulation in VALUE_FORMULATIONS and (n_explanations > 1 or n_optimal > 1 or cross_check):
+            raise ProblemError(
+                f"the formulation {formulation!r} gives one answer a row; ocf.leaf_queries.explain_leaves gives several"
+            )
         coded = self.space.from_frame(frame)
         task = Task(
             target=target,
             probability=probability,
-            cost=parse_norm(norm, self.space, self._coded),
+            cost=cost,
             space=self._asked_space(weights, features_to_vary, permitted_range),
             formulation=formulation,
             solver=solver,
+            split_margin=split_margin,
+            class_costs=tuple(priced.items()),
             options=SolverOptions(
                 time_limit=time_limit,
                 mip_gap=mip_gap,
@@ -471,6 +498,7 @@ class Explainer:
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         limit: int | None = 1000,
     ) -> Regions:
         """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
@@ -481,7 +509,7 @@ class Explainer:
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range
+        target, norm, probability, weights, features_to_vary, permitted_range, constraints
             As in `explain`.
         radius : float
             Regions are listed whose nearest point costs at most this.
@@ -506,6 +534,7 @@ class Explainer:
             weights=weights,
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
+            constraints=constraints,
         )
         alternatives = self.alternatives(problem)
         if alternatives[0].coupling:
@@ -534,6 +563,88 @@ class Explainer:
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
+    def _formulation(self, asked: str, cost: Cost, split_margin: float, priced: bool, plausible: bool) -> str:
+        """The formulation that is asked for, or the one that fits."""
+        check_formulation(asked)
+        if not (np.isfinite(split_margin) and split_margin >= 0):
+            raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
+        oblique = self.ensemble.is_oblique
+        single = self.ensemble.n_trees == 1 and not plausible
+        of_tree = split_margin > 0 or priced
+        if asked == AUTO:
+            by_value = oblique or of_tree or bool(cost.pairs)
+            asked = ("oblique" if single or of_tree else "hyperplanes") if by_value else "interval"
+        if of_tree and asked != "oblique":
+            raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
+        if cost.pairs and asked not in VALUE_FORMULATIONS:
+            raise ProblemError(f"costs of pairs need formulation='oblique' or 'hyperplanes', not {asked!r}")
+        if asked == "oblique" and not single:
+            raise ProblemError(
+                "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "
+                f"single tree; the model has {self.ensemble.n_trees}, and a plausibility adds more: use 'hyperplanes'"
+            )
+        if oblique and asked not in VALUE_FORMULATIONS:
+            raise ProblemError(f"the model has oblique splits, which {asked!r} has no cells for: use 'hyperplanes'")
+        return asked
+
+    def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
+        """The problem of a single tree, leaf by leaf; see `ocf.leafwise`."""
+        if problem.penalty is not None:
+            raise ProblemError("a plausibility with a weight has no model with hyperplanes: ask for a least depth")
+        part = self._tree_partition(problem)
+        if id(part) not in self._searches:
+            self._searches[id(part)] = TreeSearch(part)
+        return Query(self._searches[id(part)], problem, options or SolverOptions(), solver)
+
+    def confirms(self, row: Row, problem: Problem, point: FloatArray, detector: Detector | None = None) -> bool:
+        """Whether the user's own model gives the target to a coded point, and the detector takes it for no outlier."""
+        table = counterfactual_frame(problem.space, row.original, row.coded, point)
+        return bool(self.model.meets(problem.target, table)[0]) and (detector is None or detector.accepts(table))
+
+    def _solve_leaves(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
+        detector = self._detector(task.plausibility, problem.target)
+        query = self.query(problem, task.options, task.solver)
+        confirm = partial(self.confirms, row, problem, detector=detector)
+        if task.formulation == "hyperplanes":
+            outcome = solve_globally(query, confirm)
+            return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query, detector)
+        offsets = class_offsets(self, problem, dict(task.class_costs)) if task.class_costs else None
+        answers, outcome = solve_leaves(query, confirm, eps=task.split_margin, offsets=offsets)
+        if offsets is not None and outcome.point is not None:
+            # the answer is the cheapest change into its own class, of which it can be verified
+            tree = problem.ensemble
+            decided = int(tree.decide(tree.base_score + tree.contributions)[answers[0].leaf])
+            problem = replace(problem, target=ClassTarget(decided))
+        return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
+
+    def explanation_of(
+        self,
+        row: Row,
+        task: Task,
+        problem: Problem,
+        outcome: Outcome,
+        seconds: float,
+        query: Query,
+        detector: Detector | None = None,
+    ) -> Explanation:
+        """Explanation of what a query found, verified."""
+        method = task.method(Way(task.formulation, query.method_name), outcome)
+        times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
+        if query.matrix_is_old:
+            times = dict.fromkeys(times, 0.0)
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            method={**method, "solver_version": query.version or method["solver_version"]},
+            times={**times, **outcome.times, "total": seconds},
+            detector=detector,
+        )
+
     def _diagnosed(self, asked: _Asked, problem: Problem, explanation: Explanation) -> Explanation:
         """The explanation of an infeasible row with the wishes that conflict."""
         options = replace(asked.task.options, mip_gap=1e9)  # any point will do
@@ -545,12 +656,15 @@ class Explainer:
             return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
 
         found = conflict(problem, infeasible)
-        words = f"these cannot hold together: {'; '.join(found)}" if found else NO_CONFLICT
+        said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
+        words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
         return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
 
     def _solve(self, asked: _Asked, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
         begin = time.perf_counter()
         row, task = asked.row, asked.task
+        if task.formulation in VALUE_FORMULATIONS:
+            return self._solve_leaves(row, task, problem, begin)
         alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
         way = choose(alternatives[0], task.formulation, task.solver)
         answer = self._answer(asked, alternatives, way)
@@ -645,7 +759,8 @@ class Explainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        return {**self.__dict__, "_solvers": {}, "_detectors": {}, "model": self.model.native, "_encoding": None}
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_detectors": {}}
+        return {**self.__dict__, **fresh, "model": self.model.native, "_encoding": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

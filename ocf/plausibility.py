@@ -120,6 +120,28 @@ class Plausibility:
         return f"Plausibility({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
 
 
+def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
+    """Average depth of a row, a table of one, from its paths through the trees of a fitted isolation forest.
+
+    Parameters
+    ----------
+    forest : estimator or Pipeline
+        Isolation forest of scikit-learn or isotree.
+    model : UserModel
+
+    Raises
+    ------
+    ModelError
+        It is something else, or not fitted.
+    """
+    read = read_isolation_forest(_last_step(forest))
+
+    def recount(table: pd.DataFrame) -> float:
+        return float(read.recount(_columns_of(forest, read, model, table)(table))[0])
+
+    return recount
+
+
 #: Table in the user's columns -> the same rows as a forest takes them.
 _Columns = Callable[[pd.DataFrame], Any]
 
@@ -240,6 +262,8 @@ def join_trees(model: Ensemble, forest: Ensemble, columns: int = 0) -> Ensemble:
         oblique_indptr=np.concatenate([model.oblique_indptr, forest.oblique_indptr[1:] + model.oblique_indptr[-1]]),
         oblique_indices=np.concatenate([model.oblique_indices, forest.oblique_indices + columns]).astype(np.int32),
         oblique_data=np.concatenate([model.oblique_data, forest.oblique_data]),
+        oblique_codes=np.concatenate([model.oblique_codes, forest.oblique_codes]),
+        oblique_slack=np.concatenate([model.oblique_slack, forest.oblique_slack]),
     )
 
 

@@ -62,7 +62,8 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     forms = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) * unit
     squares = [(name, _short(share * u * u)) for name, u in zip(names, unit, strict=True) if share > 0]
     terms = [tuple((n, _short(c)) for n, c in zip(names, form, strict=True) if _short(c)) for form in forms]
-    return Cost(**norms, squares=tuple(squares), forms=tuple(terms))
+    mix = {name: float(norms.get(name, 0.0)) for name in ("l0", "l1", "l2")}
+    return Cost(mix["l0"], mix["l1"], mix["l2"], squares=tuple(squares), forms=tuple(terms))
 
 
 def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **norms: float) -> Cost:

@@ -243,7 +243,7 @@ class RegionalForest:
 
     # -- estimates -----------------------------------------------------------------------------------------
 
-    def counts(self, region: Region, wanted: BoolArray) -> IntArray:
+    def counts(self, region: Region, wanted: BoolArray, least: float = 0.0) -> IntArray:
         """Rows in each tree's cell and how many of them are wanted, (n_trees, 2).
 
         Parameters
@@ -251,11 +251,13 @@ class RegionalForest:
         region : Region
         wanted : (n,) bool
             Whether the answer of a training row is in the target.
+        least : float
+            Stop as soon as the probability cannot reach this; the trees that are left then count as empty.
         """
         a, out = self.arrays, np.zeros((self.n_trees, 2), np.int64)
         _counts(
             a.trees.root, a.trees.node, a.trees.sets, a.column, self.partition.widths, self._compact,
-            region.low, region.high, region.member, wanted, out,
+            region.low, region.high, region.member, wanted, least * self.n_trees - 1e-6, out,
         )  # fmt: skip
         return out
 
@@ -362,9 +364,13 @@ class Query:
         """Counts behind CDP_S, (n_trees, 2)."""
         return self.crp_counts(features, self.free)
 
-    def crp_counts(self, features: Iterable[int], box: Region) -> IntArray:
-        """Counts behind CRP_S of a box, (n_trees, 2)."""
-        return self.forest.counts(self.forest.mix(box, self.held, features), self.wanted)
+    def crp_counts(self, features: Iterable[int], box: Region, least: float = 0.0) -> IntArray:
+        """Counts behind CRP_S of a box, (n_trees, 2); see `RegionalForest.counts` for `least`."""
+        return self.forest.counts(self.forest.mix(box, self.held, features), self.wanted, least)
+
+    def precise(self, features: Iterable[int], box: Region, level: float) -> bool:
+        """Whether CRP_S of a box reaches a level."""
+        return reaches(self.crp_counts(features, box, level), level)
 
     def cdp(self, features: Iterable[int]) -> float:
         """CDP_S (definition 2.1): probability of the target when S changes and the rest is held."""
@@ -465,9 +471,11 @@ def _counts(
     high: IntArray,
     member: BoolArray,
     wanted: BoolArray,
+    least: float,
     out: IntArray,
 ) -> None:
-    """Write the size of each tree's cell and the wanted rows in it."""
+    """Write the size of each tree's cell and the wanted rows in it, until the sum of shares cannot reach `least`."""
+    best = float(len(root))
     rows = np.arange(len(cells)).astype(np.int32)
     stack = np.empty(len(node) + 1, np.int32)
     for t in range(len(root)):
@@ -476,6 +484,9 @@ def _counts(
         for j in range(n):
             hits += wanted[rows[j]]
         out[t, 0], out[t, 1] = n, hits
+        best -= 1.0 - hits / n if n > 0 else 1.0
+        if best < least:
+            return
 
 
 @njit(cache=True, nogil=True)

@@ -129,7 +129,7 @@ def best_box(
             continue
         box = box_of(query, {i: own[k] for i, own, k in zip(features, choices, pick, strict=True)})
         apart = all(_apart(query, features, box, other) for other in earlier)
-        if apart and reaches(query.crp_counts(features, box), level):
+        if apart and query.precise(features, box, level):
             best = (box, weight)
     return best
 
@@ -231,7 +231,7 @@ def largest_box(
             return FoundBox(best[0], best[1], weight, status, seconds, tried)
         tried += 1
         apart = all(_apart(query, features, box, other) for other in earlier)
-        if apart and reaches(query.crp_counts(features, box), level):
+        if apart and query.precise(features, box, level):
             best = (box, weight)
             break
         for child in _narrower(query, features, cuts, box):
@@ -279,7 +279,9 @@ def _narrower(query: Query, features: Sequence[int], cuts: dict[int, IntArray], 
 # -- greedy merging ----------------------------------------------------------------------------------------
 
 
-def greedy_boxes(query: Query, features: Sequence[int], level: float) -> list[tuple[Region, float]]:
+def greedy_boxes(
+    query: Query, features: Sequence[int], level: float, most: int | None = None
+) -> list[tuple[Region, float]]:
     """Rules by merging neighbouring leaves (section 4), disjoint, the one that captures most weight first.
 
     The possible leaves are the leaves, cut down to S, of the rows of positive weight, as far as their CRP_S reaches
@@ -287,6 +289,16 @@ def greedy_boxes(query: Query, features: Sequence[int], level: float) -> list[tu
     weight while CRP_S of the hull still reaches the level; then the same with the leaves that touch no rule so far.
 
     The paper does not say that a merged rectangle is checked again; without it the rule could fall below the level.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    most : int, optional
+        Stop at this many rules.
 
     Returns
     -------
@@ -296,7 +308,7 @@ def greedy_boxes(query: Query, features: Sequence[int], level: float) -> list[tu
     weights = query.weights(features)
     leaves = _possible_leaves(query, features, weights, level)
     rules: list[tuple[Region, float]] = []
-    while leaves:
+    while leaves and (most is None or len(rules) < most):
         at = int(np.argmax([w for _, w in leaves]))
         box, weight = leaves.pop(at)
         box, weight = _merge(query, features, weights, level, box, weight, [b for b, _ in leaves])
@@ -317,7 +329,7 @@ def _possible_leaves(
         if box is None or box in found:
             continue
         weight = _weight(query, features, weights, box)
-        if weight > 0 and reaches(query.crp_counts(features, box), level):
+        if weight > 0 and query.precise(features, box, level):
             found[box] = weight
     return list(found.items())
 
@@ -346,7 +358,7 @@ def _merge(
         hulls = {_hull(query, features, box, leaf) for leaf in leaves if _touch(query, features, box, leaf)}
         gains = [(w, h) for h in hulls if (w := _weight(query, features, weights, h)) > weight + 1e-12]
         for w, hull in sorted(gains, key=lambda g: (-g[0], g[1].key)):
-            if reaches(query.crp_counts(features, hull), level):
+            if query.precise(features, hull, level):
                 box, weight = hull, w
                 break
         else:

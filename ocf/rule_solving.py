@@ -141,7 +141,7 @@ def solve_box(
             return FoundBox(None, 0.0, bound, result.status, seconds, nodes)
         choice = result.x[place]
         box = built.decode(choice)
-        if reaches(query.crp_counts(features, box), level):
+        if query.precise(features, box, level):
             weight = query.captured(features, box)
             if weight == 0:  # a box without evidence is no rule
                 status = Status.INFEASIBLE if result.status is Status.OPTIMAL else Status.UNKNOWN

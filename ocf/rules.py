@@ -456,7 +456,7 @@ class CounterfactualRules:
         solver: str,
         time_limit: float | None,
     ) -> list[FoundBox]:
-        greedy = rule_search.greedy_boxes(query, features, self.rule_level)
+        greedy = rule_search.greedy_boxes(query, features, self.rule_level, n_rules)
         if method == "greedy":
             return [FoundBox(box, w, np.inf, Status.FEASIBLE, 0.0) for box, w in greedy[:n_rules]]
         found: list[FoundBox] = []

@@ -84,7 +84,7 @@ def verify(
     target: Any,
     probability: float | None = None,
     features: Mapping[str, Any],
-    norm: Mapping[str, float],
+    norm: Mapping[str, Any],
     claims: Claims,
     forest: Callable[[pd.DataFrame], float] | None = None,
     constraints: Sequence[Mapping[str, Any]] = (),
@@ -103,7 +103,7 @@ def verify(
     features : mapping
         As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
     norm : mapping
-        Coefficients of ``l0``, ``l1`` and ``l2``.
+        Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``pairs`` of features with that of their product.
     claims : Claims
     forest : callable, optional
         Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
@@ -337,15 +337,17 @@ def _check_changes(
     before: pd.DataFrame,
     after: pd.DataFrame,
     features: Sequence[Mapping[str, Any]],
-    norm: Mapping[str, float],
+    norm: Mapping[str, Any],
     constraints: Sequence[Mapping[str, Any]],
     problems: list[str],
 ) -> float | None:
     """Recompute the cost and check what may change; None when a value cannot be read."""
     cost = 0.0
     readable = True
+    distances: dict[str, float] = {}
     changes: dict[str, Change] = {}
-    first, second = (table.to_dict("records")[0] for table in (before, after))  # each value in a type of its own
+    # as objects, so that no value takes another's type
+    first, second = (dict(zip(t.columns, t.astype(object).to_numpy()[0], strict=True)) for t in (before, after))
     for feature in features:
         try:
             old, new = _value(first, feature), _value(second, feature)
@@ -362,7 +364,9 @@ def _check_changes(
             continue
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
+        distances[feature["name"]] = (new - old) / feature["scale"]
     if readable:
+        cost += math.fsum(q * distances[a] * distances[b] for a, b, q in norm.get("pairs", ()))
         cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None

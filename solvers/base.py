@@ -264,7 +264,7 @@ def conclude(question: Question, answer: Answer, solver: str, version: str, opti
         return replace(result, status=Status.FEASIBLE, x=x, objective=objective, message=message)
 
     bound = min(bound, objective)
-    gap = relative_gap(objective, bound, NOISE * float(np.abs(form.c).max(initial=0.0)))
+    gap = relative_gap(objective, bound, NOISE * float(np.abs(costs_of(form)).max(initial=0.0)))
     result = replace(result, status=Status.FEASIBLE, x=x, objective=objective, bound=bound, gap=gap)
     if answer.claim is Claim.OPTIMAL:
         if gap <= max(question.options.mip_gap * (1 + PROOF_TOLERANCE), PROOF_TOLERANCE):
@@ -330,6 +330,11 @@ def _finite(values: Vector) -> Vector:
 def _cap(bound: float, objective: float | None, cutoff: float | None) -> float:
     """A bound in the history may not pass the final objective, nor the cutoff above which nothing was searched."""
     return min(v for v in (bound, objective, cutoff) if v is not None)
+
+
+def costs_of(form: StandardForm) -> Vector:
+    """Coefficients of the objective, linear and quadratic, by whose size it is scaled."""
+    return form.c if form.Q is None else np.concatenate([form.c, form.Q.data])
 
 
 def objective_scale(c: Vector, reference: float | None = None) -> float:

@@ -1,4 +1,4 @@
-"""HiGHS: mixed-integer and linear problems.
+"""HiGHS: mixed-integer and linear problems, and convex quadratic ones without integers.
 
 Traps that this file deals with (HiGHS 1.15):
 
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
+import scipy.sparse as sp
 from highspy import HighsModelStatus as ModelStatus
 from highspy import HighsStatus, cb
 from numpy.typing import ArrayLike
@@ -43,6 +44,7 @@ from ocf.solvers.base import (
     Question,
     ask,
     conclude,
+    costs_of,
     objective_scale,
     run_interruptible,
     settle,
@@ -100,8 +102,10 @@ class HighsSolver:
         interrupt: Callable[[], bool] | None = None,
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.base.Solver.solve`."""
+        if form.Q is not None and form.integer.any():
+            raise SolverError("HiGHS does not solve quadratic objectives with integers: use solver='scip'")
         question = ask(form, options, warm_start, cutoff)
-        scale = objective_scale(form.c, question.reference)
+        scale = objective_scale(costs_of(form), question.reference)
         raw = raw_options(question, scale)
         answer = settle(question.form) or self._run(question, scale, raw, interrupt)
         return conclude(question, answer, self.name, self.version, raw)
@@ -294,6 +298,19 @@ def _pass_form(highs: Any, form: StandardForm, scale: float) -> None:
     )
     if status == HighsStatus.kError:
         raise SolverError("HiGHS refuses the problem: are there costs or coefficients beyond 1e15?")
+    if form.Q is not None:
+        _pass_hessian(highs, form, scale)
+
+
+def _pass_hessian(highs: Any, form: StandardForm, scale: float) -> None:
+    """Hand over the lower triangle of Q by columns, which is the upper one by rows."""
+    upper = sp.triu(form.Q, format="csr")
+    hessian = highspy.HighsHessian()
+    hessian.dim_, hessian.format_ = form.n_cols, highspy.HessianFormat.kTriangular
+    hessian.start_, hessian.index_ = upper.indptr.astype(np.int32), upper.indices.astype(np.int32)
+    hessian.value_ = upper.data * scale
+    if highs.passHessian(hessian) == HighsStatus.kError:
+        raise SolverError("HiGHS refuses the quadratic objective: is Q symmetric and positive semidefinite?")
 
 
 def _set_options(highs: Any, raw: dict[str, Any]) -> None:

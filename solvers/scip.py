@@ -1,4 +1,4 @@
-"""SCIP: mixed-integer and linear problems, through PySCIPOpt.
+"""SCIP: mixed-integer and linear problems, and mixed-integer ones with a convex quadratic objective, by PySCIPOpt.
 
 SCIP solves on one thread; `SolverOptions.threads` is accepted and has no effect.
 
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyscipopt
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
@@ -36,6 +37,7 @@ from ocf.solvers.base import (
     Question,
     ask,
     conclude,
+    costs_of,
     objective_scale,
     run_interruptible,
     settle,
@@ -98,8 +100,8 @@ class ScipSolver:
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.base.Solver.solve`."""
         question = ask(form, options, warm_start, cutoff)
-        scale = objective_scale(form.c, question.reference)
-        raw = raw_options(question.options)
+        scale = objective_scale(costs_of(form), question.reference)
+        raw = raw_options(question.options, quadratic=form.Q is not None)
         answer = settle(question.form) or self._run(question, scale, raw, interrupt)
         return conclude(question, answer, self.name, self.version, raw)
 
@@ -169,8 +171,12 @@ class _History(Eventhdlr):
         self.records.append(Progress(time.perf_counter() - self._began, bound, incumbent))
 
 
-def raw_options(options: SolverOptions) -> dict[str, Any]:
-    """Translate to SCIP's own parameters; the user's raw ones come last."""
+def raw_options(options: SolverOptions, *, quadratic: bool = False) -> dict[str, Any]:
+    """Translate to SCIP's own parameters; the user's raw ones come last.
+
+    Quadratic objectives are met by tangents: there SCIP keeps its own tolerances and its cuts, since tangents that
+    differ by 1e-9 break its LP solver.
+    """
     raw: dict[str, Any] = {
         "limits/gap": float(options.mip_gap),
         "limits/absgap": 0.0,
@@ -186,6 +192,11 @@ def raw_options(options: SolverOptions) -> dict[str, Any]:
         # SCIP would swallow Ctrl-C and carry on returning a result.
         "misc/catchctrlc": False,
     }
+    if quadratic:
+        for name in ("numerics/feastol", "numerics/dualfeastol", "separating/maxrounds", "separating/maxroundsroot"):
+            del raw[name]
+        # tangents alone solve convex problems; Ipopt, which SCIP would call for a good point, can crash in a thread
+        raw["nlp/disable"] = True
     if options.time_limit is not None:
         raw["limits/time"] = float(options.time_limit)
     return {**raw, **options.options}
@@ -213,6 +224,8 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
         model.addVar(vtype=kind, lb=_open(lower), ub=_open(upper), obj=cost) for kind, lower, upper, cost in columns
     ]
     model.addObjoffset(form.c0 * scale)
+    if form.Q is not None:
+        _add_quadratic(model, variables, form.Q, scale)
 
     # An expression made of terms straight away: summing products of variables is ten times slower.
     terms = [Term(variable) for variable in variables]
@@ -225,6 +238,20 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
         body = Expr(dict(zip([terms[j] for j in indices[row]], data[row], strict=True)))
         model.addCons(ExprCons(body, _open(lower), _open(upper)))
     return model, variables
+
+
+def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float) -> None:
+    """Add ``x'Qx / 2`` to the objective, as a variable above it: SCIP's own objective is linear."""
+    # in units of the largest coefficient, so that the tolerances mean the same whatever the costs
+    size = float(np.abs(Q.data).max())
+    Q, scale = Q / size, scale * size
+    above = model.addVar(vtype="C", lb=0.0, obj=scale)
+    upper = sp.triu(Q, format="coo")
+    terms = {}
+    for i, j, value in zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True):
+        terms[Term(variables[i], variables[j])] = value / 2 if i == j else value
+    terms[Term(above)] = -1.0
+    model.addCons(ExprCons(Expr(terms), None, 0.0))
 
 
 def _open(side: float) -> float | None:

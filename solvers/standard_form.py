@@ -2,8 +2,8 @@
 
 Nomenclature
 ------------
-minimise  ``c'x + c0``  subject to  ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``,
-and ``x_j`` whole where ``integer[j]``.
+minimise  ``c'x + c0 + x'Qx / 2``  subject to  ``row_lower <= A x <= row_upper``, ``lower <= x <= upper``,
+and ``x_j`` whole where ``integer[j]``. Q is symmetric and positive semidefinite, and most problems have none.
 
 n_cols, n_rows := number of columns (variables) and rows (constraints)
 """
@@ -54,6 +54,8 @@ class StandardForm:
         Used by `write`.
     infeasible : bool
         Proven empty without a solver (see `tidy`); solvers answer INFEASIBLE at once.
+    Q : (n_cols, n_cols) sparse array, optional
+        Of a quadratic objective; symmetric and positive semidefinite, which is not checked.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class StandardForm:
     column_names: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
     infeasible: bool = False
+    Q: Any = None
 
     def __post_init__(self) -> None:
         matrix = _canonical(self.A)
@@ -88,6 +91,11 @@ class StandardForm:
             raise ProblemError(f"integer has shape {self.integer.shape}, A has {n_cols} columns")
         if not (np.isfinite(self.c).all() and math.isfinite(self.c0) and np.isfinite(matrix.data).all()):
             raise ProblemError("costs and coefficients must be finite numbers")
+        if self.Q is not None:
+            quadratic = _canonical(self.Q)
+            if quadratic.shape != (n_cols, n_cols) or not np.isfinite(quadratic.data).all():
+                raise ProblemError(f"Q must be a finite ({n_cols}, {n_cols}) matrix")
+            put(self, "Q", quadratic if quadratic.nnz else None)
         for name, size in (("column_names", n_cols), ("row_names", n_rows)):
             names = getattr(self, name)
             if names is not None and len(names) != size:
@@ -190,9 +198,15 @@ class StandardForm:
         misfit = (fixed < self.lower[~kept]) | (fixed > self.upper[~kept])
         misfit |= self.integer[~kept] & (fixed != np.rint(fixed))
         shift = self.A @ offset
+        slope, quadratic, constant = self.c, None, 0.0
+        if self.Q is not None:
+            slope = self.c + self.Q @ offset
+            quadratic = matrix.T @ self.Q @ matrix
+            constant = float(offset @ (self.Q @ offset)) / 2
         form = StandardForm(
-            c=matrix.T @ self.c,
-            c0=self.c0 + float(self.c @ offset),
+            c=matrix.T @ slope,
+            c0=self.c0 + float(self.c @ offset) + constant,
+            Q=quadratic,
             A=self.A @ matrix,
             row_lower=self.row_lower - shift,
             row_upper=self.row_upper - shift,
@@ -228,8 +242,10 @@ class StandardForm:
     # ---- looking at a point
 
     def objective(self, x: ArrayLike) -> float:
-        """Cost ``c'x + c0`` of the point `x`, (n_cols,)."""
-        return float(self.c @ np.asarray(x, dtype=float)) + self.c0
+        """Cost ``c'x + c0 + x'Qx / 2`` of the point `x`, (n_cols,)."""
+        point = np.asarray(x, dtype=float)
+        quadratic = 0.0 if self.Q is None else float(point @ (self.Q @ point)) / 2
+        return float(self.c @ point) + self.c0 + quadratic
 
     def activity(self, x: ArrayLike) -> Vector:
         """Values ``A x`` of the rows at `x`, (n_rows,)."""
@@ -301,12 +317,13 @@ class Reduced:
 def compile_model(
     model: "pyo.ConcreteModel", columns: Iterable[Any] | None = None, *, names: bool = False
 ) -> StandardForm:
-    """Compile a linear Pyomo model to arrays.
+    """Compile a Pyomo model with linear constraints to arrays.
 
     Parameters
     ----------
     model : pyomo ConcreteModel
-        With at most one active objective. A maximisation is compiled as the minimisation of the negated objective.
+        With at most one active objective, linear or quadratic. A maximisation is compiled as the minimisation of the
+        negated objective.
         Fixed variables count as constants.
     columns : iterable of pyomo VarData, optional
         Variables that become the first columns, in this order, also those that no row mentions (a fixed one gets its
@@ -335,6 +352,9 @@ def compile_model(
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     wanted = list(columns) if columns is not None else []
+    quadratic = _quadratic_objective(model)
+    if quadratic is not None:
+        return _compile_quadratic(model, wanted, *quadratic, names=names)
     try:
         info = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
     except InfeasibleConstraintException as error:
@@ -361,6 +381,41 @@ def compile_model(
         column_names=tuple(v.name for v in variables) if names else None,
         row_names=tuple(con.name for con in constraints) if names else None,
     )
+
+
+def _quadratic_objective(model: "pyo.ConcreteModel") -> tuple[Any, Any] | None:
+    """The only active objective and its standard form, when it is quadratic."""
+    from pyomo.environ import Objective
+    from pyomo.repn import generate_standard_repn
+
+    objectives = list(model.component_data_objects(Objective, active=True))
+    if len(objectives) != 1 or objectives[0].expr.polynomial_degree() != 2:
+        return None
+    return objectives[0], generate_standard_repn(objectives[0].expr, quadratic=True)
+
+
+def _compile_quadratic(
+    model: "pyo.ConcreteModel", wanted: list[Any], objective: Any, repn: Any, *, names: bool
+) -> StandardForm:
+    """Compile the constraints alone, then set the objective."""
+    first = [*wanted, *repn.linear_vars, *(v for pair in repn.quadratic_vars for v in pair)]
+    objective.deactivate()
+    try:
+        form = compile_model(model, first, names=names)
+    finally:
+        objective.activate()
+    place = {key: j for j, key in enumerate(dict.fromkeys(map(id, first)))}
+    sense = float(objective.sense)
+    c = np.zeros(form.n_cols)
+    c[[place[id(v)] for v in repn.linear_vars]] = [sense * float(a) for a in repn.linear_coefs]
+    pairs = [(place[id(a)], place[id(b)]) for a, b in repn.quadratic_vars]
+    i, j = np.array(pairs).reshape(-1, 2).T
+    # a x_i x_j is x'Qx / 2 with a at (i, j) and at (j, i); on the diagonal the two fall together
+    a = sense * np.array(repn.quadratic_coefs, dtype=float)
+    q = sp.coo_array(
+        (np.concatenate([a, a]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(form.n_cols, form.n_cols)
+    )
+    return replace(form, c=c, c0=sense * float(repn.constant), Q=q.tocsr())
 
 
 def _objective(info: Any, place: NDArray[np.int32], n_cols: int) -> tuple[Vector, float]:

@@ -654,6 +654,13 @@ def test_plausibility_by_flag_and_by_problem_file(
         assert "in 5 isolation trees, wanted at least" in answer.out
         answers.append(answer.out)
     assert answers[0] == answers[1]
+    out = tmp_path / "out.json"
+    assert ask("--plausibility", f"forest={tmp_path / 'isolation.skops'}", "-o", out).code == 0
+    verify = ("verify", out, "--model", files / "forest.skops", "--forest")
+    assert Answer(*verify, tmp_path / "isolation.skops").code == 0
+    skops_io.dump(IsolationForest(n_estimators=5, max_samples=16, random_state=1).fit(table), tmp_path / "other.skops")
+    assert "average depth" in Answer(*verify, tmp_path / "other.skops").out
+    refused(*verify, files / "forest.skops", words=["isolation forest of scikit-learn or isotree"])
     assert "isolation trees" in ask("--problem", write("problem.toml", "[plausibility]\n")).out
 
 

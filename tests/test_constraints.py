@@ -14,6 +14,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
+from ocf.compiled import compile_formulation
 from ocf.constraints import Budget, Constraint, Implication, Linear, MaxChanges, checked, from_dict
 from ocf.curves import Curve
 from ocf.errors import ProblemError
@@ -22,6 +23,7 @@ from ocf.inference import infer_space
 from ocf.problem import Problem
 from ocf.problem_file import read_problem_file
 from ocf.quadratic import quadratic_cost
+from ocf.solvers import get_solver
 from ocf.verify import verify_file
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -396,7 +398,7 @@ def test_when_there_are_no_more(explainer: Explainer, row: pd.DataFrame) -> None
         explainer.explain(row, n_explanations=0)
     kept = explainer.explain(row, n_explanations=2, diversity="distance", solver="box")
     assert kept[0].status == "optimal"
-    assert "use solver=" in kept[-1].message
+    assert "does not know constraints that relate values inside cells" in kept[-1].message
 
 
 # -- why infeasible ----------------------------------------------------------------------------------------
@@ -491,3 +493,16 @@ def test_quadratic_costs_are_refused_by_name(explainer: Explainer, row: pd.DataF
         explainer.explain(row, norm=quadratic_cost(["job"], [[1]]))
     with pytest.raises(ProblemError, match="no price for a change of"):
         explainer.explain(row, norm="mahalanobis")
+
+
+def test_models_with_relations_are_written(explainer: Explainer, row: pd.DataFrame, tmp_path: Path) -> None:
+    problem = explainer.problem(row, constraints=EXAMPLES[0])
+    cells = explainer.cells(problem)
+    assert cells.couples
+    form = compile_formulation("interval", cells, names=True).instance(cells).form
+    assert form.column_names is not None
+    assert any("sliding" in name for name in form.column_names)
+    form.write(tmp_path / "model.mps")
+    assert get_solver("highs").solve(form).objective == pytest.approx(
+        explainer.explain(row, constraints=EXAMPLES[0])[0].cost
+    )

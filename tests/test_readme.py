@@ -25,6 +25,13 @@ def test_example_prints_what_the_readme_shows(capsys) -> None:
     assert f"{error.type.__module__}.{error.type.__name__}" == shown.partition(":")[0]
 
 
+def test_rules_example_prints_what_the_readme_shows(capsys) -> None:
+    own = blocks()
+    at = next(k for k, (_, text) in enumerate(own) if "CounterfactualRules" in text)
+    exec(own[at][1], {})
+    assert capsys.readouterr().out == own[at + 1][1]
+
+
 def test_commands_exist() -> None:
     from typer.main import get_command
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from ocf import Explainer
 from ocf.cells import CellProblem
 from ocf.cli import app
+from ocf.constraints import Implication
 from ocf.errors import ProblemError
 from ocf.problem import Problem
 from ocf.regions import Interval, Regions
@@ -226,3 +227,17 @@ def test_the_command(tmp_path: Path) -> None:
         failed = ask(*args)
         assert failed.exit_code == 2
         assert word in failed.stderr
+
+
+def test_regions_respect_constraints() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.integers(0, 8, 200), "b": rng.integers(0, 8, 200)})
+    forest = RandomForestClassifier(6, max_depth=4, random_state=0).fit(x, (x.a + x.b > 8).astype(int))
+    explainer = Explainer(forest, data=x, features={"a": {"kind": "integer"}, "b": {"kind": "integer"}})
+    row = pd.DataFrame({"a": [4], "b": [2]})
+    grid = pd.DataFrame({"a": np.repeat(np.arange(8), 8), "b": np.tile(np.arange(8), 8)})
+    rule = (grid.a < 6) | (grid.b >= 3)
+    for constraints, allowed in (([], grid.a >= 0), ([Implication({"a": (6, None)}, {"b": (3, None)})], rule)):
+        regions = explainer.counterfactual_regions(row, 1, radius=9.0, constraints=constraints)
+        holding = [sum(region.contains(point) for region in regions) for _, point in grid.iterrows()]
+        np.testing.assert_array_equal(holding, (forest.predict(grid) == 1) & allowed)

@@ -185,7 +185,7 @@ def test_regression_takes_an_interval(table: pd.DataFrame, poor: pd.DataFrame) -
 
     price = explain(Price(), table, level=0.3, max_depth=4)
     assert price.regression
-    found = price.local(poor, (150, 250))
+    found = price.local(poor, (150, 250), method="greedy")
     assert found.features == ("income",)
     assert found.target == "[150, 250]"
     assert rules_reach(price, found, poor, (150, 250))

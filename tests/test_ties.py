@@ -14,6 +14,7 @@ from small_problems import exhaustive, random_problem
 
 from ocf import Explainer, Explanation
 from ocf.compiled import compile_formulation
+from ocf.constraints import Implication, Linear
 from ocf.errors import ProblemError
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions, Status
@@ -94,3 +95,20 @@ def test_a_limit_says_that_there_may_be_more() -> None:
     assert (1 + len(exactly.ties), exactly.ties_complete) == (n, True)
     with pytest.raises(ProblemError, match="n_optimal"):
         explainer.explain(row, target=1, n_optimal=0)
+
+
+def test_ties_respect_constraints() -> None:
+    table = pd.DataFrame({"a": [0, 0, 1, 1] * 5, "b": [0, 1, 0, 1] * 5, "c": np.linspace(0, 1, 20)})
+    model = DecisionTreeClassifier(random_state=0).fit(table[["a", "b"]].assign(c=0.0), [0, 1, 1, 1] * 5)
+    row = table.iloc[[0]]
+    explainer = Explainer(model, data=table)
+    (free,) = explainer.explain(row, target=1, n_optimal=5)
+    assert len(free.ties) == 1
+    (bound,) = explainer.explain(row, target=1, n_optimal=5, constraints=Implication({"a": 1}, {"b": 1}))
+    assert (bound.ties, bound.ties_complete, bound.verified) == ((), True, True)
+    numbers = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["c", "d"])
+    forest = RandomForestClassifier(3, max_depth=2, random_state=0).fit(numbers, (numbers.c > 0).astype(int))
+    relation = Linear({"c": 1.0, "d": 1.0}, "<=", 1.5)
+    row = numbers[forest.predict(numbers) == 0].iloc[[0]]
+    (sliding,) = Explainer(forest, data=numbers).explain(row, target=1, n_optimal=5, constraints=relation)
+    assert (sliding.status, sliding.ties, sliding.ties_complete) == ("optimal", (), False)

@@ -62,6 +62,10 @@ def init_problem(
 def verify(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="JSON that ocf solve -o wrote.")],
     model: Annotated[Path, typer.Option("--model", "-m", metavar="MODEL", help="The model file that was explained.")],
+    forest: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Isolation forest that was asked for: depths are counted again too."),
+    ] = None,
     trust_pickle: TrustPickle = False,
 ) -> None:
     """Check results once more: the model predicts again, costs and constraints are computed from raw values.
@@ -71,7 +75,14 @@ def verify(
     from ocf.model import as_user_model
     from ocf.verify import verify_file
 
-    found = verify_file(results, as_user_model(model, trust_pickle=trust_pickle))
+    user_model = as_user_model(model, trust_pickle=trust_pickle)
+    recount = None
+    if forest is not None:
+        from ocf.plausibility import recounter
+        from ocf.readers.files import load_model
+
+        recount = recounter(load_model(forest, trust_pickle=trust_pickle), user_model)
+    found = verify_file(results, user_model, recount)
     failed = [(row, check) for row, check in found if not check.ok]
     for row, check in failed:
         for problem in check.problems:

@@ -7,8 +7,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.cells import CellProblem
-    from ocf.compiled import Compiled
     from ocf.explainer import Explainer
     from ocf.explanation import Explanation, Explanations
     from ocf.problem import Problem
@@ -304,13 +301,13 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
     from ocf.choice import AUTO
     from ocf.costs import Cost
-    from ocf.formulations import get_formulation
+    from ocf.formulations import check_formulation
     from ocf.solvers import get_solver
 
     norm = settings.get("norm", "l1")
     if norm != "mahalanobis":
         Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
-    get_formulation(settings.get("formulation", "interval"))
+    check_formulation(settings.get("formulation", "auto"))
     if settings.get("solver", AUTO) != AUTO:
         get_solver(settings["solver"])
 
@@ -404,12 +401,14 @@ def _stdout_to_stderr() -> Iterator[None]:
 
 
 def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: Path, reduced: bool) -> None:
+    from ocf.compiled import compile_formulation
+
     cells = explainer.cells(problem)
     if cells.infeasible:
         raise ProblemError("this row is infeasible: no model is left to write; a .json file still keeps the question")
     if reduced:
         cells = _reduced(cells)
-    form = _compiled(formulation, cells).instance(cells).form
+    form = compile_formulation(formulation, cells, names=True).instance(cells).form
     form.write(path)
     size = f"{form.n_rows} rows, {form.n_cols} columns ({int(form.integer.sum())} of them whole numbers)"
     note = "" if form.n_cols else "; reduction decides everything, the objective's constant is the optimum"
@@ -429,15 +428,3 @@ def _reduced(cells: CellProblem) -> CellProblem:
     if left.proved:
         raise ProblemError("the reduction alone proves that this row is infeasible: export it with --full")
     return left.cells
-
-
-def _compiled(formulation: str, cells: CellProblem) -> Compiled:
-    """A formulation with the names of its variables and constraints, which solving does without."""
-    from ocf.compiled import compile_formulation
-    from ocf.formulations import get_formulation
-    from ocf.solvers import compile_model
-
-    formulated = get_formulation(formulation)(cells)
-    columns = chain(formulated.leaves, *formulated.steps, *formulated.levels)
-    named = compile_model(formulated.model, columns, names=True)
-    return replace(compile_formulation(formulation, cells), form=named)

@@ -15,6 +15,7 @@ from ocf.readers.base import TreeModel
 
 #: Modules asked in turn.
 READERS = (
+    "ocf.readers.oblique",  # before scikit-learn's, whose Bagging may hold oblique trees
     "ocf.readers.sklearn",
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
@@ -23,7 +24,7 @@ READERS = (
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
-    "AdaBoostClassifier"
+    "AdaBoostClassifier, ocf's TAO trees, Bagging of them, and oblique trees as plain arrays"
 )
 
 

@@ -43,6 +43,8 @@ def check_conformance(model: TreeModel, background: Rows | None = None) -> None:
     codes = _category_codes(model)
     start = _start_rows(model, background, codes)
     _compare(model, start)
+    if ensemble.is_oblique:
+        _compare(model, _beside_hyperplanes(ensemble, start))
     for trees in _tree_groups(ensemble, codes):
         points = _probe_points(_leaf_boxes(ensemble, trees, codes), start)
         step = max(1, _MAX_SCORED // ensemble.n_trees)
@@ -157,6 +159,24 @@ def _probe_points(boxes: _LeafBoxes, start: FloatArray) -> FloatArray:
     return np.concatenate([points[rows] for points, rows in chosen]).reshape(-1, columns)
 
 
+def _beside_hyperplanes(ensemble: Ensemble, start: FloatArray) -> FloatArray:
+    """Start rows moved straight to just before and just beyond every oblique split."""
+    points = []
+    for k, v in enumerate(np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist()):
+        columns, _, weights = ensemble.oblique_entries(v)
+        row = start[k % len(start)]
+        steep = float(weights @ weights)
+        if steep == 0:
+            continue
+        gap = ensemble.threshold[v] - weights @ row[columns]
+        near = 1e-9 * (np.abs(weights * row[columns]).sum() + abs(ensemble.threshold[v]))
+        for distance in (gap - near, gap + near):
+            moved = row.copy()
+            moved[columns] += weights * (distance / steep)
+            points.append(moved)
+    return np.array(points).reshape(-1, ensemble.n_features)
+
+
 def _one_leaf_per_node(row: IntArray, node: IntArray, serves: BoolArray) -> IntArray:
     _, first = np.unique(node[serves], return_index=True)
     return np.unique(row[serves][first])
@@ -224,6 +244,9 @@ def _model_values(model: TreeModel, table: pd.DataFrame, column: int) -> FloatAr
 
 def _compare(model: TreeModel, points: FloatArray) -> None:
     """Raise `ConformanceError` at the first point where library and ensemble disagree."""
+    if model.ensemble.is_oblique:
+        # a sum within rounding of its threshold may fall on either side, in the library's order of summation
+        points = points[~model.ensemble.doubtful(points)]
     if len(points) == 0:
         return
     native, ours = model.scores(points), model.ensemble.scores(points)

@@ -42,6 +42,8 @@ from ocf.solvers import SolverOptions, Status
 BINS = 10
 VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
+#: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
+RULE_LEVEL = {"heloc": 0.7, "california": 0.7}
 
 #: Accuracy, plausibility, sparsity and cost of the paper, class 1 and class 0 (tables 1 and 2).
 PAPER = {
@@ -77,7 +79,7 @@ def case(name: str, kind: str, folder: str | None) -> Case:
     train, test, y, _ = train_test_split(data.table, data.target, test_size=0.25, random_state=0)
     model = models(name)[kind].fit(train, y)
     free = {feature: {**setting, "actionability": "free"} for feature, setting in data.settings.items()}
-    rules = CounterfactualRules(model, train, features=free, level=LEVEL, rule_level=LEVEL)
+    rules = CounterfactualRules(model, train, features=free, level=LEVEL)
     answers = model.predict(test)
     if name == "california":
         return Case(model, rules, train, {"below 1": test[answers < 1]})
@@ -110,9 +112,10 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -
     features, divergent = divergent_set(query, own.rules.candidates, LEVEL)
     set_seconds = time.perf_counter() - begin
     begin = time.perf_counter()
-    greedy = greedy_boxes(query, features, LEVEL)
+    level = RULE_LEVEL.get(name, LEVEL)
+    greedy = greedy_boxes(query, features, level, most=1)
     greedy_seconds = time.perf_counter() - begin
-    best = largest_box(query, features, LEVEL, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
+    best = largest_box(query, features, level, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
     out: dict[str, Any] = {
         "size": len(features),
         "cdp": query.cdp(features),
@@ -203,7 +206,7 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
     found = timed("set_milp", lambda: solve(query, own.rules.candidates, *level, options=options))
     if found is not None:
         out["set_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
-    greedy = timed("greedy", lambda: greedy_boxes(query, features, LEVEL))
+    greedy = timed("greedy", lambda: greedy_boxes(query, features, LEVEL, most=1))
     start = greedy[0] if greedy else None
     searched = timed("search", lambda: largest_box(query, features, LEVEL, start=start, most=10**9, time_limit=limit))
     solved = timed("box_milp", lambda: solve_box(query, features, LEVEL, start=start and start[0], options=options))

@@ -1,0 +1,382 @@
+"""The cheapest point of a polytope in numbers: bounds that hold whatever a solver says, and points that a tree accepts.
+
+A solver answers an LP or QP within its tolerances, which are wider than what decides the side of a split. From its
+multipliers this file proves a lower bound in float64 (weak duality), and its point is moved onto the side where even
+the rounding of the tree's own dot product cannot disagree.
+
+Nomenclature
+------------
+==================  ==================================================================================
+symbol              meaning, shape
+==================  ==================================================================================
+``G, h``            half-spaces ``G x <= h``, (m, n) and (m,)
+``lo, hi``          box of x, (n,); ends may be infinite
+``xbar``            the origin, (n,)
+``a, q``            cost of a change d: ``a |d| + q d**2``, with a and q of its direction, (n,) each
+``Q``               quadratic form of d that is added, (n, n), or None
+``K, k``            relations ``K_up rise + K_down fall <= k``, with d = rise - fall, (r, n) and (r,)
+``y``               multipliers of the half-spaces and, behind them, the relations, at least 0, (m + r,)
+==================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import MatrixRankWarning, spsolve
+
+from ocf.ensemble import BoolArray, FloatArray
+
+#: Unit roundoff of float64, and of the widest format that the machine has.
+UNIT, _WIDE = 2.0**-53, float(np.finfo(np.longdouble).eps)
+
+#: Newton steps at most; where they do not suffice a solver is asked.
+MAX_STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """Cheapest change into ``G x <= h`` within a box; see the nomenclature above.
+
+    Attributes
+    ----------
+    G : (m, n) float64
+    h : (m,) float64
+    lo, hi, xbar : (n,) float64
+    a_down, a_up, q_down, q_up : (n,) float64
+    Q : (n, n) float64 or None
+    K_down, K_up : (r, n) float64
+    k : (r,) float64
+    credit : float
+        Added to every bound.
+    """
+
+    G: FloatArray
+    h: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    xbar: FloatArray
+    a_down: FloatArray
+    a_up: FloatArray
+    q_down: FloatArray
+    q_up: FloatArray
+    Q: FloatArray | None = None
+    K_down: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    K_up: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    k: FloatArray = field(default_factory=lambda: np.zeros(0))
+    credit: float = 0.0
+
+    @cached_property
+    def strictly_convex(self) -> bool:
+        """Whether the cost is separable and each coordinate that a half-space weighs has a square."""
+        used = self.G.any(axis=0)
+        return self.Q is None and not len(self.k) and bool(((self.q_down > 0) & (self.q_up > 0))[used].all())
+
+    def separable_cost(self, d: FloatArray) -> FloatArray:
+        """Cost of each coordinate's change, without Q, (n,)."""
+        return np.where(d > 0, (self.a_up + self.q_up * d) * d, (-self.a_down + self.q_down * d) * d)
+
+    def cost(self, x: FloatArray) -> float:
+        """Cost of a point."""
+        d = x - self.xbar
+        return float(self.separable_cost(d).sum()) + (0.0 if self.Q is None else float(d @ (self.Q @ d)))
+
+    def within(self, cost: float) -> Polytope:
+        """The same with the box cut down to where points of at most this cost can lie; for bounds below it."""
+        if not np.isfinite(cost):
+            return self
+        reach = {}
+        for side, a, q in (("up", self.a_up, self.q_up), ("down", self.a_down, self.q_down)):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                by_l1 = np.where(a > 0, cost / a, np.inf)
+                by_l2 = np.where(q > 0, np.sqrt(cost / q), np.inf)
+            reach[side] = np.minimum(by_l1, by_l2) * (1 + 8 * UNIT)
+        return replace(
+            self, lo=np.maximum(self.lo, self.xbar - reach["down"]), hi=np.minimum(self.hi, self.xbar + reach["up"])
+        )
+
+    def argmin(self, slope: FloatArray) -> FloatArray:
+        """Minimiser of separable cost plus ``slope . x`` over the box, coordinate by coordinate, (n,)."""
+        return self._minimise(slope)[0]
+
+    def _minimise(self, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+        low, high = self.lo - self.xbar, self.hi - self.xbar
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            up = np.where(self.q_up > 0, (-slope - self.a_up) / (2 * self.q_up), 0.0)
+            down = np.where(self.q_down > 0, (self.a_down - slope) / (2 * self.q_down), 0.0)
+            candidates = np.stack(
+                [
+                    np.clip(0.0, low, high),
+                    low,
+                    high,
+                    np.clip(np.maximum(up, 0.0), low, high),
+                    np.clip(np.minimum(down, 0.0), low, high),
+                ]
+            )
+            finite = np.where(np.isfinite(candidates), candidates, 0.0)
+            values = self.separable_cost(finite) + slope * finite
+            # at an infinite end the cost grows or falls without end, by the sign of its slope there
+            growth = np.where(candidates > 0, slope + self.a_up, self.a_down - slope)
+            curved = np.where(candidates > 0, self.q_up, self.q_down) > 0
+            at_end = np.where(curved | (growth >= 0), np.inf, -np.inf)
+        values = np.where(np.isfinite(candidates), values, at_end)
+        best = values.argmin(axis=0)
+        index = np.arange(values.shape[1])
+        return self.xbar + candidates[best, index], values[best, index]
+
+    def bound(self, y: FloatArray, around: FloatArray | None = None) -> float:
+        """Lower bound on the cost of every point of the polytope, by weak duality, rounding included.
+
+        ``min over the box of E(x) + y . (G x - h)`` is one for any ``y >= 0``; a quadratic form is replaced by its
+        tangent at `around`, which it never falls below.
+
+        Parameters
+        ----------
+        y : (m,) float64
+        around : (n,) float64, optional
+            Needed where there is a Q.
+        """
+        if len(self.k):
+            return self._relaxed(y[len(self.h) :]).bound(y[: len(self.h)], around)
+        wide = np.asarray(y, np.longdouble)
+        slope = wide @ self.G
+        constant = wide @ self._gap
+        size = float(np.abs(y) @ self._gap_size)
+        if self.Q is not None:
+            assert around is not None
+            d = around - self.xbar
+            qd = self.Q @ d
+            slope = slope + 2 * qd
+            constant -= d @ qd
+            size += (len(d) + 2) * UNIT / _WIDE * float(np.abs(d) @ (np.abs(self.Q) @ np.abs(d)))
+        x, values = self._minimise(slope.astype(np.float64))
+        if not np.isfinite(values).all():
+            return -np.inf
+        # a value is a sum of cost and slope times change, each of which rounds a few times
+        terms = np.abs(values) + np.abs(slope.astype(np.float64) * (x - self.xbar))
+        rounding = 8 * UNIT * float(terms.sum()) + (len(x) + len(y) + 8) * _WIDE * (size + float(terms.sum()))
+        return float(math.fsum(values) + constant + self.credit) - rounding - 2 * UNIT * abs(self.credit)
+
+    def _relaxed(self, z: FloatArray) -> Polytope:
+        """Without the relations, whose violation is priced by `z`: they bend at the origin as the cost does."""
+        size = np.abs(z) @ (np.abs(self.K_up) + np.abs(self.K_down))
+        slack = 2 * (len(z) + 2) * UNIT * size
+        spent = float(z @ self.k)
+        spent += 2 * (len(z) + 2) * UNIT * float(np.abs(z) @ np.abs(self.k))
+        return replace(
+            self,
+            a_down=self.a_down + z @ self.K_down - slack,
+            a_up=self.a_up + z @ self.K_up - slack,
+            K_down=np.zeros((0, 0)),
+            K_up=np.zeros((0, 0)),
+            k=np.zeros(0),
+            credit=self.credit - spent,
+        )
+
+    def rows_at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """All rows as half-spaces that hold on the side of the origin where each coordinate of x lies."""
+        if not len(self.k):
+            return self.G, self.h
+        side = np.where(x > self.xbar, self.K_up, -self.K_down)
+        return np.vstack([self.G, side]), np.concatenate([self.h, self.k + side @ self.xbar])
+
+    @cached_property
+    def _gap(self) -> Any:
+        """``G xbar - h`` in extended precision: by how much the origin violates each half-space."""
+        return np.asarray(self.G, np.longdouble) @ self.xbar - self.h
+
+    @cached_property
+    def _gap_size(self) -> FloatArray:
+        return np.abs(self.G) @ np.abs(self.xbar) + np.abs(self.h)
+
+    def ascend(self, y: FloatArray | None = None) -> FloatArray:
+        """Multipliers that maximise the bound, for strictly convex costs, by projected Newton steps.
+
+        The bound is concave, piecewise quadratic and smooth in the few multipliers, and its gradient is the violation
+        of the half-spaces at the minimiser of the Lagrangian.
+        """
+        y = np.zeros(len(self.h)) if y is None else y
+        value = self._dual(y)
+        for _ in range(MAX_STEPS):
+            slope = y @ self.G
+            x = self.argmin(slope)
+            residual = np.asarray(self.G @ (x - self.xbar) + self._gap, np.float64)
+            active = (y > 0) | (residual > 0)
+            if not active.any():
+                break
+            best = y, value
+            for step in self._steps(x, residual, active):
+                length = 1.0
+                while length > 1e-12 and best[1] <= value:
+                    trial = y.copy()
+                    trial[active] = np.maximum(y[active] + length * step, 0.0)
+                    best = max(best, (trial, self._dual(trial)), key=lambda pair: pair[1])
+                    length /= 4
+                if best[1] > value:
+                    break
+            gain = best[1] - value
+            y, value = best
+            if gain <= 1e-15 * abs(value):
+                break
+        return y
+
+    def _dual(self, y: FloatArray) -> float:
+        """The bound without its rounding."""
+        return float(self._minimise(y @ self.G)[1].sum()) + float(y @ self._gap)
+
+    def _steps(self, x: FloatArray, residual: FloatArray, active: BoolArray) -> Iterator[FloatArray]:
+        """Directions of ascent to try in turn: Newton's, and the gradient, scaled."""
+        d = x - self.xbar
+        curvature = np.where(d > 0, self.q_up, self.q_down)
+        inverse = np.where(curvature > 0, 0.5 / np.where(curvature > 0, curvature, 1.0), 0.0)
+        free = (x > self.lo) & (x < self.hi) & ((d != 0) | (self.a_up + self.a_down == 0))
+        rows = self.G[active]
+        every = (rows * inverse) @ rows.T
+        bent = (rows * (inverse * free)) @ rows.T
+        # where no coordinate is free to move the dual is linear; a step by the full curvature gets away from there
+        weight = 1e-12 if np.trace(bent) > 1e-9 * np.trace(every) else 1.0
+        ridge = bent + weight * np.diag(np.diag(every)) + 1e-300 * np.eye(len(rows))
+        yield np.asarray(np.linalg.lstsq(ridge, residual[active], rcond=1e-15)[0])
+        for matrix in (bent, every):
+            diagonal = np.diag(matrix)
+            yield residual[active] / np.where(diagonal > 0, diagonal, np.inf)
+
+    @property
+    def smooth_form(self) -> bool:
+        """Whether the cost is a quadratic form without kinks, and nothing bends at the origin."""
+        kinks = self.a_down.any() or self.a_up.any() or (self.q_down != self.q_up).any()
+        return self.Q is not None and not kinks and not len(self.k)
+
+    def active_set(self) -> tuple[FloatArray, FloatArray] | None:
+        """Point and multipliers of a quadratic form, by guessing which sides hold with equality and correcting that.
+
+        The primal-dual active set method (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 2002): few sparse systems
+        where it converges, which it need not; None then.
+        """
+        assert self.Q is not None
+        n, m = len(self.xbar), len(self.h)
+        hessian = sp.csc_array(2 * (self.Q + np.diag(self.q_up)))
+        rows = sp.csc_array(self.G)
+        x, mu, y = np.clip(self.xbar, self.lo, self.hi), np.zeros(n), np.zeros(m)
+        weight = float(np.diag(hessian.toarray()).max())
+        seen: bytes | None = None
+        for _ in range(MAX_STEPS):
+            low = (mu + weight * (self.lo - x) > 0) & np.isfinite(self.lo)
+            high = (-mu + weight * (x - self.hi) > 0) & np.isfinite(self.hi)
+            tight = y + weight * (self.G @ x - self.h) > 0
+            now = low.tobytes() + high.tobytes() + tight.tobytes()
+            if now == seen:
+                return (x, y) if (y >= 0).all() else None
+            seen = now
+            free = np.flatnonzero(~low & ~high)
+            x = np.where(low, self.lo, np.where(high, self.hi, self.xbar))
+            active = np.flatnonzero(tight)
+            part = rows[active][:, free]
+            system = sp.block_array([[hessian[free][:, free], part.T], [part, None]], format="csc")
+            right = np.concatenate([-(hessian[free] @ (x - self.xbar)), self.h[active] - self.G[active] @ x])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MatrixRankWarning)
+                solved = spsolve(system, right) if len(right) else np.zeros(0)
+            if not np.isfinite(solved).all():
+                return None
+            x[free] += solved[: len(free)]
+            y = np.zeros(m)
+            y[active] = solved[len(free) :]
+            mu = hessian @ (x - self.xbar) + self.G.T @ y
+            mu[free] = 0.0
+        return None
+
+    def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
+        assert self.Q is not None
+        if len(self.k):
+            return x, y
+        d = x - self.xbar
+        width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, 1.0)
+        inside = (x > self.lo + 1e-7 * width) & (x < self.hi - 1e-7 * width)
+        kink = (self.a_up + self.a_down > 0) & (np.abs(d) <= 1e-7 * width)
+        free = np.flatnonzero(inside & ~kink)
+        active = np.flatnonzero(y > 0)
+        held = np.where(kink, self.xbar, np.where(x - self.lo < self.hi - x, self.lo, self.hi))
+        start = np.where(np.isin(np.arange(len(x)), free), x, held)
+        d = start - self.xbar
+        rising = d > 0
+        curvature = 2 * np.diag(np.where(rising, self.q_up, self.q_down)[free]) + 2 * self.Q[np.ix_(free, free)]
+        gradient = np.where(rising, self.a_up, -self.a_down) + 2 * np.where(rising, self.q_up, self.q_down) * d
+        gradient = gradient + 2 * (self.Q @ d)
+        rows = self.G[np.ix_(active, free)]
+        top = np.hstack([curvature, rows.T])
+        bottom = np.hstack([rows, np.zeros((len(active), len(active)))])
+        right = np.concatenate([-gradient[free], self.h[active] - self.G[active] @ start])
+        try:
+            solved = np.linalg.solve(np.vstack([top, bottom]), right)
+        except np.linalg.LinAlgError:
+            return x, y
+        new = start.copy()
+        new[free] += solved[: len(free)]
+        multipliers = np.zeros(len(y))
+        multipliers[active] = np.maximum(solved[len(free) :], 0.0)
+        if not np.isfinite(new).all() or (new < self.lo).any() or (new > self.hi).any():
+            return x, y
+        return new, multipliers
+
+    def move_inside(
+        self, x: FloatArray, margin: Callable[[FloatArray], FloatArray], round_to: Callable[[FloatArray], FloatArray]
+    ) -> FloatArray | None:
+        """The point after the shortest moves that take it inside the half-spaces by a margin; None if they do not.
+
+        Parameters
+        ----------
+        x : (n,) float64
+        margin : callable
+            Of a point: by how much each half-space must hold, (m,).
+        round_to : callable
+            Nearest admissible values, (n,).
+        """
+        x = round_to(np.clip(x, self.lo, self.hi))
+        width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, np.maximum(1.0, np.abs(x)))
+        for attempt in range(12):
+            needed = margin(x)
+            rows, sides = self.rows_at(x)
+            residual = rows @ x - sides + needed
+            if (residual <= 0).all():
+                return x
+            residual = residual + np.abs(needed) / 2  # aim beyond the margin, since the step rounds as well
+            inside = (x > self.lo) & (x < self.hi)
+            # a coordinate at the origin stays there as long as others can do it
+            free = inside & (x != self.xbar) if attempt < 6 else inside
+            step = self._shortest(x, residual, free, width)
+            if step is None:
+                step = self._shortest(x, residual, inside, width)
+            if step is None:
+                step = self._shortest(x, residual, self.hi > self.lo, width)
+            if step is None:
+                return None
+            x = round_to(np.clip(x + step, self.lo, self.hi))
+        return None
+
+    def _shortest(self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray) -> FloatArray | None:
+        """Least change of the free coordinates, in units of their widths, that takes the residuals to 0."""
+        every, sides = self.rows_at(x)
+        size = np.abs(every) @ np.abs(x) + np.abs(sides)
+        near = residual > -1e-6 * size
+        rows = every[np.ix_(near, free)] * width[free]
+        target = np.minimum(-residual[near], 0.0)
+        if not rows.any():
+            return None
+        found = np.linalg.lstsq(rows, target, rcond=1e-12)[0]
+        if np.abs(rows @ found - target).max() > 1e-3 * np.abs(target).max() + 1e-300:
+            violated = residual[near] > 0
+            found = np.linalg.lstsq(rows[violated], target[violated], rcond=1e-12)[0]
+            if np.abs(rows[violated] @ found - target[violated]).max() > 0.5 * np.abs(target[violated]).max():
+                return None
+        step = np.zeros(len(x))
+        step[free] = found * width[free]
+        return step

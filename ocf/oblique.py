@@ -1,0 +1,559 @@
+"""Oblique decision trees: plain arrays that predict, and Tree Alternating Optimization that trains them.
+
+Nomenclature
+------------
+==================  ==================================================================================
+symbol              meaning, shape
+==================  ==================================================================================
+``w[v], t[v]``      weights and threshold of node v: a row x goes left exactly when ``w[v] . x <= t[v]``
+``R[v]``            training rows that reach node v
+``care points``     rows of R[v] whose loss depends on the side to which v sends them
+==================  ==================================================================================
+
+Source: Carreira-Perpiñán and Tavallali, *Alternating optimization of decision trees, with application to learning
+sparse oblique trees*, NeurIPS 2018; used by Carreira-Perpiñán and Hada, *Counterfactual explanations for oblique
+decision trees*, AAAI 2021, section 3.2. The papers write ``f(x) = w . x + b`` and send ``f(x) >= 0`` to the right; here
+the tie goes to the left, so that every split of every model reads "left up to the threshold".
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.errors import DataError, ModelError
+from ocf.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+_SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+
+#: An l1 penalty in the words of the version of scikit-learn at hand.
+_L1: dict[str, Any] = {"l1_ratio": 1.0} if _SKLEARN >= (1, 8) else {"penalty": "l1"}
+
+
+def dot(x: FloatArray, w: FloatArray) -> FloatArray:
+    """``x @ w`` row by row, (n,): unlike BLAS, the same bits for a row alone and within a table."""
+    return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(x), np.ascontiguousarray(w)))
+
+
+@dataclass(frozen=True, eq=False)
+class ObliqueTree:
+    """A tree of hyperplane splits as plain arrays, from wherever it comes.
+
+    Parameters
+    ----------
+    weights : (n_nodes, n_features) float array
+        Rows of leaves are ignored. A row with a single 1 is an axis-aligned split.
+    threshold : (n_nodes,) float array
+        A row x goes left exactly when ``weights[v] . x <= threshold[v]``.
+    left, right : (n_nodes,) int array
+        Children, after their parents; -1 at leaves. Node 0 is the root.
+    value : (n_nodes, n_outputs) float array
+        Scores of the classes (the largest wins, the first on a tie), or the value of a regression tree.
+    classes : sequence, optional
+        Class labels; none for regression.
+    feature_names : sequence of str, optional
+
+    Raises
+    ------
+    ModelError
+        When the arrays do not fit together or do not form a tree.
+
+    Examples
+    --------
+    >>> tree = ObliqueTree([[1.0, 1.0], [0, 0], [0, 0]], [1.0, 0, 0], [1, -1, -1], [2, -1, -1],
+    ...                    [[0, 0], [1, 0], [0, 1]], classes=["in", "out"])
+    >>> tree.predict([[0.2, 0.3], [0.8, 0.9]]).tolist()
+    ['in', 'out']
+    """
+
+    weights: FloatArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    classes: tuple[Any, ...] = ()
+    feature_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "weights", np.ascontiguousarray(self.weights, np.float64))
+        put(self, "threshold", np.asarray(self.threshold, np.float64))
+        put(self, "value", np.asarray(self.value, np.float64))
+        for name in ("left", "right"):
+            put(self, name, np.asarray(getattr(self, name), np.int64))
+        put(self, "classes", tuple(np.asarray(self.classes).tolist()))
+        if self.weights.ndim == 2 and not self.feature_names:
+            put(self, "feature_names", tuple(f"x{j}" for j in range(self.weights.shape[1])))
+        put(self, "feature_names", tuple(str(name) for name in self.feature_names))
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.threshold)
+        if n == 0 or self.weights.ndim != 2 or self.value.ndim != 2:
+            raise ModelError("an oblique tree needs weights (n_nodes, n_features) and values (n_nodes, n_outputs)")
+        for name in ("weights", "left", "right", "value"):
+            if len(getattr(self, name)) != n:
+                raise ModelError(f"the tree has {n} thresholds but {len(getattr(self, name))} entries in {name!r}")
+        if len(self.feature_names) != self.n_features:
+            raise ModelError(f"{len(self.feature_names)} feature names for {self.n_features} columns of weights")
+        if self.classes and self.value.shape[1] != len(self.classes):
+            raise ModelError(f"{self.value.shape[1]} scores per node for {len(self.classes)} classes")
+        if not self.classes and self.value.shape[1] != 1:
+            raise ModelError("a tree with several scores per node needs the labels of its classes")
+        inner = self.left >= 0
+        if not np.array_equal(inner, self.right >= 0):
+            raise ModelError("a node has one child: a split has two, a leaf none (-1)")
+        children = np.sort(np.concatenate([self.left[inner], self.right[inner]]))
+        if not np.array_equal(children, np.arange(1, n)):
+            raise ModelError("the children do not form one tree: every node but the root needs exactly one parent")
+        if np.any(np.minimum(self.left, self.right)[inner] <= np.flatnonzero(inner)):
+            raise ModelError("children must stand after their parents")
+        finite = np.isfinite(self.weights[inner]).all() and np.isfinite(self.threshold[inner]).all()
+        if not finite or not np.isfinite(self.value[~inner]).all():
+            raise ModelError("a weight, threshold or value is not finite: the tree is corrupt")
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.weights.shape[1])
+
+    @property
+    def leaves(self) -> IntArray:
+        """Nodes that are leaves, in order."""
+        return np.flatnonzero(self.left < 0)
+
+    @property
+    def depth(self) -> int:
+        """Splits on the longest path."""
+        depth = np.zeros(len(self.left), int)
+        for v in np.flatnonzero(self.left >= 0):
+            depth[[self.left[v], self.right[v]]] = depth[v] + 1
+        return int(depth.max())
+
+    def apply(self, x: ArrayLike) -> IntArray:
+        """Leaf (node number) that each row reaches, (n,).
+
+        Parameters
+        ----------
+        x : (n, n_features) float array
+        """
+        rows = np.ascontiguousarray(x, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise DataError(f"rows have shape {rows.shape}; the tree takes (n, {self.n_features})")
+        if not np.isfinite(rows).all():
+            raise DataError("a row holds a missing or infinite value, and the tree has no rule for it: fill in a value")
+        return _descend(self.weights, self.threshold, self.left, self.right, rows, 0)
+
+    def scores(self, x: ArrayLike) -> FloatArray:
+        """Values of the leaves that rows reach, (n, n_outputs)."""
+        return self.value[self.apply(x)]
+
+    def predict(self, x: ArrayLike) -> NDArray[Any]:
+        """Class labels, or values of a regression tree, (n,)."""
+        scores = self.scores(x)
+        return np.asarray(self.classes)[scores.argmax(axis=1)] if self.classes else scores[:, 0]
+
+
+def _descend(
+    weights: FloatArray, threshold: FloatArray, left: IntArray, right: IntArray, x: FloatArray, start: int
+) -> IntArray:
+    """Leaf below `start` that each row reaches; node by node, since few nodes share many rows."""
+    out = np.empty(len(x), np.int64)
+    stack = [(start, np.arange(len(x)))]
+    while stack:
+        v, rows = stack.pop()
+        if left[v] < 0 or not len(rows):
+            out[rows] = v
+            continue
+        goes_left = dot(x[rows], weights[v]) <= threshold[v]
+        stack += [(int(left[v]), rows[goes_left]), (int(right[v]), rows[~goes_left])]
+    return out
+
+
+# -- tree alternating optimization -----------------------------------------------------------------------------
+
+
+class _Grown:
+    """A tree in training: arrays that change in place, and the rows that reach each node."""
+
+    def __init__(self, n_nodes: int, n_features: int, n_outputs: int) -> None:
+        self.weights = np.zeros((n_nodes, n_features))
+        self.threshold = np.zeros(n_nodes)
+        self.left = np.full(n_nodes, -1)
+        self.right = np.full(n_nodes, -1)
+        self.value = np.zeros((n_nodes, n_outputs))
+
+    def sides(self, v: int, x: FloatArray) -> BoolArray:
+        """Which rows node v sends left."""
+        return dot(x, self.weights[v]) <= self.threshold[v]
+
+    def below(self, v: int, x: FloatArray) -> IntArray:
+        """Leaf that rows reach from node v."""
+        return _descend(self.weights, self.threshold, self.left, self.right, x, v)
+
+    def levels(self) -> list[list[int]]:
+        """Inner nodes by depth, the root first."""
+        out: list[list[int]] = []
+        level = [0]
+        while level := [v for v in level if self.left[v] >= 0]:
+            out.append(level)
+            level = [int(c) for v in level for c in (self.left[v], self.right[v])]
+        return out
+
+    def reached(self, x: FloatArray) -> list[IntArray]:
+        """Rows that reach each node."""
+        rows = [np.zeros(0, np.int64)] * len(self.left)
+        rows[0] = np.arange(len(x))
+        for v in (v for level in self.levels() for v in level):
+            goes = self.sides(v, x[rows[v]])
+            rows[self.left[v]], rows[self.right[v]] = rows[v][goes], rows[v][~goes]
+        return rows
+
+    def pruned(self, x: FloatArray) -> _Grown:
+        """The tree without splits of which one side gets no row."""
+        rows = self.reached(x)
+
+        def alive(v: int) -> int:
+            while self.left[v] >= 0:
+                empty = [not len(rows[c]) for c in (self.left[v], self.right[v])]
+                if not any(empty):
+                    break
+                v = int(self.right[v] if empty[0] else self.left[v])
+            return v
+
+        order, children = [alive(0)], []
+        for v in order:  # grows while it is read
+            if self.left[v] >= 0:
+                children.append((len(order), len(order) + 1))
+                order += [alive(int(self.left[v])), alive(int(self.right[v]))]
+            else:
+                children.append((-1, -1))
+        out = _Grown(len(order), self.weights.shape[1], self.value.shape[1])
+        out.weights, out.threshold, out.value = self.weights[order], self.threshold[order], self.value[order]
+        out.left, out.right = np.array(children).T
+        return out
+
+
+class _TAO(BaseEstimator):
+    """What the classifier and the regressor share."""
+
+    def __init__(
+        self,
+        max_depth: int = 4,
+        *,
+        C: float = 1.0,
+        max_iter: int = 60,
+        init: Literal["cart", "random"] = "cart",
+        splits: Literal["oblique", "axis"] = "oblique",
+        tol: float = 1e-3,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.max_depth = max_depth
+        self.C = C
+        self.max_iter = max_iter
+        self.init = init
+        self.splits = splits
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # the two differ in the loss of a row at a leaf and in the best value of a leaf
+    def _losses(self, leaves: IntArray, value: FloatArray, y: NDArray[Any]) -> FloatArray:
+        raise NotImplementedError
+
+    def _leaf_value(self, y: NDArray[Any], n_outputs: int) -> FloatArray:
+        raise NotImplementedError
+
+    def _fit(self, x: FloatArray, y: NDArray[Any], n_outputs: int) -> None:
+        self._check_settings()
+        rng = check_random_state(self.random_state)
+        with np.errstate(over="ignore"):
+            spread = x.std(axis=0)
+        self._scale = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+        tree = self._cart(x, y, n_outputs, rng) if self.init == "cart" else self._random(x, n_outputs, rng)
+        self._refit_leaves(tree, x, y)
+        curve = [self._total(tree, x, y)]
+        seed = int(rng.randint(2**31 - 1))
+        with Progress(self.max_iter, enabled=self.verbose) as bar:
+            for k in range(self.max_iter):
+                self._pass(tree, x, y, seed)
+                curve.append(self._total(tree, x, y))
+                logger.info("iteration %d: training loss %.6g", k + 1, curve[-1])
+                bar.advance(f"loss {curve[-1]:.4g}")
+                if curve[-1] == 0 or curve[-1] >= curve[-2]:
+                    break
+        self.loss_curve_ = np.array(curve)
+        self.n_iter_ = len(curve) - 1
+        tree = tree.pruned(x)
+        names = getattr(self, "feature_names_in_", ())
+        self.tree_ = ObliqueTree(
+            tree.weights,
+            tree.threshold,
+            tree.left,
+            tree.right,
+            tree.value,
+            getattr(self, "classes_", ()),
+            tuple(names),
+        )
+
+    def _check_settings(self) -> None:
+        if not (isinstance(self.max_depth, int | np.integer) and self.max_depth >= 0):
+            raise ValueError(f"max_depth must be a whole number of at least 0, not {self.max_depth!r}")
+        if not self.C > 0:
+            raise ValueError(f"C must be positive, not {self.C!r}")
+        if self.init not in ("cart", "random"):
+            raise ValueError(f"init must be 'cart' or 'random', not {self.init!r}")
+        if self.splits not in ("oblique", "axis"):
+            raise ValueError(f"splits must be 'oblique' or 'axis', not {self.splits!r}")
+
+    def _random(self, x: FloatArray, n_outputs: int, rng: Any) -> _Grown:
+        """A complete tree of random directions, each split at the median of its rows."""
+        n_inner = 2**self.max_depth - 1
+        tree = _Grown(2 * n_inner + 1, x.shape[1], n_outputs)
+        inner = np.arange(n_inner)
+        tree.left[inner], tree.right[inner] = 2 * inner + 1, 2 * inner + 2
+        rows = [np.zeros(0, np.int64)] * len(tree.left)
+        rows[0] = np.arange(len(x))
+        for v in inner.tolist():
+            if self.splits == "axis":
+                tree.weights[v, rng.randint(x.shape[1])] = 1.0
+            else:
+                tree.weights[v] = rng.normal(size=x.shape[1]) / self._scale
+            projected = dot(x[rows[v]], tree.weights[v])
+            tree.threshold[v] = np.median(projected) if len(projected) else 0.0
+            goes = projected <= tree.threshold[v]
+            rows[tree.left[v]], rows[tree.right[v]] = rows[v][goes], rows[v][~goes]
+        return tree
+
+    def _cart(self, x: FloatArray, y: NDArray[Any], n_outputs: int, rng: Any) -> _Grown:
+        """The tree that scikit-learn grows greedily."""
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+        if self.max_depth == 0:
+            return _Grown(1, x.shape[1], n_outputs)
+        kind = DecisionTreeClassifier if isinstance(self, ClassifierMixin) else DecisionTreeRegressor
+        grown = kind(max_depth=self.max_depth, random_state=rng.randint(2**31 - 1)).fit(x, y).tree_
+        tree = _Grown(grown.node_count, x.shape[1], n_outputs)
+        tree.left, tree.right = grown.children_left.astype(np.int64), grown.children_right.astype(np.int64)
+        inner = np.flatnonzero(tree.left >= 0)
+        tree.weights[inner, grown.feature[inner]] = 1.0
+        tree.threshold[inner] = grown.threshold[inner]
+        return tree
+
+    def _refit_leaves(self, tree: _Grown, x: FloatArray, y: NDArray[Any]) -> None:
+        """Best value for each leaf; one that no row reaches keeps what it has."""
+        for v, rows in enumerate(tree.reached(x)):
+            if tree.left[v] < 0 and len(rows):
+                tree.value[v] = self._leaf_value(y[rows], tree.value.shape[1])
+
+    def _total(self, tree: _Grown, x: FloatArray, y: NDArray[Any]) -> float:
+        """Mean loss on the training rows."""
+        return float(self._losses(tree.below(0, x), tree.value, y).mean())
+
+    def _pass(self, tree: _Grown, x: FloatArray, y: NDArray[Any], seed: int) -> None:
+        """Optimise every node once, the deepest first; nodes of one depth do not share rows."""
+        for level in reversed(tree.levels()):
+            rows = tree.reached(x)
+            for v in level:
+                if len(rows[v]):
+                    self._optimise(tree, v, x[rows[v]], y[rows[v]], seed)
+        self._refit_leaves(tree, x, y)
+
+    def _optimise(self, tree: _Grown, v: int, x: FloatArray, y: NDArray[Any], seed: int) -> None:
+        """Fit node v to send each care point to the side of the smaller loss; keep the fit if the loss does not rise.
+
+        What the rows lose below is fixed, so the loss of the whole tree changes by the loss of the care points.
+        """
+        at_left = self._losses(tree.below(int(tree.left[v]), x), tree.value, y)
+        at_right = self._losses(tree.below(int(tree.right[v]), x), tree.value, y)
+        care = np.flatnonzero(at_left != at_right)
+        if not len(care):
+            return
+        wants_left = at_left[care] < at_right[care]
+        gain = np.abs(at_left[care] - at_right[care])
+        points = x[care]
+        if wants_left.all() or not wants_left.any():
+            tree.weights[v], tree.threshold[v] = 0.0, 1.0 if wants_left.all() else -1.0
+            return
+        fit = _axis_split if self.splits == "axis" else self._logistic_split
+        before = tree.weights[v].copy(), float(tree.threshold[v])
+        loss = gain[tree.sides(v, points) != wants_left].sum()
+        tree.weights[v], tree.threshold[v] = fit(points, wants_left, gain, seed)
+        if gain[tree.sides(v, points) != wants_left].sum() > loss:
+            tree.weights[v], tree.threshold[v] = before
+
+    def _logistic_split(
+        self, x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: int
+    ) -> tuple[FloatArray, float]:
+        """l1-regularised logistic regression; columns are scaled for the fit and the weights scaled back."""
+        import warnings
+
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(C=self.C, solver="liblinear", tol=self.tol, random_state=seed, max_iter=200, **_L1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the loss decides whether the fit is kept
+            model.fit(x / self._scale, ~wants_left, sample_weight=gain / gain.mean())
+        return model.coef_[0] / self._scale, -float(model.intercept_[0])
+
+    def _rows(self, x: Any, **target: Any) -> Any:
+        """Checked rows as float64; with a target ``y``, those of training and the target."""
+        how = {"dtype": np.float64, "reset": "y" in target, "order": "C", **target}
+        if _SKLEARN >= (1, 6):
+            from sklearn.utils.validation import validate_data
+
+            return validate_data(self, x, **how)
+        return self._validate_data(x, **how)
+
+    def apply(self, X: ArrayLike) -> IntArray:
+        """Leaf (node number of `tree_`) that each row reaches, (n,)."""
+        check_is_fitted(self)
+        return self.tree_.apply(self._rows(X))
+
+    @property
+    def n_leaves_(self) -> int:
+        """Leaves of the fitted tree."""
+        return len(self.tree_.leaves)
+
+
+def _axis_split(x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: int) -> tuple[FloatArray, float]:
+    """The threshold on one column that loses least; ``weights`` has a single 1."""
+    signed = np.where(wants_left, gain, -gain)
+    best = (np.inf, 0, 0.0)
+    # sent right: those beyond the cut; they lose their gain when they want left and win it otherwise
+    for j in range(x.shape[1]):
+        order = np.argsort(x[:, j], kind="stable")
+        values = x[order, j]
+        won = np.cumsum(signed[order])[:-1]
+        cuts = np.flatnonzero(values[1:] > values[:-1])
+        if len(cuts):
+            k = cuts[won[cuts].argmax()]
+            if -won[k] < best[0]:
+                middle = values[k] + (values[k + 1] - values[k]) / 2
+                best = (-won[k], j, float(middle if middle < values[k + 1] else values[k]))
+    weights = np.zeros(x.shape[1])
+    if np.isfinite(best[0]):
+        weights[best[1]] = 1.0
+    return weights, best[2]
+
+
+class TAOClassifier(ClassifierMixin, _TAO):
+    """Decision tree trained by Tree Alternating Optimization: the training error never rises between iterations.
+
+    Starting from a tree of fixed structure, every node in turn, the deepest first, is fitted to send the rows that it
+    can put right to the side that does so (l1-regularised logistic regression by liblinear, or the best single column)
+    while the rest of the tree is held; leaves take the majority. Splits that leave one side empty are pruned at the
+    end.
+
+    Parameters
+    ----------
+    max_depth : int
+        Of the initial tree.
+    C : float
+        Inverse strength of the l1 penalty of the node problems, on columns scaled to unit deviation.
+    max_iter : int
+        Iterations at most; training ends earlier when one brings no improvement.
+    init : {"cart", "random"}
+        Initial tree: scikit-learn's greedy one, or a complete tree of random directions.
+    splits : {"oblique", "axis"}
+        Hyperplanes, or thresholds on single columns.
+    tol : float
+        Tolerance of the logistic regressions.
+    random_state : int, RandomState or None
+    verbose : bool
+        Progress bar on stderr.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+    tree_ : ObliqueTree
+    loss_curve_ : (n_iter_ + 1,) float array
+        Training error (share of rows) before the first and after each iteration; it never rises.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        When fitted on a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = TAOClassifier(2, random_state=0).fit(X, y)
+    >>> bool(tree.score(X, y) > 0.95), tree.n_leaves_
+    (True, 3)
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> TAOClassifier:
+        """Train on rows (n, n_features) with labels (n,)."""
+        rows, labels = self._rows(X, y=y)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self._fit(rows, codes, len(self.classes_))
+        return self
+
+    def _losses(self, leaves: IntArray, value: FloatArray, y: NDArray[Any]) -> FloatArray:
+        return np.asarray(value.argmax(axis=1)[leaves] != y, np.float64)
+
+    def _leaf_value(self, y: NDArray[Any], n_outputs: int) -> FloatArray:
+        return np.bincount(y, minlength=n_outputs) / len(y)
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Shares of the classes among the training rows of the leaf, (n, n_classes)."""
+        check_is_fitted(self)
+        return self.tree_.scores(self._rows(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Class labels, (n,)."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class TAORegressor(RegressorMixin, _TAO):
+    """Regression tree trained by Tree Alternating Optimization: the squared error never rises between iterations.
+
+    As `TAOClassifier`, with squared losses: a care point weighs in the node problem by how much it has to lose, and
+    leaves take the mean.
+
+    Parameters
+    ----------
+    max_depth, C, max_iter, init, splits, tol, random_state, verbose
+        As in `TAOClassifier`.
+
+    Attributes
+    ----------
+    tree_ : ObliqueTree
+    loss_curve_ : (n_iter_ + 1,) float array
+        Mean squared error on the training rows.
+    n_iter_, n_features_in_ : int
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> TAORegressor:
+        """Train on rows (n, n_features) with values (n,)."""
+        rows, values = self._rows(X, y=y)
+        self._fit(rows, np.asarray(values, np.float64), 1)
+        return self
+
+    def _losses(self, leaves: IntArray, value: FloatArray, y: NDArray[Any]) -> FloatArray:
+        return np.asarray((value[leaves, 0] - y) ** 2)
+
+    def _leaf_value(self, y: NDArray[Any], n_outputs: int) -> FloatArray:
+        return np.array([y.mean()])
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Values, (n,)."""
+        check_is_fitted(self)
+        return self.tree_.scores(self._rows(X))[:, 0]

@@ -1,0 +1,28 @@
+"""Leaf by leaf and the global model with hyperplanes, on the harness's axis-aligned instances of every feature kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from oracle.harness import Method, check_case, prepare
+from oracle.instances import Spec, specs
+from oracle.test_agreement import bounded
+
+BY_VALUE = [Method("hyperplanes", "highs", True), Method("hyperplanes", "scip", True)]
+
+
+@pytest.mark.parametrize("library", ["tree", "forest"])
+def test_values_instead_of_cells_equal_brute_force(library: str) -> None:
+    seen: Counter[str] = Counter()
+
+    @bounded(15)
+    @given(spec=specs(library))
+    def run(spec: Spec) -> None:
+        case = prepare(spec)
+        single = case.explainer.ensemble.n_trees == 1
+        seen[check_case(case, [*BY_VALUE, *([Method("oblique", "highs", True)] if single else [])])] += 1
+
+    run()
+    assert seen["optimal"] > seen["infeasible"] / 2

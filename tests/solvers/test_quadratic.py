@@ -1,0 +1,63 @@
+"""Quadratic objectives: compiled from Pyomo, solved by HiGHS where continuous and by SCIP with integers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+from ocf.errors import SolverError
+from ocf.solvers import Status, compile_model, get_solver
+from ocf.solvers.family import HighsFamily
+from ocf.solvers.standard_form import StandardForm
+
+
+@pytest.fixture
+def form() -> StandardForm:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(2), bounds=(-5, 5))
+    model.z = pyo.Var(bounds=(0, 3), domain=pyo.Integers)
+    model.cost = pyo.Objective(expr=(model.x[0] - 1) ** 2 + 2 * (model.x[1] + model.x[0]) ** 2 + (model.z - 1.4) ** 2)
+    model.row = pyo.Constraint(expr=model.x[0] + model.x[1] + model.z >= 2)
+    return compile_model(model, [model.x[0], model.x[1], model.z])
+
+
+def test_the_form_is_the_model(form: StandardForm) -> None:
+    for x in np.random.default_rng(0).normal(size=(20, 3)):
+        wanted = (x[0] - 1) ** 2 + 2 * (x[1] + x[0]) ** 2 + (x[2] - 1.4) ** 2
+        assert form.objective(x) == pytest.approx(wanted)
+
+
+def test_integers_go_to_scip(form: StandardForm) -> None:
+    # z = 2 leaves x0 = 1, x1 = -1 free of cost
+    result = get_solver("scip").solve(form)
+    assert result.objective == pytest.approx(0.36, abs=1e-5)
+    assert result.x is not None
+    assert result.x[2] == 2.0
+    with pytest.raises(SolverError, match="scip"):
+        get_solver("highs").solve(form)
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_continuous_ones_go_to_either(form: StandardForm, solver: str) -> None:
+    smooth = replace(form, integer=np.zeros(3, bool))
+    result = get_solver(solver).solve(smooth)
+    # min 2 s**2 + (z - 1.4)**2 subject to s + z = 2 is at s = 0.2
+    assert result.objective == pytest.approx(0.24, abs=1e-5)
+    assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    reduced = smooth.substitute(np.eye(3)[:, :2], [0.0, 0.0, 1.4])
+    assert get_solver(solver).solve(reduced.form).objective == pytest.approx(2 * 0.6**2, abs=1e-5)
+
+
+def test_a_family_restarts_with_other_sides(form: StandardForm) -> None:
+    smooth = replace(form, integer=np.zeros(3, bool), A=-form.A, row_lower=-form.row_upper, row_upper=-form.row_lower)
+    family = HighsFamily(smooth)
+    for need in (2.0, 2.5, 3.0):
+        found = family.solve(row_upper=np.array([-need]))
+        gap = need - 1.4
+        assert found.x is not None
+        assert found.multipliers is not None
+        assert smooth.objective(found.x) == pytest.approx(gap**2 * 2 / 3, abs=1e-5)
+        assert found.multipliers[0] == pytest.approx(gap * 4 / 3, abs=1e-4)
