@@ -35,6 +35,9 @@ from ocf.solvers.result import SolveResult, Status
 class Liar:
     name, version = "liar", "0"
 
+    def refuses(self, cells):
+        return ""
+
     def solve_cells(self, cells, options=None, *, cutoff=math.inf, confirm=None, relaxation=None):
         return getattr(self, options.options["lie"])(cells, cutoff)
 

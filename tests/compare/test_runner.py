@@ -23,7 +23,7 @@ from ocf.compare.suite import part
 from ocf.errors import DataError, ProblemError
 
 INSTANCE = """
-limits = { time = 5, memory = "700 MB", grace = 0.2 }
+limits = { time = 60, memory = "700 MB", grace = 0.2 }
 report = { bounds = false }
 instances = [{ data = "breast_cancer", trees = 15, depth = 4, rows = 1 }]
 """
@@ -92,10 +92,10 @@ def test_another_suite_is_refused(tiny: Suite, tiny_folder: Path) -> None:
 
 def test_hangs_crashes_and_errors_are_rows(with_liar: Callable[[str], Results]) -> None:
     lies = ("hang", "crash", "leave", "fail", "eat")
-    text = INSTANCE.replace("time = 5", "time = 2") + liars(*lies, reduce=False) + '[[methods]]\nsolver = "box"\n'
+    text = INSTANCE.replace("time = 60", "time = 8") + liars(*lies, reduce=False) + '[[methods]]\nsolver = "box"\n'
     runs = {r["method"]: r for r in with_liar(text).of("run")}
     status = {name: (run["status"], run["message"]) for name, run in runs.items()}
-    assert status["hang"] == ("time out", "killed after 2.2 s")
+    assert status["hang"] == ("time out", "killed after 8.2 s")
     assert status["eat"] == ("memory out", "killed at 0.7 GB of memory")
     assert status["crash"][0] == "error"
     assert "SIGABRT" in status["crash"][1]
@@ -205,7 +205,7 @@ def descendants(pid: int) -> set[int]:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes through /proc")
 def test_interrupted_and_killed_runs_go_on(with_liar: Callable[[str], Results], tmp_path: Path) -> None:
     suite, folder = tmp_path / "suite.toml", tmp_path / "results"
-    text = INSTANCE.replace("time = 5", "time = 500") + '[[methods]]\nsolver = ["box", "highs"]\n' + liars("hang")
+    text = INSTANCE.replace("time = 60", "time = 500") + '[[methods]]\nsolver = ["box", "highs"]\n' + liars("hang")
     suite.write_text(text)
 
     process = started(suite, folder)
