@@ -333,7 +333,7 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
             if lifted.is_oblique:
                 values = np.concatenate([values, np.linspace(*_finite_range(feature, encoding.base[i]), 64)])
         rows.append(values)
-    count = max(map(len, rows))
+    count = max(1, *map(len, rows))  # scalers refuse a table without rows
     points = np.column_stack(
         [
             rng.permutation(np.resize(v, count)) if len(v) else np.full(count, encoding.base[i])

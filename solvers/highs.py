@@ -8,7 +8,8 @@ Traps that this file deals with (HiGHS 1.15):
   0 and 1, none in 9000 where all were binary. Presolve is off for the former. Fractional bounds are rounded for all
   solvers (`ocf.solvers.base.ask`).
 - Presolve also declares feasible problems infeasible, where some columns are binary and the others are so by
-  implication (its issues 3090 and 3296): what presolve alone claims to be infeasible is solved again without it.
+  implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or ends as a solve
+  error, is solved again without it.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -138,8 +139,9 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
-        by_presolve = status == ModelStatus.kInfeasible and answer.nodes == 0 and form.integer.any()
-        if by_presolve and raw.get("presolve") != "off":
+        # after presolve alone claims infeasibility, or its postsolve spoils the point
+        by_presolve = status == ModelStatus.kSolveError or (status == ModelStatus.kInfeasible and answer.nodes == 0)
+        if by_presolve and form.integer.any() and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)
         return answer
 

@@ -97,19 +97,22 @@ class Method:
 
 def known_solvers() -> list[str]:
     """Solvers that `ocf.Explainer.explain` takes."""
+    from ocf.choice import AUTO
     from ocf.solvers import CELL_SOLVERS, SOLVERS
 
-    return [*SOLVERS, *CELL_SOLVERS]
+    return [*SOLVERS, *CELL_SOLVERS, AUTO]
 
 
 def unavailable(method: Method) -> str:
     """Why a method cannot run here; empty when it can."""
+    from ocf.choice import AUTO
     from ocf.formulations import get_formulation
     from ocf.solvers import get_solver
 
     try:
         get_formulation(method.formulation)
-        get_solver(method.solver)
+        if method.solver != AUTO:
+            get_solver(method.solver)
     except (OcfError, ImportError) as error:
         return str(error)
     return ""
