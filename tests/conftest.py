@@ -7,13 +7,19 @@ Random tests run the same examples every time, so that a red test is about the c
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from hypothesis import settings
 
 # the instances are tiny and the cores are shared: threads of the libraries would only get in each other's way
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# jobs of a shell in the background ignore Ctrl-C, and so would the processes that some tests interrupt
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sys.path.insert(0, str(Path(__file__).parent))
 
