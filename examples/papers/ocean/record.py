@@ -4,8 +4,7 @@ python examples/papers/ocean/record.py --data DIR -o results/record --rows 5 --t
 
 For each set, without the reduction, so that the models themselves are compared: median and greatest seconds, proofs,
 nonzeros and binaries of the matrix, and the bound of its linear relaxation (of the first row); then seconds with the
-reduction; then seconds and cost with an isolation forest. Seconds are the processor's, which other work on the machine
-hardly lengthens; the time limit is in seconds of the clock.
+reduction; then seconds and cost with an isolation forest.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def relaxation(name: str, folder: str | None, trees: int, depth: int, formulatio
 
 
 def run(the: Case, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Explain one row; `cpu` are the processor's seconds, which other work on the machine does not lengthen."""
+    """Explain one row; `cpu` are the processor's seconds."""
     begin = time.process_time()
     e = the.explainer.explain(
         the.rows.iloc[[job["row"]]],
