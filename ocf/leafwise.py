@@ -292,7 +292,7 @@ class Query:
         place, sign, side = [], [], []
         for v, left in self.search.region(leaf).path.items():
             t = float(self.tree.threshold[v])
-            if v not in self.matrix.place:  # no weight at all: the split is decided
+            if v not in self.matrix.place:  # no column has a weight in it: its total is 0, which decides the split
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue

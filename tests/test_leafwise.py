@@ -222,6 +222,32 @@ def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) ->
             assert_same(found, optimum)
 
 
+@pytest.mark.parametrize("formulation", ["oblique", "hyperplanes"])
+@pytest.mark.parametrize("colour", ["red", "green", "blue"])
+def test_a_hyperplane_of_fixed_features_alone_is_decided_by_the_row(colour: str, formulation: str) -> None:
+    table = mixed_table(np.random.default_rng(0))
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    # blue and red go left by the colour alone, and there 2 number + flag > 1.5 is class 1; green is class 0 throughout
+    tree = ObliqueTree(
+        [[0.0, 0.7, 0.4, 0, 0, 0], [0, 0, 0, 2.0, 0, 1.0], *np.zeros((3, 6))],
+        [0.5, 1.5, 0, 0, 0],
+        [1, 3, -1, -1, -1],
+        [2, 4, -1, -1, -1],
+        [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1]],
+        classes=(0, 1),
+    )
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    explainer = Explainer(model, data=table, features={"number": {"scale": 1.0}})
+    row = pd.DataFrame({"number": [0.5], "count": [1], "colour": [colour], "flag": [0]})
+    settings: dict[str, Any] = {"target": 1, "formulation": formulation}
+    found = explainer.explain(row, features_to_vary=["number", "count", "flag"], **settings)[0]
+    assert_same(found, np.inf if colour == "green" else 0.25)
+    assert_same(explainer.explain(row, **settings)[0], 1.25 if colour == "green" else 0.25)
+
+
 class Fixed(ClassifierMixin, BaseEstimator):
     """A tree of plain arrays in a Pipeline."""
 
