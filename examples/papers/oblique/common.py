@@ -134,13 +134,18 @@ def _trained(name: str, folder: str | None, quick: bool, verbose: bool) -> Any:
     a, b, y_a, y_b = train_test_split(the.train, the.y, test_size=0.2, random_state=1, stratify=the.y)
     scores = {}
     for penalty in PENALTIES:
-        scores[penalty] = one_hot_pipeline(the.data, clone(tree).set_params(C=penalty)).fit(a, y_a).score(b, y_b)
-    best = max(scores, key=lambda c: scores[c])
-    return one_hot_pipeline(the.data, tree.set_params(C=best)).fit(the.train, the.y)
+        fitted = one_hot_pipeline(the.data, clone(tree).set_params(C=penalty)).fit(a, y_a)
+        rows = fitted[:-1].transform(b) if hasattr(fitted, "steps") else b
+        for alpha in PRUNINGS:
+            scores[penalty, alpha] = last_step(fitted).pruned(alpha).score(rows, y_b)
+    best = max(scores, key=lambda settings: (scores[settings], settings[1]))
+    return one_hot_pipeline(the.data, tree.set_params(C=best[0], ccp_alpha=best[1])).fit(the.train, the.y)
 
 
-#: Inverse strengths of the l1 penalty, of which the one is taken that is best on a fifth of the training rows.
+#: Inverse strengths of the l1 penalty, and of pruning, of which those are taken that are best on a fifth of the
+#: training rows.
 PENALTIES = (0.01, 0.1, 1.0, 10.0)
+PRUNINGS = (0.0, 0.0003, 0.001, 0.003, 0.01)
 
 
 @lru_cache(maxsize=2)
