@@ -7,20 +7,19 @@ grown in full and pruned; a random forest with scikit-learn's settings. Distance
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import joblib
 import numpy as np
 import pandas as pd
+import runs
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -178,54 +177,8 @@ def last_step(model: Any) -> Any:
     return model[-1] if hasattr(model, "steps") else model
 
 
-class Runs:
-    """Results of an experiment: one JSON line a run; a run that is there is not made again.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there; holds ``runs.jsonl``.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-        text = self.path.read_text() if self.path.exists() else ""
-        whole, _, cut = text.rpartition("\n")
-        if cut:  # the last line of a run that was killed
-            self.path.write_text(whole + "\n" * bool(whole))
-        records = [json.loads(line) for line in whole.splitlines()]
-        self._done = {json.dumps(r["job"], sort_keys=True): r["result"] for r in records}
-
-    def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Result of a job, if it has one."""
-        return self._done.get(json.dumps(job, sort_keys=True))
-
-    def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """Keep the result of a job."""
-        with self.path.open("a") as file:
-            file.write(json.dumps({"job": job, "result": result}) + "\n")
-        self._done[json.dumps(job, sort_keys=True)] = result
-
-
-def markdown(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
-
-
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Options that all experiments take."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets")
+    """Options that all experiments of oblique trees take."""
+    parser = runs.arguments(description, "two sets, shallow trees, few rows")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all six)")
-    parser.add_argument("--quick", action="store_true", help="a minute's version: two sets, shallow trees, few rows")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
     return parser
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    """Write a table and show it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    print(text)
