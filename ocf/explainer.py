@@ -33,6 +33,7 @@ from ocf.inference import as_table, infer_space
 from ocf.leaf_queries import checked_class_costs, class_offsets
 from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
 from ocf.model import as_user_model, table_columns
+from ocf.outcome import Outcome
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
@@ -42,7 +43,7 @@ from ocf.regions import Regions
 from ocf.several import Several, explain_several
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import Outcome, solve_alternatives
+from ocf.solving import solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
 from ocf.ties import tied_points
 from ocf.words import listed
