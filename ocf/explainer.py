@@ -662,6 +662,17 @@ class Explainer:
         times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
         if query.matrix_is_old:
             times = dict.fromkeys(times, 0.0)
+        return self.explained(
+            row,
+            problem,
+            outcome,
+            method={**method, "solver_version": query.version or method["solver_version"]},
+            times={**times, **outcome.times, "total": seconds},
+            detector=detector,
+        )
+
+    def explained(self, row: Row, problem: Problem, outcome: Outcome, **said: Any) -> Explanation:
+        """Explanation of an outcome, verified; see `ocf.explanation.from_outcome`."""
         return from_outcome(
             outcome,
             problem,
@@ -670,9 +681,7 @@ class Explainer:
             predicted=row.current,
             classes=self.classes,
             model=self.model,
-            method={**method, "solver_version": query.version or method["solver_version"]},
-            times={**times, **outcome.times, "total": seconds},
-            detector=detector,
+            **said,
         )
 
     def _diagnosed(self, asked: _Asked, problem: Problem, explanation: Explanation) -> Explanation:
@@ -707,14 +716,10 @@ class Explainer:
             second = self._answer(unaided, alternatives, other).outcome
             method["cross_check"] = compare(way, outcome, other, second)
             outcome = judged(outcome, method["cross_check"])
-        return from_outcome(
-            outcome,
+        return self.explained(
+            row,
             problem,
-            row=row.label,
-            original=row.original,
-            predicted=row.current,
-            classes=self.classes,
-            model=self.model,
+            outcome,
             method=method,
             times={**answer.built, **outcome.times, "total": time.perf_counter() - begin},
             detector=asked.detector,

@@ -20,8 +20,8 @@ from ocf.batch import Row
 from ocf.constraints import satisfied
 from ocf.ensemble import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
-from ocf.explanation import Explanation, Explanations, from_outcome
-from ocf.leafwise import LeafAnswer, Query, solve_leaves
+from ocf.explanation import Explanation, Explanations
+from ocf.leafwise import LeafAnswer, solve_leaves
 from ocf.outcome import Outcome
 from ocf.problem import Problem
 from ocf.solvers.result import SolverOptions, Status
@@ -60,8 +60,9 @@ def explain_leaves(
     found = [answer for answer in answers if answer.point is not None]
     if not found:
         return Explanations([first])
+    method, times = {**first.method, "solver": query.method_name}, dict(outcome.times)
     return Explanations(
-        _explained(explainer, place, problem, _of_leaf(outcome, answer, k), query, first.method)
+        explainer.explained(place, problem, _of_leaf(outcome, answer, k), method=method, times=times)
         for k, answer in enumerate(found)
     )
 
@@ -122,7 +123,8 @@ def explain_margins(
         query.restart()
         _, outcome = solve_leaves(query, confirm, eps=margin)
         outcome = replace(outcome, message=outcome.message or f"every split of the path holds by {margin:g}")
-        out.append(_explained(explainer, place, problem, outcome, query, first.method))
+        method = {**first.method, "solver": query.method_name}
+        out.append(explainer.explained(place, problem, outcome, method=method, times=dict(outcome.times)))
     return Explanations(out)
 
 
@@ -214,19 +216,9 @@ def nearest_instances(
             admissible &= _labelled(explainer, problem, labels)
         outcome = _nearest(problem, table, admissible)
         place = Row(frame.index[k], row, problem.origin, explainer._current(problem.origin[None])[0])
-        out.append(
-            from_outcome(
-                outcome,
-                problem,
-                row=place.label,
-                original=row,
-                predicted=place.current,
-                classes=explainer.classes,
-                model=explainer.model,
-                method={"formulation": "instances", "solver": "search", "solver_version": "", "options": {}},
-                times={"total": time.perf_counter() - begin},
-            )
-        )
+        method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
+        times = {"total": time.perf_counter() - begin}
+        out.append(explainer.explained(place, problem, outcome, method=method, times=times))
     return Explanations(out)
 
 
@@ -306,22 +298,6 @@ def _row_of(explainer: Explainer, explanation: Explanation) -> Row:
 def _options(settings: Mapping[str, Any]) -> SolverOptions:
     names = ("time_limit", "mip_gap", "threads", "seed", "log", "options")
     return SolverOptions(**{name: settings[name] for name in names if settings.get(name) is not None})
-
-
-def _explained(
-    explainer: Explainer, row: Row, problem: Problem, outcome: Outcome, query: Query, method: Mapping[str, Any]
-) -> Explanation:
-    return from_outcome(
-        outcome,
-        problem,
-        row=row.label,
-        original=row.original,
-        predicted=row.current,
-        classes=explainer.classes,
-        model=explainer.model,
-        method={**method, "solver": query.method_name},
-        times={**outcome.times},
-    )
 
 
 def class_offsets(explainer: Explainer, problem: Problem, class_costs: Mapping[Any, float]) -> FloatArray:
