@@ -63,29 +63,25 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.ensemble import BoolArray, FloatArray
+from ocf.formulations.blocks.cell_diagrams import (
+    BoxChoices,
+    Choices,
+    SetChoices,
+    Split,
+    open_sides,
+    share_diagram,
+    split_at,
+)
 from ocf.formulations.blocks.cells import linear
+from ocf.formulations.blocks.diagrams import Diagram, Paths, paths
 from ocf.formulations.blocks.shares import Conjunction, Group, Literal, Shares, group_rows, shares
 from ocf.regional import Query, Region
 
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
 
-
-class Split(NamedTuple):
-    """A split of the forest, in terms of cells.
-
-    Attributes
-    ----------
-    feature : int
-    left : (n_cells_of_feature,) bool
-        Cells that go left.
-    cut : int
-        The last cell that goes left; -1 for splits by sets of levels.
-    """
-
-    feature: int
-    left: BoolArray
-    cut: int
+#: States of the walk of a tree up to which its share becomes a diagram. Sets of 10 features never have more than 2047.
+MOST_STATES = 4096
 
 
 class Branches(NamedTuple):
@@ -107,6 +103,32 @@ class Branches(NamedTuple):
 ALWAYS: Conjunction = frozenset()
 
 
+@dataclass(frozen=True, eq=False)
+class TreeValues:
+    """Shares of wanted rows in the cells of the trees, by diagrams or, where these are too large, by linearised ratios.
+
+    Attributes
+    ----------
+    paths : Paths
+        Of the trees with diagrams.
+    shares : Shares
+        Of the others.
+    """
+
+    paths: Paths
+    shares: Shares
+
+    def total(self) -> tuple[list[tuple[float, Any]], float]:
+        """Sum of the shares over the trees, as linear terms and a constant."""
+        (own, one), (others, two) = self.paths.total(), self.shares.total()
+        return own + others, one + two
+
+    def assign(self, choice: Callable[[Any], bool]) -> None:
+        """Give every variable its value at given choices."""
+        self.paths.assign(choice)
+        self.shares.assign(lambda literal: choice(literal[0]) == literal[1])
+
+
 # -- minimal divergent explanation -------------------------------------------------------------------------
 
 
@@ -125,7 +147,7 @@ class SetModel:
     model: pyo.ConcreteModel
     candidates: tuple[int, ...]
     choices: tuple[Any, ...]
-    shares: Shares
+    trees: TreeValues
 
     def decode(self, values: FloatArray) -> tuple[int, ...]:
         """S at values of `choices`."""
@@ -135,7 +157,7 @@ class SetModel:
         """Give every variable its value at S."""
         for i, s in zip(self.candidates, self.choices, strict=True):
             s.set_value(float(i in features))
-        self.shares.assign(lambda literal: (literal[0] in features) == literal[1])
+        self.trees.assign(lambda i: i in features)
 
 
 def minimal_set(query: Query, candidates: Sequence[int], level: float | None) -> SetModel:
@@ -152,7 +174,7 @@ def minimal_set(query: Query, candidates: Sequence[int], level: float | None) ->
     candidates = tuple(sorted(candidates))
 
     def branches(split: Split) -> Branches:
-        held, free = (_sides(query, region, split) for region in (query.held, query.free))
+        held, free = (open_sides(query, region, split) for region in (query.held, query.free))
         if split.feature not in candidates:
             return _fixed(held)
         key = split.feature
@@ -166,8 +188,7 @@ def minimal_set(query: Query, candidates: Sequence[int], level: float | None) ->
 
     model = pyo.ConcreteModel(name="minimal_divergent_explanation")
     model.s = pyo.Var(candidates, domain=pyo.Binary)
-    own = shares(_groups(query, branches), lambda i: model.s[i])
-    model.shares = own.block
+    own = _tree_values(model, lambda i: model.s[i], *_trees(query, SetChoices(query, candidates), branches))
     terms, constant = own.total()
     n_trees = query.forest.n_trees
     if level is not None:
@@ -212,7 +233,7 @@ class BoxModel:
     features: tuple[int, ...]
     cuts: dict[int, tuple[int, ...]]
     choices: tuple[Any, ...]
-    shares: Shares
+    trees: TreeValues
     rows: dict[Conjunction, float]
 
     def decode(self, values: FloatArray) -> Region:
@@ -250,14 +271,16 @@ class BoxModel:
         def holds(literal: Literal) -> bool:
             return (_variable(m, literal[0]).value > 0.5) == literal[1]
 
-        self.shares.assign(holds)
+        self.trees.assign(lambda key: holds((key, True)))
         for g, conjunction in enumerate(self.rows):
             m.b[g].set_value(float(all(map(holds, conjunction))))
         for (r, *which), variable in m.apart.items():
             variable.set_value(float(all(map(holds, m.ways[r][tuple(which)]))))
 
 
-def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()) -> BoxModel:
+def maximal_rule(
+    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = (), above: float = 0.0
+) -> BoxModel:
     """Build the model of the maximal rule on S.
 
     Parameters
@@ -269,15 +292,18 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
         The paper's pi_C.
     earlier : sequence of Region
         Boxes from which this one has to be disjoint.
+    above : float
+        Weight of a known box; those that capture less are left out as far as that makes the model smaller.
     """
     features = tuple(sorted(features))
     part = query.forest.partition
+    choice = BoxChoices(query, features, above)
 
     def branches(split: Split) -> Branches:
         i = split.feature
         if i not in features:
-            return _fixed(_sides(query, query.held, split))
-        sides = _sides(query, query.free, split)
+            return _fixed(open_sides(query, query.held, split))
+        sides = open_sides(query, query.free, split)
         if not all(sides):
             return _fixed(sides)
         right_of, left_of = _keys(query, split)
@@ -287,8 +313,9 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
             ((frozenset([(left_of, True)]), False), (frozenset([(right_of, True)]), True)),
         )
 
-    trees = _groups(query, branches)
-    literals = {key for groups in trees for g in groups for e in g.out for key, _ in e}
+    diagrams, groups = _trees(query, choice, branches)
+    literals = {key for own in groups for g in own for e in g.out for key, _ in e}
+    literals |= {node.choice for diagram in diagrams.values() for node in diagram.nodes}
     ordered = [i for i in features if part.ordered[i]]
     cuts = {i: tuple(sorted(_cuts_of(query, i, literals, earlier))) for i in ordered}
     levels = [
@@ -299,8 +326,11 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
     ]
     model = pyo.ConcreteModel(name="maximal_rule")
     _box_choice(model, query, cuts, levels, sorted(key[1:] for key in literals if key[0] == "only"))
-    own = shares(trees, lambda key: _variable(model, key))
-    model.shares = own.block
+    for name, ends in (("alpha", model.alpha), ("beta", model.beta)):
+        for place, variable in ends.items():
+            if not choice.possible((name, *place)):
+                variable.setub(0.0)
+    own = _tree_values(model, lambda key: _variable(model, key), diagrams, groups)
     terms, constant = own.total()
     model.precise = _at_least(model, terms, (level - SLACK) * query.forest.n_trees - constant)  # (3)
     _set_apart(model, query, features, earlier)
@@ -440,10 +470,24 @@ def _weighted_rows(
 # -- from the forest to groups of rows ---------------------------------------------------------------------
 
 
-def _groups(query: Query, branches: Callable[[Split], Branches]) -> list[list[Group]]:
-    """Groups of rows of each tree."""
+def _trees(
+    query: Query, choices: Choices, branches: Callable[[Split], Branches]
+) -> tuple[dict[int, Diagram], list[list[Group]]]:
+    """Diagrams of the trees that have small ones, by tree, and groups of rows of the others."""
     roots = query.forest.arrays.trees.root.tolist()
-    return [group_rows(_tests(query, root, branches), query.wanted) for root in roots]
+    found = {t: share_diagram(query, t, choices, MOST_STATES) for t in range(len(roots))}
+    diagrams = {t: diagram for t, diagram in found.items() if diagram is not None}
+    others = [root for t, root in enumerate(roots) if t not in diagrams]
+    return diagrams, [group_rows(_tests(query, root, branches), query.wanted) for root in others]
+
+
+def _tree_values(
+    model: pyo.ConcreteModel, value: Callable[[Any], Any], diagrams: dict[int, Diagram], groups: list[list[Group]]
+) -> TreeValues:
+    """Blocks of the trees' shares, added to the model."""
+    own = TreeValues(paths(diagrams, value), shares(groups, value))
+    model.paths, model.shares = own.paths.block, own.shares.block
+    return own
 
 
 def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> Iterator[tuple[Conjunction, BoolArray]]:
@@ -454,7 +498,7 @@ def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> It
         k, path = stack.pop()
         if node[k, 0] < 0:
             continue
-        split = _split(query, k)
+        split = split_at(query, k)
         goes_left = split.left[query.forest.cells[:, split.feature]]
         branch = branches(split)
         for conjunction, shuts_left in branch.out:
@@ -465,15 +509,6 @@ def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> It
             below = None if way is None else _both(path, way)
             if below is not None:
                 stack.append((int(child), below))
-
-
-def _split(query: Query, k: int) -> Split:
-    trees, part = query.forest.arrays.trees, query.forest.partition
-    feature, cut = int(trees.node[k, 0]), int(trees.node[k, 1])
-    width = int(part.widths[feature])
-    if cut < -1:
-        return Split(feature, trees.sets[-2 - cut, :width], -1)
-    return Split(feature, np.arange(width) <= cut, cut)
 
 
 def _both(a: Conjunction, b: Conjunction) -> Conjunction | None:
@@ -519,12 +554,6 @@ def _needed(literals: list[Literal]) -> set[Literal] | None:
     if not_left > right:
         found.add((("beta", i, not_left), False))
     return found
-
-
-def _sides(query: Query, region: Region, split: Split) -> tuple[bool, bool]:
-    """Whether a region has cells left and right of a split."""
-    cells = query.forest.cells_of(region, split.feature)
-    return bool((cells & split.left).any()), bool((cells & ~split.left).any())
 
 
 def _shuts(sides: tuple[bool, bool], left: bool) -> bool:

@@ -125,7 +125,8 @@ def solve_box(
         A box that reaches the level, for instance a greedy one.
     """
     begin = time.perf_counter()
-    built = maximal_rule(query, features, level, earlier)
+    above = 0.0 if start is None else query.captured(features, start)
+    built = maximal_rule(query, features, level, earlier, above)
     form, place = _compiled(built)
     first = None
     if start is not None:

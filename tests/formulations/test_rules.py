@@ -91,13 +91,15 @@ def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int,
     sets = minimal_set(query, candidates, 0.0)
     sets.assign(features)
     assert violation(sets) == 0
-    assert share(sets) == pytest.approx(query.cdp(features), abs=1e-12)
+    assert share(sets.trees, query.forest.n_trees) == pytest.approx(query.cdp(features), abs=1e-12)
 
     box = rule_search.box_of(query, {i: rng.choice(list(rule_search.ranges(query, i))) for i in features})
     rules = maximal_rule(query, features, 0.0)
     rules.assign(box)
     assert violation(rules) == 0
-    assert share(rules) == pytest.approx(probability(query.crp_counts(features, box)), abs=1e-12)
+    assert share(rules.trees, query.forest.n_trees) == pytest.approx(
+        probability(query.crp_counts(features, box)), abs=1e-12
+    )
     values = np.array([v.value for v in rules.choices])
     decoded = rules.decode(values)
     assert query.captured(features, decoded) >= query.captured(features, box) - 1e-12  # widened between the cuts
@@ -109,6 +111,6 @@ def violation(built) -> float:
     return round(form.max_violation(rule_solving._values(built.model)), 12)
 
 
-def share(built) -> float:
-    terms, constant = built.shares.total()
-    return (sum(c * v.value for c, v in terms) + constant) / len(built.shares.trees)
+def share(values, n_trees: int) -> float:
+    terms, constant = values.total()
+    return (sum(c * v.value for c, v in terms) + constant) / n_trees
