@@ -14,7 +14,7 @@ Nomenclature
 ``beta[i,j]``          := 1 if the box lies left of cut j
 ``gamma[i,l]``         := 1 if level l of the unordered feature i is in the box
 ``only[i,M]``          := 1 if all levels of the box are in the set M
-``v[t]``               := share of wanted rows in the cell of tree t (`blocks.shares`)
+``v[t]``               := share of wanted rows in the cell of tree t
 ``w[r]``               := weight of training row r given what is held (constant)
 ``b[g]``               := 1 if the rows g, alike to all cuts, lie in the box
 =====================  ===============================================================================
@@ -27,10 +27,8 @@ Model of the minimal divergent explanation (definition 2.2)
     \text{s.t. } & \textstyle\frac1B \sum_t v_t \ge \pi & & \quad (1) \\
     & \textstyle\sum_i s_i \ge 1, \quad s \in \{0, 1\} & & \quad (2)
 
-A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
-S what the free region allows. Which side of a split is open, and whether its rows are shut out, is thus a conjunction
-of ``s`` and ``1 - s``, and the shares follow from `blocks.shares`. As the probability lies between pi > 0 and 1, the
-objective is lexicographic: fewest features first, then the largest CDP.
+As the probability lies between pi > 0 and 1, the objective is lexicographic: fewest features first, then the largest
+CDP.
 
 Model of the maximal rule (definition 2.3)
 ------------------------------------------
@@ -46,10 +44,22 @@ Model of the maximal rule (definition 2.3)
     & b_g \le 1 - \alpha_{ij} \text{ right of } g, \quad b_g \le 1 - \beta_{ij} \text{ left of } g, \quad
       b_g \le \gamma_{il} & & \quad (7) \\
     & \text{for each earlier rule, some } i \in S \text{ on which the box lies apart from it} & & \quad (8) \\
+    & \alpha_{ij} = 0, \ \beta_{ij} = 0 \text{ where all that lies beyond captures less than a known box} & &
+      \quad (9) \\
     & \alpha, \beta, \gamma \in \{0, 1\}
 
 Only cuts of splits that can be met are needed: a box can be widened between two of them, which changes no cell and
 loses no row.
+
+The shares
+----------
+A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
+S what the free region, or the box, allows. So the share of a tree is a function of the choices at the splits that are
+met, and a walk of the tree makes a decision diagram of it (`blocks.cell_diagrams`); v is the value at the end of the
+path through it (`blocks.diagrams`), which is the convex hull of each tree's share by itself. With a known box, whatever
+captures less than it is left out of the diagrams, as in (9). Diagrams of sets never have more than ``2**K`` nodes.
+Those of boxes grow with the number of cuts on the features of S: a tree whose walk has more than `MOST_STATES` states
+has its ratio linearised instead (`blocks.shares`), with literals of the same choices, which is exact too but weak.
 """
 
 from __future__ import annotations
@@ -63,6 +73,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.ensemble import BoolArray, FloatArray
+from ocf.errors import ProblemError
 from ocf.formulations.blocks.cell_diagrams import (
     BoxChoices,
     Choices,
@@ -82,6 +93,9 @@ SLACK = 1e-7
 
 #: States of the walk of a tree up to which its share becomes a diagram. Sets of 10 features never have more than 2047.
 MOST_STATES = 4096
+
+#: Conditions of all groups of rows up to which ratios are linearised; each is a row of the matrix.
+MOST_CONDITIONS = 1_000_000
 
 
 class Branches(NamedTuple):
@@ -170,6 +184,11 @@ def minimal_set(query: Query, candidates: Sequence[int], level: float | None) ->
         Features that may be in S.
     level : float or None
         The paper's pi. None leaves (1) out and asks for the largest CDP alone.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
     """
     candidates = tuple(sorted(candidates))
 
@@ -294,6 +313,11 @@ def maximal_rule(
         Boxes from which this one has to be disjoint.
     above : float
         Weight of a known box; those that capture less are left out as far as that makes the model smaller.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
     """
     features = tuple(sorted(features))
     part = query.forest.partition
@@ -329,7 +353,7 @@ def maximal_rule(
     for name, ends in (("alpha", model.alpha), ("beta", model.beta)):
         for place, variable in ends.items():
             if not choice.possible((name, *place)):
-                variable.setub(0.0)
+                variable.setub(0.0)  # (9)
     own = _tree_values(model, lambda key: _variable(model, key), diagrams, groups)
     terms, constant = own.total()
     model.precise = _at_least(model, terms, (level - SLACK) * query.forest.n_trees - constant)  # (3)
@@ -473,12 +497,27 @@ def _weighted_rows(
 def _trees(
     query: Query, choices: Choices, branches: Callable[[Split], Branches]
 ) -> tuple[dict[int, Diagram], list[list[Group]]]:
-    """Diagrams of the trees that have small ones, by tree, and groups of rows of the others."""
+    """Diagrams of the trees that have small ones, by tree, and groups of rows of the others.
+
+    Raises
+    ------
+    ProblemError
+        There are more than `MOST_CONDITIONS`.
+    """
     roots = query.forest.arrays.trees.root.tolist()
     found = {t: share_diagram(query, t, choices, MOST_STATES) for t in range(len(roots))}
     diagrams = {t: diagram for t, diagram in found.items() if diagram is not None}
-    others = [root for t, root in enumerate(roots) if t not in diagrams]
-    return diagrams, [group_rows(_tests(query, root, branches), query.wanted) for root in others]
+    groups: list[list[Group]] = []
+    conditions = 0
+    for root in (root for t, root in enumerate(roots) if t not in diagrams):
+        groups.append(group_rows(_tests(query, root, branches), query.wanted))
+        conditions += sum(len(g.out) for g in groups[-1])
+        if conditions > MOST_CONDITIONS:
+            raise ProblemError(
+                f"the mathematical model would have more than {MOST_CONDITIONS:,} rows: search instead "
+                "(method='search', sets='exhaustive'), or take fewer or shallower trees"
+            )
+    return diagrams, groups
 
 
 def _tree_values(

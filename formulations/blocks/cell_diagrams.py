@@ -224,7 +224,7 @@ class BoxChoices:
 
     def __init__(self, query: Query, features: Sequence[int], above: float) -> None:
         self.query, self.above = query, above
-        self.start = {i: _nothing_known(query, i) for i in features}
+        self.start: Known = {i: _nothing_known(query, i) for i in features}
         weights = query.weights(features)
         rows = np.flatnonzero((weights > 0) & query.forest.inside(query.free, features))
         self._cells, self._weights = query.forest.cells[rows], weights[rows]
@@ -278,7 +278,7 @@ class BoxChoices:
     def possible(self, key: Any) -> bool:
         """Whether some box heavy enough lies right or left of a cut: keys ("alpha", i, j) and ("beta", i, j)."""
         name, i, j = key
-        own = self.start[i]
+        own: Ends = self.start[i]
         side = own._replace(low_from=j + 1) if name == "alpha" else own._replace(high_to=j)
         return self._allowed({**self.start, i: side}) is not None
 
