@@ -29,8 +29,8 @@ problem is convex, up to categories. For leaf l:
     & up_i + down_i \le M_i\, moved_i, \quad moved_i \in \{0, 1\} & \quad \text{(l0)}
 
 with the cost a mix of l1 (linear in up and down), l2 (their squares) and ``delta' Q delta`` (6). Splits of single
-features become bounds of the columns. Without a leaf `build` has every hyperplane of the tree as an equation: a leaf's
-problem keeps those of its path, each relaxed to one side, so that one compiled matrix serves every leaf and every row.
+features become bounds of the columns. `build` has every hyperplane of the tree as an equation: a leaf's problem keeps
+those of its path, each relaxed to one side, so that one compiled matrix serves every leaf and every row.
 
 The paper sends ``w . x + b >= 0`` to the right and shrinks each constraint by eps; here the closed half-spaces are what
 the solver sees, and `ocf.leafwise` moves its answer into the region where the tree itself, with its rounding, agrees.
@@ -41,7 +41,6 @@ box's ends (theorem 3.3), see `closest_in_boxes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -245,7 +244,7 @@ def _number_columns(
 
 @dataclass(frozen=True)
 class LeafModels:
-    """The model of a leaf, or of all leaves of a tree, and where its parts stand.
+    """The model of all leaves of a tree, and where its parts stand.
 
     Attributes
     ----------
@@ -254,7 +253,8 @@ class LeafModels:
     variables : tuple of variables, one per column of `columns`
     columns : Columns
     nodes : tuple of int
-        Oblique nodes with weights, in the order of the constraints.
+        Oblique nodes that some column touches, in the order of the constraints. Nothing moves the total of the others,
+        which is 0 and decides their side.
     """
 
     model: pyo.ConcreteModel
@@ -263,36 +263,28 @@ class LeafModels:
     nodes: tuple[int, ...]
 
 
-def build(problem: Problem, path: Mapping[int, bool] | None = None) -> LeafModels:
-    """Build the model of one leaf, or the matrix from which those of all leaves are cut.
+def build(problem: Problem) -> LeafModels:
+    """Build the matrix from which the models of all leaves are cut.
 
     Parameters
     ----------
     problem : Problem
         Its ensemble is one tree.
-    path : mapping of node to bool, optional
-        Oblique nodes above the leaf, and whether the path goes left there; splits of single features are for the
-        caller to put into the bounds. None: all oblique nodes, as equations.
 
     Returns
     -------
     LeafModels
     """
     ensemble, columns = problem.trees, columns_of(problem)
-    candidates = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist() if path is None else list(path)
-    nodes = [v for v in candidates if len(ensemble.oblique_entries(v)[0])]
+    oblique = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist()
+    rows = {v: node_row(ensemble, v, columns, problem.origin) for v in oblique}
+    nodes = [v for v, (coefficients, _) in rows.items() if coefficients.any()]
     model, x = build_columns(problem, columns, "oblique")
-    rows = {v: node_row(ensemble, v, columns, problem.origin) for v in nodes}
-
-    def total(v: int) -> Any:
-        coefficients, _ = rows[v]
-        return linear([(c, x[j]) for j, c in enumerate(coefficients.tolist()) if c])
 
     @model.Constraint(nodes)
-    def hyperplane(_: pyo.Block, v: int) -> Any:  # h_l(x) >= 0
-        side = float(ensemble.threshold[v] - rows[v][1])
-        keeps_upper, keeps_lower = path is None or path[v], path is None or not path[v]
-        return (side if keeps_lower else None, total(v), side if keeps_upper else None)
+    def hyperplane(_: pyo.Block, v: int) -> Any:  # h_l(x) >= 0, as an equation of which a leaf keeps one side
+        coefficients, constant = rows[v]
+        return linear([(c, x[j]) for j, c in enumerate(coefficients.tolist()) if c]) == ensemble.threshold[v] - constant
 
     return LeafModels(model, tuple(x), columns, tuple(nodes))
 

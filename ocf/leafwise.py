@@ -29,13 +29,13 @@ from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 from ocf.formulations import hyperplanes
 from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, pairs_of, relation_rows
 from ocf.halfspaces import UNIT, Polytope
+from ocf.outcome import PROOF, Outcome
 from ocf.problem import Problem
 from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.base import Claim
 from ocf.solvers.family import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
-from ocf.solving import PROOF, Outcome
 from ocf.targets import Requirements
 from ocf.value_rows import exact_rows
 
@@ -292,7 +292,7 @@ class Query:
         place, sign, side = [], [], []
         for v, left in self.search.region(leaf).path.items():
             t = float(self.tree.threshold[v])
-            if v not in self.matrix.place:  # no weight at all: the split is decided
+            if v not in self.matrix.place:  # no column has a weight in it: its total is 0, which decides the split
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue

@@ -222,6 +222,32 @@ def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) ->
             assert_same(found, optimum)
 
 
+@pytest.mark.parametrize("formulation", ["oblique", "hyperplanes"])
+@pytest.mark.parametrize("colour", ["red", "green", "blue"])
+def test_a_hyperplane_of_fixed_features_alone_is_decided_by_the_row(colour: str, formulation: str) -> None:
+    table = mixed_table(np.random.default_rng(0))
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    # blue and red go left by the colour alone, and there 2 number + flag > 1.5 is class 1; green is class 0 throughout
+    tree = ObliqueTree(
+        [[0.0, 0.7, 0.4, 0, 0, 0], [0, 0, 0, 2.0, 0, 1.0], *np.zeros((3, 6))],
+        [0.5, 1.5, 0, 0, 0],
+        [1, 3, -1, -1, -1],
+        [2, 4, -1, -1, -1],
+        [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1]],
+        classes=(0, 1),
+    )
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    explainer = Explainer(model, data=table, features={"number": {"scale": 1.0}})
+    row = pd.DataFrame({"number": [0.5], "count": [1], "colour": [colour], "flag": [0]})
+    settings: dict[str, Any] = {"target": 1, "formulation": formulation}
+    found = explainer.explain(row, features_to_vary=["number", "count", "flag"], **settings)[0]
+    assert_same(found, np.inf if colour == "green" else 0.25)
+    assert_same(explainer.explain(row, **settings)[0], 1.25 if colour == "green" else 0.25)
+
+
 class Fixed(ClassifierMixin, BaseEstimator):
     """A tree of plain arrays in a Pipeline."""
 
@@ -349,6 +375,46 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         explainer.explain(row, target=2, formulation="interval")
     with pytest.raises(ProblemError, match="single tree"):
         explainer.explain(row, target=2, formulation="oblique")
+
+
+def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
+    rng = np.random.default_rng(5)
+    tree, table = random_tree(rng, 3, 3, 2), frame(rng, 3)
+    explainer = Explainer(tree, data=table)
+    target = 1 - int(tree.predict(table.iloc[[2]])[0])
+    ways = {("oblique", "auto"), ("oblique", "scip"), ("hyperplanes", "scip"), ("hyperplanes", "highs")}
+    for formulation, solver in sorted(ways):
+        asked: dict[str, Any] = {"target": target, "formulation": formulation, "solver": solver}
+        found = explainer.explain(table.iloc[[2]], cross_check=True, **asked)[0]
+        check = found.method["cross_check"]
+        assert check["verdict"] == "agrees"
+        assert {check["formulation"], formulation} == {"oblique", "hyperplanes"}
+        assert check["cost"] == pytest.approx(found.cost, rel=1e-8)
+    forest = BaggingClassifier(TAOClassifier(2, init="random"), n_estimators=3, random_state=0)
+    forest.fit(table, rng.integers(0, 2, len(table)))
+    explainer = Explainer(forest, data=table)
+    target = 1 - int(forest.predict(table.iloc[[2]])[0])
+    found = explainer.explain(table.iloc[[2]], target=target, cross_check=True)[0]
+    assert found.method["cross_check"]["solver"] != found.method["solver"]
+    assert found.method["cross_check"]["verdict"] == "agrees"
+    # squares and whole numbers together have one solver
+    alone = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
+    assert alone.status == "error"
+    assert "independently" in alone.message
+    with pytest.raises(ProblemError, match="nothing to check it by"):
+        Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)
+
+
+def test_conflicting_wishes_of_oblique_trees_are_named() -> None:
+    rng = np.random.default_rng(1)
+    tree, table = random_tree(rng, 2, 2, 2), frame(rng, 2)
+    row = table.iloc[[2]]
+    target = 1 - int(tree.predict(row)[0])
+    asked: dict[str, Any] = {"target": target, "features_to_vary": [], "diagnose": True}
+    found = Explainer(tree, data=table).explain(row, **asked)[0]
+    assert found.status == "infeasible"
+    assert set(found.conflict) <= {"'x0' is fixed", "'x1' is fixed"}
+    assert found.conflict
 
 
 def test_plausible_points_of_oblique_trees() -> None:
