@@ -14,7 +14,7 @@ Nomenclature
 ``beta[i,j]``          := 1 if the box lies left of cut j
 ``gamma[i,l]``         := 1 if level l of the unordered feature i is in the box
 ``only[i,M]``          := 1 if all levels of the box are in the set M
-``v[t]``               := share of wanted rows in the cell of tree t (`blocks.shares`)
+``v[t]``               := share of wanted rows in the cell of tree t
 ``w[r]``               := weight of training row r given what is held (constant)
 ``b[g]``               := 1 if the rows g, alike to all cuts, lie in the box
 =====================  ===============================================================================
@@ -27,10 +27,8 @@ Model of the minimal divergent explanation (definition 2.2)
     \text{s.t. } & \textstyle\frac1B \sum_t v_t \ge \pi & & \quad (1) \\
     & \textstyle\sum_i s_i \ge 1, \quad s \in \{0, 1\} & & \quad (2)
 
-A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
-S what the free region allows. Which side of a split is open, and whether its rows are shut out, is thus a conjunction
-of ``s`` and ``1 - s``, and the shares follow from `blocks.shares`. As the probability lies between pi > 0 and 1, the
-objective is lexicographic: fewest features first, then the largest CDP.
+As the probability lies between pi > 0 and 1, the objective is lexicographic: fewest features first, then the largest
+CDP.
 
 Model of the maximal rule (definition 2.3)
 ------------------------------------------
@@ -46,10 +44,22 @@ Model of the maximal rule (definition 2.3)
     & b_g \le 1 - \alpha_{ij} \text{ right of } g, \quad b_g \le 1 - \beta_{ij} \text{ left of } g, \quad
       b_g \le \gamma_{il} & & \quad (7) \\
     & \text{for each earlier rule, some } i \in S \text{ on which the box lies apart from it} & & \quad (8) \\
+    & \alpha_{ij} = 0, \ \beta_{ij} = 0 \text{ where all that lies beyond captures less than a known box} & &
+      \quad (9) \\
     & \alpha, \beta, \gamma \in \{0, 1\}
 
 Only cuts of splits that can be met are needed: a box can be widened between two of them, which changes no cell and
 loses no row.
+
+The shares
+----------
+A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
+S what the free region, or the box, allows. So the share of a tree is a function of the choices at the splits that are
+met, and a walk of the tree makes a decision diagram of it (`blocks.cell_diagrams`); v is the value at the end of the
+path through it (`blocks.diagrams`), which is the convex hull of each tree's share by itself. With a known box, whatever
+captures less than it is left out of the diagrams, as in (9). Diagrams of sets never have more than ``2**K`` nodes.
+Those of boxes grow with the number of cuts on the features of S: a tree whose walk has more than `MOST_STATES` states
+has its ratio linearised instead (`blocks.shares`), with literals of the same choices, which is exact too but weak.
 """
 
 from __future__ import annotations
@@ -63,29 +73,29 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.ensemble import BoolArray, FloatArray
+from ocf.errors import ProblemError
+from ocf.formulations.blocks.cell_diagrams import (
+    BoxChoices,
+    Choices,
+    SetChoices,
+    Split,
+    open_sides,
+    share_diagram,
+    split_at,
+)
 from ocf.formulations.blocks.cells import linear
+from ocf.formulations.blocks.diagrams import Diagram, Paths, paths
 from ocf.formulations.blocks.shares import Conjunction, Group, Literal, Shares, group_rows, shares
 from ocf.regional import Query, Region
 
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
 
+#: States of the walk of a tree up to which its share becomes a diagram. Sets of 10 features never have more than 2047.
+MOST_STATES = 4096
 
-class Split(NamedTuple):
-    """A split of the forest, in terms of cells.
-
-    Attributes
-    ----------
-    feature : int
-    left : (n_cells_of_feature,) bool
-        Cells that go left.
-    cut : int
-        The last cell that goes left; -1 for splits by sets of levels.
-    """
-
-    feature: int
-    left: BoolArray
-    cut: int
+#: Conditions of all groups of rows up to which ratios are linearised; each is a row of the matrix.
+MOST_CONDITIONS = 1_000_000
 
 
 class Branches(NamedTuple):
@@ -107,6 +117,32 @@ class Branches(NamedTuple):
 ALWAYS: Conjunction = frozenset()
 
 
+@dataclass(frozen=True, eq=False)
+class TreeValues:
+    """Shares of wanted rows in the cells of the trees, by diagrams or, where these are too large, by linearised ratios.
+
+    Attributes
+    ----------
+    paths : Paths
+        Of the trees with diagrams.
+    shares : Shares
+        Of the others.
+    """
+
+    paths: Paths
+    shares: Shares
+
+    def total(self) -> tuple[list[tuple[float, Any]], float]:
+        """Sum of the shares over the trees, as linear terms and a constant."""
+        (own, one), (others, two) = self.paths.total(), self.shares.total()
+        return own + others, one + two
+
+    def assign(self, choice: Callable[[Any], bool]) -> None:
+        """Give every variable its value at given choices."""
+        self.paths.assign(choice)
+        self.shares.assign(lambda literal: choice(literal[0]) == literal[1])
+
+
 # -- minimal divergent explanation -------------------------------------------------------------------------
 
 
@@ -125,7 +161,7 @@ class SetModel:
     model: pyo.ConcreteModel
     candidates: tuple[int, ...]
     choices: tuple[Any, ...]
-    shares: Shares
+    trees: TreeValues
 
     def decode(self, values: FloatArray) -> tuple[int, ...]:
         """S at values of `choices`."""
@@ -135,7 +171,7 @@ class SetModel:
         """Give every variable its value at S."""
         for i, s in zip(self.candidates, self.choices, strict=True):
             s.set_value(float(i in features))
-        self.shares.assign(lambda literal: (literal[0] in features) == literal[1])
+        self.trees.assign(lambda i: i in features)
 
 
 def minimal_set(query: Query, candidates: Sequence[int], level: float | None) -> SetModel:
@@ -148,11 +184,16 @@ def minimal_set(query: Query, candidates: Sequence[int], level: float | None) ->
         Features that may be in S.
     level : float or None
         The paper's pi. None leaves (1) out and asks for the largest CDP alone.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
     """
     candidates = tuple(sorted(candidates))
 
     def branches(split: Split) -> Branches:
-        held, free = (_sides(query, region, split) for region in (query.held, query.free))
+        held, free = (open_sides(query, region, split) for region in (query.held, query.free))
         if split.feature not in candidates:
             return _fixed(held)
         key = split.feature
@@ -166,8 +207,7 @@ def minimal_set(query: Query, candidates: Sequence[int], level: float | None) ->
 
     model = pyo.ConcreteModel(name="minimal_divergent_explanation")
     model.s = pyo.Var(candidates, domain=pyo.Binary)
-    own = shares(_groups(query, branches), lambda i: model.s[i])
-    model.shares = own.block
+    own = _tree_values(model, lambda i: model.s[i], *_trees(query, SetChoices(query, candidates), branches))
     terms, constant = own.total()
     n_trees = query.forest.n_trees
     if level is not None:
@@ -212,7 +252,7 @@ class BoxModel:
     features: tuple[int, ...]
     cuts: dict[int, tuple[int, ...]]
     choices: tuple[Any, ...]
-    shares: Shares
+    trees: TreeValues
     rows: dict[Conjunction, float]
 
     def decode(self, values: FloatArray) -> Region:
@@ -250,14 +290,16 @@ class BoxModel:
         def holds(literal: Literal) -> bool:
             return (_variable(m, literal[0]).value > 0.5) == literal[1]
 
-        self.shares.assign(holds)
+        self.trees.assign(lambda key: holds((key, True)))
         for g, conjunction in enumerate(self.rows):
             m.b[g].set_value(float(all(map(holds, conjunction))))
         for (r, *which), variable in m.apart.items():
             variable.set_value(float(all(map(holds, m.ways[r][tuple(which)]))))
 
 
-def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()) -> BoxModel:
+def maximal_rule(
+    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = (), above: float = 0.0
+) -> BoxModel:
     """Build the model of the maximal rule on S.
 
     Parameters
@@ -269,15 +311,23 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
         The paper's pi_C.
     earlier : sequence of Region
         Boxes from which this one has to be disjoint.
+    above : float
+        Weight of a known box; those that capture less are left out as far as that makes the model smaller.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
     """
     features = tuple(sorted(features))
     part = query.forest.partition
+    choice = BoxChoices(query, features, above)
 
     def branches(split: Split) -> Branches:
         i = split.feature
         if i not in features:
-            return _fixed(_sides(query, query.held, split))
-        sides = _sides(query, query.free, split)
+            return _fixed(open_sides(query, query.held, split))
+        sides = open_sides(query, query.free, split)
         if not all(sides):
             return _fixed(sides)
         right_of, left_of = _keys(query, split)
@@ -287,8 +337,9 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
             ((frozenset([(left_of, True)]), False), (frozenset([(right_of, True)]), True)),
         )
 
-    trees = _groups(query, branches)
-    literals = {key for groups in trees for g in groups for e in g.out for key, _ in e}
+    diagrams, groups = _trees(query, choice, branches)
+    literals = {key for own in groups for g in own for e in g.out for key, _ in e}
+    literals |= {node.choice for diagram in diagrams.values() for node in diagram.nodes}
     ordered = [i for i in features if part.ordered[i]]
     cuts = {i: tuple(sorted(_cuts_of(query, i, literals, earlier))) for i in ordered}
     levels = [
@@ -299,8 +350,11 @@ def maximal_rule(query: Query, features: Sequence[int], level: float, earlier: S
     ]
     model = pyo.ConcreteModel(name="maximal_rule")
     _box_choice(model, query, cuts, levels, sorted(key[1:] for key in literals if key[0] == "only"))
-    own = shares(trees, lambda key: _variable(model, key))
-    model.shares = own.block
+    for name, ends in (("alpha", model.alpha), ("beta", model.beta)):
+        for place, variable in ends.items():
+            if not choice.possible((name, *place)):
+                variable.setub(0.0)  # (9)
+    own = _tree_values(model, lambda key: _variable(model, key), diagrams, groups)
     terms, constant = own.total()
     model.precise = _at_least(model, terms, (level - SLACK) * query.forest.n_trees - constant)  # (3)
     _set_apart(model, query, features, earlier)
@@ -440,10 +494,39 @@ def _weighted_rows(
 # -- from the forest to groups of rows ---------------------------------------------------------------------
 
 
-def _groups(query: Query, branches: Callable[[Split], Branches]) -> list[list[Group]]:
-    """Groups of rows of each tree."""
+def _trees(
+    query: Query, choices: Choices, branches: Callable[[Split], Branches]
+) -> tuple[dict[int, Diagram], list[list[Group]]]:
+    """Diagrams of the trees that have small ones, by tree, and groups of rows of the others.
+
+    Raises
+    ------
+    ProblemError
+        There are more than `MOST_CONDITIONS`.
+    """
     roots = query.forest.arrays.trees.root.tolist()
-    return [group_rows(_tests(query, root, branches), query.wanted) for root in roots]
+    found = {t: share_diagram(query, t, choices, MOST_STATES) for t in range(len(roots))}
+    diagrams = {t: diagram for t, diagram in found.items() if diagram is not None}
+    groups: list[list[Group]] = []
+    conditions = 0
+    for root in (root for t, root in enumerate(roots) if t not in diagrams):
+        groups.append(group_rows(_tests(query, root, branches), query.wanted))
+        conditions += sum(len(g.out) for g in groups[-1])
+        if conditions > MOST_CONDITIONS:
+            raise ProblemError(
+                f"the mathematical model would have more than {MOST_CONDITIONS:,} rows: search instead "
+                "(method='search', sets='exhaustive'), or take fewer or shallower trees"
+            )
+    return diagrams, groups
+
+
+def _tree_values(
+    model: pyo.ConcreteModel, value: Callable[[Any], Any], diagrams: dict[int, Diagram], groups: list[list[Group]]
+) -> TreeValues:
+    """Blocks of the trees' shares, added to the model."""
+    own = TreeValues(paths(diagrams, value), shares(groups, value))
+    model.paths, model.shares = own.paths.block, own.shares.block
+    return own
 
 
 def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> Iterator[tuple[Conjunction, BoolArray]]:
@@ -454,7 +537,7 @@ def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> It
         k, path = stack.pop()
         if node[k, 0] < 0:
             continue
-        split = _split(query, k)
+        split = split_at(query, k)
         goes_left = split.left[query.forest.cells[:, split.feature]]
         branch = branches(split)
         for conjunction, shuts_left in branch.out:
@@ -465,15 +548,6 @@ def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> It
             below = None if way is None else _both(path, way)
             if below is not None:
                 stack.append((int(child), below))
-
-
-def _split(query: Query, k: int) -> Split:
-    trees, part = query.forest.arrays.trees, query.forest.partition
-    feature, cut = int(trees.node[k, 0]), int(trees.node[k, 1])
-    width = int(part.widths[feature])
-    if cut < -1:
-        return Split(feature, trees.sets[-2 - cut, :width], -1)
-    return Split(feature, np.arange(width) <= cut, cut)
 
 
 def _both(a: Conjunction, b: Conjunction) -> Conjunction | None:
@@ -519,12 +593,6 @@ def _needed(literals: list[Literal]) -> set[Literal] | None:
     if not_left > right:
         found.add((("beta", i, not_left), False))
     return found
-
-
-def _sides(query: Query, region: Region, split: Split) -> tuple[bool, bool]:
-    """Whether a region has cells left and right of a split."""
-    cells = query.forest.cells_of(region, split.feature)
-    return bool((cells & split.left).any()), bool((cells & ~split.left).any())
 
 
 def _shuts(sides: tuple[bool, bool], left: bool) -> bool:

@@ -53,6 +53,8 @@ def solve_minimal_sets(
     ------
     SolverError
         The solver hit a limit before it had a proof.
+    ProblemError
+        The model would be too large.
     """
     built = minimal_set(query, candidates, level)
     form, place = _compiled(built)
@@ -122,10 +124,16 @@ def solve_box(
     earlier : sequence of Region
         Rules from which this one has to be disjoint.
     start : Region, optional
-        A box that reaches the level, for instance a greedy one.
+        A box that reaches the level, for instance a greedy one. The heavier it is, the smaller the model.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
     """
     begin = time.perf_counter()
-    built = maximal_rule(query, features, level, earlier)
+    above = 0.0 if start is None else query.captured(features, start)
+    built = maximal_rule(query, features, level, earlier, above)
     form, place = _compiled(built)
     first = None
     if start is not None:

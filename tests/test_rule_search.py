@@ -8,6 +8,7 @@ import pytest
 
 from ocf import rule_search, rule_solving
 from ocf.errors import ProblemError, SolverError
+from ocf.formulations import rules
 from ocf.inference import infer_space
 from ocf.regional import Query, RegionalForest
 from ocf.solvers import SolveResult, Status
@@ -75,6 +76,11 @@ def test_errors_name_the_remedy(band: Query, monkeypatch: pytest.MonkeyPatch) ->
         rule_search.divergent_set(band, [], 0.9)
     with pytest.raises(SolverError, match="highs or scip"):
         rule_solving.solve_box(band, [0], 0.9, solver="box")
+    with monkeypatch.context() as patch:
+        patch.setattr(rules, "MOST_STATES", 1)
+        patch.setattr(rules, "MOST_CONDITIONS", 1)
+        with pytest.raises(ProblemError, match="more than 1 rows: search instead"):
+            rule_solving.solve_box(band, [0], 0.9)
     with monkeypatch.context() as patch:
         patch.setattr(rule_search, "MOST_BOXES", 1)
         with pytest.raises(ProblemError, match="too many"):

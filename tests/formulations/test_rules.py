@@ -9,12 +9,20 @@ from hypothesis import strategies as st
 from small_rules import random_query
 
 from ocf import rule_search, rule_solving
+from ocf.formulations import rules as formulation
 from ocf.formulations.rules import maximal_rule, minimal_set
 from ocf.regional import Query, probability, reaches
 from ocf.solvers import Status
 
 seeds = st.integers(0, 10_000)
 levels = st.sampled_from([0.5, 0.6, 0.75, 0.9, 1.0])
+#: With 1 state no tree has a diagram, with 12 some have one.
+states = st.sampled_from([1, 12, formulation.MOST_STATES])
+
+
+@pytest.fixture(autouse=True)
+def limit_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulation, "MOST_STATES", formulation.MOST_STATES)
 
 
 def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
@@ -23,8 +31,11 @@ def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
 
 
 @settings(max_examples=25)
-@given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]))
-def test_minimal_sets_are_those_of_exhaustive_search(seed: int, level: float, regional: bool, solver: str) -> None:
+@given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]), states)
+def test_minimal_sets_are_those_of_exhaustive_search(
+    seed: int, level: float, regional: bool, solver: str, most: int
+) -> None:
+    formulation.MOST_STATES = most
     query, candidates = question(seed, regional)
     wanted = rule_search.minimal_sets(query, candidates, level)
     found = rule_solving.solve_minimal_sets(query, candidates, level, solver=solver, every=True)
@@ -36,16 +47,20 @@ def test_minimal_sets_are_those_of_exhaustive_search(seed: int, level: float, re
 
 
 @settings(max_examples=20)
-@given(seeds, st.booleans(), st.sampled_from(["highs", "scip"]))
-def test_most_divergent_set_is_that_of_exhaustive_search(seed: int, regional: bool, solver: str) -> None:
+@given(seeds, st.booleans(), st.sampled_from(["highs", "scip"]), states)
+def test_most_divergent_set_is_that_of_exhaustive_search(seed: int, regional: bool, solver: str, most: int) -> None:
+    formulation.MOST_STATES = most
     query, candidates = question(seed, regional)
     found = rule_solving.solve_most_divergent_set(query, candidates, solver=solver)
     assert query.cdp(found) == pytest.approx(query.cdp(rule_search.divergent_set(query, candidates, 1.1)[0]), abs=1e-9)
 
 
 @settings(max_examples=40)
-@given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]), st.integers(1, 3))
-def test_maximal_rule_is_the_best_of_all_boxes(seed: int, level: float, regional: bool, solver: str, size: int) -> None:
+@given(seeds, levels, st.booleans(), st.sampled_from(["highs", "scip"]), st.integers(1, 3), states)
+def test_maximal_rule_is_the_best_of_all_boxes(
+    seed: int, level: float, regional: bool, solver: str, size: int, most: int
+) -> None:
+    formulation.MOST_STATES = most
     query, candidates = question(seed, regional)
     features = sorted(np.random.default_rng(seed).choice(candidates, size, replace=False).tolist())
     box, weight = rule_search.best_box(query, features, level)
@@ -64,11 +79,16 @@ def test_maximal_rule_is_the_best_of_all_boxes(seed: int, level: float, regional
     greedy = rule_search.greedy_boxes(query, features, level)
     assert all(reaches(query.crp_counts(features, g), level) for g, _ in greedy)
     assert max((w for _, w in greedy), default=0.0) <= weight + 1e-9
+    for start in [*(g for g, _ in greedy[:1]), *([] if box is None else [box])]:  # boxes that capture less are left out
+        again = rule_solving.solve_box(query, features, level, solver=solver, start=start)
+        assert again.status is Status.OPTIMAL
+        assert again.weight == pytest.approx(weight, abs=1e-9)
 
 
 @settings(max_examples=15)
-@given(seeds, st.booleans(), st.integers(1, 3))
-def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, regional: bool, size: int) -> None:
+@given(seeds, st.booleans(), st.integers(1, 3), states)
+def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, regional: bool, size: int, most: int) -> None:
+    formulation.MOST_STATES = most
     query, candidates = question(seed, regional)
     features = sorted(np.random.default_rng(seed).choice(candidates, size, replace=False).tolist())
     first = rule_solving.solve_box(query, features, 0.6)
@@ -83,21 +103,24 @@ def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, region
 
 
 @settings(max_examples=25)
-@given(seeds, st.booleans())
-def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int, regional: bool) -> None:
+@given(seeds, st.booleans(), states)
+def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int, regional: bool, most: int) -> None:
+    formulation.MOST_STATES = most
     query, candidates = question(seed, regional)
     rng = np.random.default_rng(seed)
     features = sorted(rng.choice(candidates, int(rng.integers(1, 4)), replace=False).tolist())
     sets = minimal_set(query, candidates, 0.0)
     sets.assign(features)
     assert violation(sets) == 0
-    assert share(sets) == pytest.approx(query.cdp(features), abs=1e-12)
+    assert share(sets.trees, query.forest.n_trees) == pytest.approx(query.cdp(features), abs=1e-12)
 
     box = rule_search.box_of(query, {i: rng.choice(list(rule_search.ranges(query, i))) for i in features})
     rules = maximal_rule(query, features, 0.0)
     rules.assign(box)
     assert violation(rules) == 0
-    assert share(rules) == pytest.approx(probability(query.crp_counts(features, box)), abs=1e-12)
+    assert share(rules.trees, query.forest.n_trees) == pytest.approx(
+        probability(query.crp_counts(features, box)), abs=1e-12
+    )
     values = np.array([v.value for v in rules.choices])
     decoded = rules.decode(values)
     assert query.captured(features, decoded) >= query.captured(features, box) - 1e-12  # widened between the cuts
@@ -109,6 +132,6 @@ def violation(built) -> float:
     return round(form.max_violation(rule_solving._values(built.model)), 12)
 
 
-def share(built) -> float:
-    terms, constant = built.shares.total()
-    return (sum(c * v.value for c, v in terms) + constant) / len(built.shares.trees)
+def share(values, n_trees: int) -> float:
+    terms, constant = values.total()
+    return (sum(c * v.value for c, v in terms) + constant) / n_trees

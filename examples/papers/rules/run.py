@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ocf.datasets import load_dataset
+from ocf.errors import SolverError
 from ocf.rule_search import FoundBox, divergent_set, greedy_boxes, largest_box
 from ocf.rule_solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.rules import CounterfactualRules
 from ocf.solvers import SolverOptions, Status
 
 BINS = 10
+TRUTH = ("precision", "drawn", "reached")
+SOLVERS = ("highs", "scip")
+#: Where the model of the largest rule is timed; on the larger sets it takes minutes to build.
+BOX_MODELS = ("compas", "diabetes")
 VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
@@ -106,15 +112,15 @@ def target_of(name: str, label: Any) -> Any:
 def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -> dict[str, Any]:
     """Set, greedy rule, largest rule, and a point in each."""
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
-    begin = time.perf_counter()
+    begin = time.process_time()
     where = x if kind == "local" else own.rules.region_of(x, target)
     query = own.rules.query(where, target)
     features, divergent = divergent_set(query, own.rules.candidates, LEVEL)
-    set_seconds = time.perf_counter() - begin
-    begin = time.perf_counter()
+    set_seconds = time.process_time() - begin
+    begin = time.process_time()
     level = RULE_LEVEL.get(name, LEVEL)
     greedy = greedy_boxes(query, features, level, most=1)
-    greedy_seconds = time.perf_counter() - begin
+    greedy_seconds = time.process_time() - begin
     best = largest_box(query, features, level, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
     out: dict[str, Any] = {
         "size": len(features),
@@ -144,11 +150,30 @@ def point(
         "weight": rule.coverage,
         "precision": rule.precision,
         "reached": found.reached,
+        "drawn": drawn(own, query, features, box, x, target),
         "inlier": found.inlier,
         "changed": len(found.changed),
         "cost": bin_cost(own, x, found.point),
         "stable": stability(own, found.point, rule.features, target, seed),
     }
+
+
+def drawn(own: Case, query: Any, features: tuple[int, ...], box: FoundBox, x: pd.DataFrame, target: Any) -> float:
+    """Share of points drawn from the rule that get the target: what the rule's probability estimates.
+
+    The row with S from a training row in the rule, each counted with its weight given what is held.
+    """
+    space, forest, where = own.rules.space, own.rules.forest, list(features)
+    weights = np.where(forest.inside(box.region, features), query.weights(features), 0.0)
+    points = np.repeat(space.from_frame(x), np.count_nonzero(weights), axis=0)
+    points[:, where] = own.rules.rows[weights > 0][:, where]
+    answers = own.model.predict(space.to_frame(points))
+    return float(np.average(gets(answers, target), weights=weights[weights > 0]))
+
+
+def gets(answers: Any, target: Any) -> Any:
+    """Which answers are the target: a class, or within an interval."""
+    return (target[0] <= answers) & (answers <= target[1]) if isinstance(target, tuple) else answers == target
 
 
 def bin_cost(own: Case, x: pd.DataFrame, y: pd.DataFrame) -> float:
@@ -179,40 +204,54 @@ def stability(own: Case, y: pd.DataFrame, names: tuple[str, ...], target: Any, s
         for n in numbers:
             span = float(own.train[n].max() - own.train[n].min())
             noisy[n] += rng.normal(0, np.sqrt(variance), 20) * span
-        answers = own.model.predict(noisy)
-        same = answers == answer if not isinstance(target, tuple) else (target[0] <= answers) & (answers <= target[1])
-        out.append(float(np.mean(same)))
+        out.append(float(np.mean(gets(own.model.predict(noisy), target if isinstance(target, tuple) else answer))))
     return out
 
 
 def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[str, Any]:
-    """Seconds of exhaustive search and of the mathematical models for one row."""
+    """Seconds of the processor for exhaustive search and for the mathematical models of one row."""
     query = own.rules.query(own.rows[label].iloc[[k]], target_of(name, label))
     options, out = SolverOptions(time_limit=limit), {}
+    level = RULE_LEVEL.get(name, LEVEL)
 
     def timed(key: str, ask: Callable[[], Any]) -> Any:
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             answer = ask()
-        except Exception as error:  # a limit
+        except SolverError as error:  # a limit
             answer = None
             out[key + "_error"] = str(error)[:60]
-        out[key + "_seconds"] = time.perf_counter() - begin
+        out[key + "_seconds"] = time.process_time() - begin
         return answer
 
     features, divergent = timed("exhaustive", lambda: divergent_set(query, own.rules.candidates, LEVEL))
+    out["size"] = len(features)
     solve = solve_minimal_sets if divergent else solve_most_divergent_set
-    level = (LEVEL,) if divergent else ()
-    found = timed("set_milp", lambda: solve(query, own.rules.candidates, *level, options=options))
-    if found is not None:
-        out["set_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
-    greedy = timed("greedy", lambda: greedy_boxes(query, features, LEVEL, most=1))
+    asked = (LEVEL,) if divergent else ()
+    for solver in SOLVERS:
+        key = f"set_{solver}"
+        found = timed(
+            key, lambda solver=solver: solve(query, own.rules.candidates, *asked, solver=solver, options=options)
+        )
+        if found is not None:
+            out[f"{key}_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
+    greedy = timed("greedy", lambda: greedy_boxes(query, features, level, most=1))
     start = greedy[0] if greedy else None
-    searched = timed("search", lambda: largest_box(query, features, LEVEL, start=start, most=10**9, time_limit=limit))
-    solved = timed("box_milp", lambda: solve_box(query, features, LEVEL, start=start and start[0], options=options))
-    for key, box in (("search", searched), ("box_milp", solved)):
-        if box is not None:
-            out |= {f"{key}_status": box.status.value, f"{key}_weight": box.weight, f"{key}_bound": box.bound}
+    boxes = {
+        "search": timed(
+            "search", lambda: largest_box(query, features, level, start=start, most=10**9, time_limit=limit)
+        )
+    }
+    for solver in SOLVERS if name in BOX_MODELS else ():
+        key = f"box_{solver}"
+        boxes[key] = timed(
+            key,
+            lambda solver=solver: solve_box(
+                query, features, level, start=start and start[0], solver=solver, options=options
+            ),
+        )
+    for key, box in boxes.items():
+        out |= {f"{key}_status": box.status.value, f"{key}_weight": box.weight, f"{key}_bound": box.bound}
     return out
 
 
@@ -247,15 +286,16 @@ class Runs:
         return not self.path.exists() or self.path.stat().st_size == 0 or self.path.read_bytes().endswith(b"\n")
 
 
-def jobs(sets: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str, Any, int]]:
-    for name in sets:
-        big = name in ("heloc", "california")
-        for kind in models(name) if not big else ["RF"]:
-            for what in ("local",) if name == "california" else ("local", "regional"):
-                labels = ("below 1",) if name == "california" else (1, 0)
-                yield from ((name, kind, what, label, k) for label in labels for k in range(rows))
-        if not big:
-            yield from ((name, "RF", "models", 0, k) for k in range(timed))
+def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str, Any, int]]:
+    for what, name in product(parts, sets):
+        if what == "models":
+            yield from ((name, "RF", what, "below 1" if name == "california" else 0, k) for k in range(timed))
+            continue
+        if name == "california" and what == "regional":
+            continue
+        labels = ("below 1",) if name == "california" else (1, 0)
+        for kind in ["RF"] if name in ("heloc", "california") else models(name):
+            yield from ((name, kind, what, label, k) for label in labels for k in range(rows))
 
 
 # -- tables ----------------------------------------------------------------------------------------------------
@@ -263,7 +303,7 @@ def jobs(sets: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str
 
 def tables(done: dict[tuple[Any, ...], dict[str, Any]]) -> str:
     frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
-    parts = [quality(frame), noise(frame), size(frame), seconds(frame)]
+    parts = [quality(frame), truth(frame), noise(frame), size(frame), seconds(frame)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -291,6 +331,19 @@ def quality(frame: pd.DataFrame) -> str:
             found = " / ".join(f"{sum(rule in r for r in own)} of {len(own)}" for own in groups)
             lines.append(f"| {name} | {kind} | {what}, {rule} | {found} | {' | '.join(cells)} |")
         lines.append(f"| {name} | {kind} | {what}, *paper* | | {' | '.join(paper)} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def truth(frame: pd.DataFrame) -> str:
+    """Stated probability of greedy rules, and shares of drawn and of annealed points that get the target."""
+    lines = ["| set | model | rules | rows | stated | drawn | annealed |", "|---|---|---|---|---|---|---|"]
+    for name, kind, what in PAPER:
+        groups = [[r["greedy"] for r in own if "greedy" in r] for own in rows_of(frame, name, kind, what)]
+        groups = [own for own in groups if own and all("drawn" in r for r in own)]
+        if groups:
+            cells = [" / ".join(f"{np.mean([r[k] for r in own]):.2f}" for own in groups) for k in TRUTH]
+            rows = " / ".join(str(len(own)) for own in groups)
+            lines.append(f"| {name} | {kind} | {what} | {rows} | {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -327,26 +380,26 @@ def size(frame: pd.DataFrame) -> str:
 
 
 def seconds(frame: pd.DataFrame) -> str:
-    lines = [
-        "| set | rows | sets: exhaustive | sets: model | agree | rules: greedy | rules: search (proved) | "
-        "rules: model (proved) |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    """Median seconds of the processor, and on how many rows an answer was proved."""
+    methods = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
+    lines = [f"| set | rows | features in S | {' | '.join(methods)} |", "|---" * (len(methods) + 3) + "|"]
     for name, own in frame[frame.w == "models"].groupby("n", sort=False):
         results = own.result.tolist()
-
-        def median(key: str, results: list[dict[str, Any]] = results) -> str:
-            return f"{np.median([r[key + '_seconds'] for r in results]):.2f}"
-
-        def proved(key: str, results: list[dict[str, Any]] = results) -> int:
-            return sum(r.get(key + "_status") in ("optimal", "infeasible") for r in results)
-
-        agree = f"{sum(r.get('set_agrees', False) for r in results)} of {sum('set_agrees' in r for r in results)}"
-        lines.append(
-            f"| {name} | {len(results)} | {median('exhaustive')} | {median('set_milp')} | {agree} | "
-            f"{median('greedy')} | "
-            f"{median('search')} ({proved('search')}) | {median('box_milp')} ({proved('box_milp')}) |"
-        )
+        sizes = [r["size"] for r in results]
+        cells = []
+        for method in methods:
+            if method + "_seconds" not in results[0]:
+                cells.append("–")
+                continue
+            median = np.median([r[method + "_seconds"] for r in results])
+            if method.startswith("set_"):
+                note = f" ({sum(r.get(method + '_agrees', False) for r in results)})"
+            elif method in ("exhaustive", "greedy"):
+                note = ""
+            else:
+                note = f" ({sum(r[method + '_status'] in ('optimal', 'infeasible') for r in results)})"
+            cells.append(f"{median:.2f}{note}")
+        lines.append(f"| {name} | {len(results)} | {min(sizes)} to {max(sizes)} | {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -359,12 +412,18 @@ def main() -> None:
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
     parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
     parser.add_argument("--sets", nargs="+", default=["compas", "diabetes", "heloc", "california"])
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=["local", "regional", "models"],
+        help="which kinds of rules, and whether the models are timed; default: all",
+    )
     args = parser.parse_args()
     rows = args.rows or (3 if args.quick else 40)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
     limit = args.limit or (2.0 if args.quick else 10.0)
     runs = Runs(args.output)
-    for job in jobs(args.sets, rows, timed):
+    for job in jobs(args.sets, args.parts, rows, timed):
         name, kind, what, label, k = job
         if job in runs.done:
             continue

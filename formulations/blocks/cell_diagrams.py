@@ -1,0 +1,312 @@
+"""The share of wanted rows in the cell of a tree as a decision diagram over what is chosen of a region.
+
+The tree is walked from its root. At a split it is known of each side whether the region has cells there, or it depends
+on a choice; then that choice is asked. A state of the walk is the set of rows that are left in the cell, the splits
+that wait for a choice, and what is known of the region as far as it can matter below these splits: equal states are
+walked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ocf.ensemble import BoolArray
+from ocf.formulations.blocks.diagrams import Diagram, reduced_diagram
+from ocf.regional import Query, Region
+
+
+class Split(NamedTuple):
+    """A split of the forest, in terms of cells.
+
+    Attributes
+    ----------
+    feature : int
+    left : (n_cells_of_feature,) bool
+        Cells that go left.
+    cut : int
+        The last cell that goes left; -1 for splits by sets of levels.
+    """
+
+    feature: int
+    left: BoolArray
+    cut: int
+
+
+def split_at(query: Query, k: int) -> Split:
+    """The split at a node of the forest."""
+    trees, part = query.forest.arrays.trees, query.forest.partition
+    feature, cut = int(trees.node[k, 0]), int(trees.node[k, 1])
+    width = int(part.widths[feature])
+    if cut < -1:
+        return Split(feature, trees.sets[-2 - cut, :width], -1)
+    return Split(feature, np.arange(width) <= cut, cut)
+
+
+def open_sides(query: Query, region: Region, split: Split) -> tuple[bool, bool]:
+    """Whether a region has cells left and right of a split."""
+    cells = query.forest.cells_of(region, split.feature)
+    return bool((cells & split.left).any()), bool((cells & ~split.left).any())
+
+
+#: Whether each side of a split is open; None where that depends on a choice.
+Sides = tuple[bool | None, bool | None]
+#: What is known of the region, by feature.
+Known = Mapping[int, Any]
+
+
+class Choices(Protocol):
+    """What can be chosen of a region."""
+
+    start: Known
+
+    def sides(self, split: Split, known: Known) -> Sides:
+        """Whether the sides of a split are open."""
+
+    def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
+        """Key of a choice on which the sides depend, and what is known without and with it; None if not allowed."""
+
+    def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
+        """What matters of the known where only splits on some features follow, as ``tuple(known.items())``."""
+
+
+def share_diagram(query: Query, tree: int, choices: Choices, most: int) -> Diagram | None:
+    """Share of wanted rows in the cell of a tree; None if the walk has more than `most` states."""
+    node = query.forest.arrays.trees.node
+    wanted, everything = bits(query.wanted), (1 << len(query.wanted)) - 1
+    split_of: dict[int, tuple[Split, int]] = {}
+    below: dict[int, frozenset[int]] = {}
+
+    def split(k: int) -> tuple[Split, int]:
+        """A split, and the rows that go left."""
+        if k not in split_of:
+            own = split_at(query, k)
+            split_of[k] = own, bits(own.left[query.forest.cells[:, own.feature]])
+        return split_of[k]
+
+    def features_below(k: int) -> frozenset[int]:
+        if node[k, 0] < 0:
+            return frozenset()
+        if k not in below:
+            children = map(features_below, map(int, node[k, 2:4]))
+            below[k] = frozenset([int(node[k, 0])]).union(*children)
+        return below[k]
+
+    def settle(rows: int, nodes: Iterable[int], known: Known | None) -> Hashable | None:
+        if known is None:
+            return None
+        waiting, stack = [], list(nodes)
+        while stack:
+            k = stack.pop()
+            if node[k, 0] < 0:
+                continue
+            own, goes_left = split(k)
+            left, right = choices.sides(own, known)
+            if left is None or right is None:
+                waiting.append(k)
+                continue
+            if left != right:
+                rows &= goes_left if left else everything & ~goes_left
+            stack += [int(child) for child, way in ((node[k, 2], left), (node[k, 3], right)) if way]
+        if not rows & wanted:
+            rows, waiting = 0, []
+        following = frozenset[int]().union(*map(features_below, waiting))
+        return rows, tuple(sorted(waiting)), choices.relevant(known, following) if waiting else ()
+
+    def ask(state: Any) -> float | tuple[Any, Hashable | None, Hashable | None]:
+        rows, nodes, items = state
+        if not nodes:
+            return (rows & wanted).bit_count() / rows.bit_count() if rows else 0.0
+        key, without, given = choices.ask(split(nodes[0])[0], dict(items))
+        return key, settle(rows, nodes, without), settle(rows, nodes, given)
+
+    return reduced_diagram(settle(everything, [int(query.forest.arrays.trees.root[tree])], choices.start), ask, most)
+
+
+def bits(mask: BoolArray) -> int:
+    """A set as the bits of an integer."""
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
+
+
+class SetChoices:
+    """Which features are in S. Known of a feature: whether it is.
+
+    Parameters
+    ----------
+    query : Query
+    candidates : sequence of int
+        The keys of the choices.
+    """
+
+    def __init__(self, query: Query, candidates: Sequence[int]) -> None:
+        self.query, self.candidates = query, frozenset(candidates)
+        self.start: Known = {}
+        self._sides: dict[tuple[int, bytes], tuple[Sides, Sides]] = {}
+
+    def sides(self, split: Split, known: Known) -> Sides:
+        """See `Choices`."""
+        outside, inside = self._both(split)
+        if outside == inside or split.feature not in self.candidates:
+            return outside
+        if split.feature not in known:
+            return None, None
+        return inside if known[split.feature] else outside
+
+    def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
+        """See `Choices`."""
+        i = split.feature
+        return i, {**known, i: False}, {**known, i: True}
+
+    def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
+        """See `Choices`."""
+        return tuple(sorted((i, chosen) for i, chosen in known.items() if i in features))
+
+    def _both(self, split: Split) -> tuple[Sides, Sides]:
+        key = split.feature, split.left.tobytes()
+        if key not in self._sides:
+            held, free = self.query.held, self.query.free
+            self._sides[key] = open_sides(self.query, held, split), open_sides(self.query, free, split)
+        return self._sides[key]
+
+
+class Ends(NamedTuple):
+    """What is known of a box on an ordered feature: ``low`` and ``high`` are its first and last cell.
+
+    Attributes
+    ----------
+    low_from, low_to : int
+        ``low_from <= low <= low_to``
+    high_from, high_to : int
+        ``high_from <= high <= high_to``
+    """
+
+    low_from: int
+    low_to: int
+    high_from: int
+    high_to: int
+
+    def holds(self, cells: np.ndarray[Any, Any]) -> BoolArray:
+        """Which cells may be in the box."""
+        return np.asarray((self.low_from <= cells) & (cells <= self.high_to))
+
+
+class Levels(NamedTuple):
+    """What is known of a box on an unordered feature, as bits of integers.
+
+    Attributes
+    ----------
+    possible, sure : int
+        Levels that may be in the box, and that are.
+    """
+
+    possible: int
+    sure: int
+
+    def holds(self, cells: np.ndarray[Any, Any]) -> BoolArray:
+        """Which levels may be in the box."""
+        return np.asarray(self.possible >> cells & 1, bool)
+
+
+class BoxChoices:
+    """Where the ends of a box on S lie, and which levels it has; boxes that capture too little are not allowed.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S. The keys of the choices are ("alpha", i, j): the box lies right of cut j; ("beta", i, j): left of it;
+        ("gamma", i, l): it has level l.
+    above : float
+        Least weight that a box has to capture.
+    """
+
+    def __init__(self, query: Query, features: Sequence[int], above: float) -> None:
+        self.query, self.above = query, above
+        self.start: Known = {i: _nothing_known(query, i) for i in features}
+        weights = query.weights(features)
+        rows = np.flatnonzero((weights > 0) & query.forest.inside(query.free, features))
+        self._cells, self._weights = query.forest.cells[rows], weights[rows]
+        self._heavy: dict[Hashable, bool] = {}
+
+    def sides(self, split: Split, known: Known) -> Sides:
+        """See `Choices`."""
+        own = known.get(split.feature)
+        if own is None:
+            return open_sides(self.query, self.query.held, split)
+        if isinstance(own, Ends):
+            j = split.cut
+            return _settled(own.low_to <= j, own.low_from > j), _settled(own.high_from > j, own.high_to <= j)
+        left = bits(split.left)
+        return (
+            _settled(bool(own.sure & left), not own.possible & left),
+            _settled(bool(own.sure & ~left), not own.possible & ~left),
+        )
+
+    def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
+        """See `Choices`."""
+        i, j = split.feature, split.cut
+        own, (left, _) = known[i], self.sides(split, known)
+        key: Any
+        answers: tuple[Ends | Levels, Ends | Levels]
+        if isinstance(own, Ends):
+            a, b, c, d = own
+            if left is None:
+                key, answers = ("alpha", i, j), (Ends(a, min(b, j), c, d), Ends(j + 1, b, max(c, j + 1), d))
+            else:
+                key, answers = ("beta", i, j), (Ends(a, b, max(c, j + 1), d), Ends(a, min(b, j), c, j))
+        else:
+            side = bits(split.left) if left is None else ~bits(split.left)
+            unsettled = own.possible & ~own.sure & side
+            level = unsettled & -unsettled
+            rest = own.possible & ~level
+            only = rest if rest.bit_count() == 1 else own.sure  # some level is in the box
+            key, answers = (
+                ("gamma", i, level.bit_length() - 1),
+                (Levels(rest, only), own._replace(sure=own.sure | level)),
+            )
+        without, given = (self._allowed({**known, i: answer}) for answer in answers)
+        return key, without, given
+
+    def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
+        """See `Choices`."""
+        return tuple(
+            (i, own if i in features else _ended(own)) for i, own in known.items() if i in features or self.above > 0
+        )
+
+    def possible(self, key: Any) -> bool:
+        """Whether some box heavy enough lies right or left of a cut: keys ("alpha", i, j) and ("beta", i, j)."""
+        name, i, j = key
+        own: Ends = self.start[i]
+        side = own._replace(low_from=j + 1) if name == "alpha" else own._replace(high_to=j)
+        return self._allowed({**self.start, i: side}) is not None
+
+    def _allowed(self, known: Known) -> Known | None:
+        """The known, or None when all that may be in the box captures too little."""
+        if self.above <= 0:
+            return known
+        key = tuple((own[0], own[-1]) if isinstance(own, Ends) else own.possible for own in known.values())
+        if key not in self._heavy:
+            inside = np.logical_and.reduce([own.holds(self._cells[:, i]) for i, own in known.items()])
+            self._heavy[key] = bool(self._weights[inside].sum() > self.above - 1e-9)
+        return known if self._heavy[key] else None
+
+
+def _nothing_known(query: Query, i: int) -> Ends | Levels:
+    if query.forest.partition.ordered[i]:
+        low, high = int(query.free.low[i]), int(query.free.high[i])
+        return Ends(low, high, low, high)
+    levels = bits(query.forest.cells_of(query.free, i))
+    return Levels(levels, levels if levels.bit_count() == 1 else 0)
+
+
+def _ended(own: Ends | Levels) -> Ends | Levels:
+    """The same where nothing but the cells that may be in the box matters."""
+    if isinstance(own, Ends):
+        return Ends(own.low_from, own.high_to, own.low_from, own.high_to)
+    return Levels(own.possible, 0)
+
+
+def _settled(is_open: bool, is_shut: bool) -> bool | None:
+    return True if is_open else False if is_shut else None
