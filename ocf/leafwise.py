@@ -296,11 +296,29 @@ class Query:
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue
+            if not left and v in self._left_only:
+                return np.zeros(0, int), np.zeros(0), np.zeros(0), False
             r, s = self.matrix.place[v], 1.0 if left else -1.0
             place.append(r)
             sign.append(s)
             side.append(s * (t - self.shift[r]) - eps)
         return np.array(place, int), np.array(sign), np.array(side), True
+
+    @cached_property
+    def _left_only(self) -> set[int]:
+        """Nodes whose total has no positive term within the limits, and whose threshold is not negative.
+
+        Rounding cannot make such a total positive. A closed half-space would let the total 0 through to the right.
+        """
+        out, tree = set(), self.tree
+        low, high = self.limits
+        for v in self.matrix.place:
+            features, codes, weights = tree.oblique_entries(v)
+            rises = ((weights > 0) & ~(high[features] <= 0)) | ((weights < 0) & ~(low[features] >= 0))
+            positive = np.where(codes < 0, rises | np.isnan(self.origin[features]), weights > 0)
+            if tree.threshold[v] >= 0 and not positive.any() and tree.oblique_slack[tree.oblique_index[v]] == 0:
+                out.add(v)
+        return out
 
     @cached_property
     def _nodes(self) -> dict[int, int]:
@@ -674,7 +692,7 @@ class Query:
             if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= 1e-10 * abs(bound):
                 self._multipliers[key] = y
                 return x, y, Claim.OPTIMAL
-        if polytope.smooth_form:
+        if polytope.Q is not None and not len(polytope.k):
             found = polytope.active_set()
             if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
                 return *found, Claim.OPTIMAL
@@ -682,7 +700,8 @@ class Query:
         if point is None or multipliers is None:
             return point, multipliers, claim
         if polytope.Q is not None:
-            point, multipliers = polytope.refine(point, multipliers)
+            better = None if len(polytope.k) else polytope.active_set(point, multipliers)
+            point, multipliers = (point, multipliers) if better is None else better
         elif polytope.strictly_convex:
             multipliers = max(polytope.ascend(multipliers), multipliers, key=polytope.bound)
             better = polytope.argmin(multipliers @ polytope.G)
@@ -785,6 +804,8 @@ class Query:
     ) -> FloatArray | None:
         """The point moved to where the tree's own arithmetic has no doubt, and the tree's word for it."""
         whole = point.copy()
+        strict = task.sign < 0
+        least = self._doubts(task, polytope, used, point)
 
         def round_to(values: FloatArray) -> FloatArray:
             out = values.copy()
@@ -797,6 +818,8 @@ class Query:
             reach = np.abs(whole)
             reach[used] = np.abs(values)
             doubt = np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+            # a total whose terms are all 0 has no doubt, and goes to the left of a threshold of 0
+            doubt = np.where(strict & (doubt == 0), least, doubt)
             gaps = [
                 float(np.spacing(np.abs(values[k]).astype(self.narrow[i]))) if i in self.narrow else 0.0
                 for k, i in enumerate(used.tolist())
