@@ -281,7 +281,8 @@ class Polytope:
             Point to start from; the origin by default.
         y : (m,) float64, optional
         """
-        assert self.Q is not None and not len(self.k)
+        assert self.Q is not None
+        assert not len(self.k)
         start = np.clip(self.xbar if x is None else x, self.lo, self.hi), np.zeros(len(self.h)) if y is None else y
         double = 2 * self.Q
         weight = float((double.diagonal() + 2 * np.maximum(self.q_down, self.q_up)).max(initial=0.0)) or 1.0
@@ -292,9 +293,12 @@ class Polytope:
     def _active_set(
         self, x: FloatArray, y: FloatArray, double: Any, weight: float
     ) -> tuple[FloatArray, FloatArray] | None:
+        """The method with one weight; `double` is twice the form."""
         low, high, d = self.lo - self.xbar, self.hi - self.xbar, x - self.xbar
         gap = np.asarray(self._gap, np.float64)
-        seen = set[bytes]()
+        squares = (self.G**2).sum(axis=1)
+        squares[squares == 0] = 1.0
+        seen, last = set[bytes](), b""
         for _ in range(MAX_STEPS):
             curvature = np.where(d < 0, self.q_down, self.q_up)
             aim = d - (double @ d + 2 * curvature * d + y @ self.G) / weight
@@ -303,7 +307,7 @@ class Polytope:
             rising, held = target >= 0, (up < 0) & (down >= 0)
             place = np.where(target <= low, low, np.where(target >= high, high, 0.0))
             held |= (target <= low) | (target >= high)
-            tight = y + weight * (self.G @ d + gap) > 0
+            tight = y + weight / squares * (self.G @ d + gap) > 0
             now = rising.tobytes() + held.tobytes() + np.sign(place).tobytes() + tight.tobytes()
             if now in seen:
                 # the same guess twice in a row is the answer, and later on it is a circle
@@ -343,6 +347,40 @@ class Polytope:
             return None
         y[active] = solved[len(free) :]
         return solved[: len(free)], y
+
+    def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
+        assert self.Q is not None
+        if len(self.k):
+            return x, y
+        d = x - self.xbar
+        width = np.where(np.isfinite(self.hi - self.lo), self.hi - self.lo, 1.0)
+        inside = (x > self.lo + 1e-7 * width) & (x < self.hi - 1e-7 * width)
+        kink = (self.a_up + self.a_down > 0) & (np.abs(d) <= 1e-7 * width)
+        free = np.flatnonzero(inside & ~kink)
+        active = np.flatnonzero(y > 0)
+        held = np.where(kink, self.xbar, np.where(x - self.lo < self.hi - x, self.lo, self.hi))
+        start = np.where(np.isin(np.arange(len(x)), free), x, held)
+        d = start - self.xbar
+        rising = d > 0
+        curvature = 2 * np.diag(np.where(rising, self.q_up, self.q_down)[free]) + 2 * self.Q[free][:, free].toarray()
+        gradient = np.where(rising, self.a_up, -self.a_down) + 2 * np.where(rising, self.q_up, self.q_down) * d
+        gradient = gradient + 2 * (self.Q @ d)
+        rows = self.G[np.ix_(active, free)]
+        top = np.hstack([curvature, rows.T])
+        bottom = np.hstack([rows, np.zeros((len(active), len(active)))])
+        right = np.concatenate([-gradient[free], self.h[active] - self.G[active] @ start])
+        try:
+            solved = np.linalg.solve(np.vstack([top, bottom]), right)
+        except np.linalg.LinAlgError:
+            return x, y
+        new = start.copy()
+        new[free] += solved[: len(free)]
+        multipliers = np.zeros(len(y))
+        multipliers[active] = np.maximum(solved[len(free) :], 0.0)
+        if not np.isfinite(new).all() or (new < self.lo).any() or (new > self.hi).any():
+            return x, y
+        return new, multipliers
 
     def move_inside(
         self, x: FloatArray, margin: Callable[[FloatArray], FloatArray], round_to: Callable[[FloatArray], FloatArray]
