@@ -22,7 +22,7 @@ from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.explainer import Explainer
-    from ocf.solving import Outcome
+    from ocf.outcome import Outcome
 
 logger = logging.getLogger(__name__)
 

@@ -98,6 +98,29 @@ def second_way(cells: CellProblem, first: Way) -> Way:
     )
 
 
+def second_value_way(first: Way, single: bool) -> Way:
+    """A way through hyperplanes of another formulation or, for several trees, of another solver at least.
+
+    Parameters
+    ----------
+    first : Way
+        With the solver that was asked for.
+    single : bool
+        Whether there is one tree, which can be gone through leaf by leaf.
+
+    Raises
+    ------
+    SolverError
+        There is none here.
+    """
+    formulation = "hyperplanes" if first.formulation == "oblique" or not single else "oblique"
+    # what is left to choice goes to HiGHS first
+    solver = "highs" if first.solver == "scip" else "scip"
+    if _usable(solver) is None:
+        raise SolverError(f"nothing here checks {first.formulation!r} independently: {solver} cannot be imported")
+    return Way(formulation, solver)
+
+
 def _usable(name: str) -> Solver | CellSolver | None:
     """The solver, None when it cannot be imported."""
     try:

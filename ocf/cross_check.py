@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ocf.choice import Way
+from ocf.outcome import PROOF, Outcome
 from ocf.solvers.result import Status
-from ocf.solving import PROOF, Outcome
 
 #: Verdicts: one proven answer, no contradiction but no two proofs either, or a contradiction.
 AGREES, OPEN, DISAGREES = "agrees", "open", "disagrees"

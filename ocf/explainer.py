@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
-from ocf.choice import AUTO, Way, choose, second_way
+from ocf.choice import AUTO, Way, choose, second_value_way, second_way
 from ocf.compiled import Compiled, compile_formulation
 from ocf.conflict import conflict
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
@@ -33,6 +33,7 @@ from ocf.inference import as_table, infer_space
 from ocf.leaf_queries import checked_class_costs, class_offsets
 from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
 from ocf.model import as_user_model, table_columns
+from ocf.outcome import Outcome
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
@@ -42,7 +43,7 @@ from ocf.regions import Regions
 from ocf.several import Several, explain_several
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import Outcome, solve_alternatives
+from ocf.solving import solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
 from ocf.ties import tied_points
 from ocf.words import listed
@@ -446,7 +447,9 @@ class Explainer:
             target = tuple(priced)
         wish = Plausibility.parse(plausibility)
         formulation = self._formulation(formulation, cost, split_margin, bool(priced), wish)
-        if formulation in VALUE_FORMULATIONS and (n_explanations > 1 or n_optimal > 1 or cross_check):
+        if cross_check and (split_margin > 0 or priced):
+            raise ProblemError("class costs and split margins have one model, leaf by leaf, and nothing to check it by")
+        if formulation in VALUE_FORMULATIONS and (n_explanations > 1 or n_optimal > 1):
             raise ProblemError(
                 f"the formulation {formulation!r} gives one answer a row; ocf.leaf_queries.explain_leaves gives several"
             )
@@ -568,7 +571,7 @@ class Explainer:
         if not (np.isfinite(split_margin) and split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {split_margin!r}")
         oblique = self.ensemble.is_oblique or (wish is not None and wish.has_hyperplanes)
-        single = self.ensemble.n_trees == 1 and wish is None
+        single = self._single(wish)
         of_tree = split_margin > 0 or priced
         if asked == AUTO:
             asked = ("oblique" if single or of_tree else "hyperplanes") if oblique or of_tree else "interval"
@@ -586,6 +589,10 @@ class Explainer:
             )
         return asked
 
+    def _single(self, wish: Plausibility | None) -> bool:
+        """Whether the model is one tree, to which no plausibility adds others."""
+        return self.ensemble.n_trees == 1 and wish is None
+
     def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
         """The problem of a single tree, leaf by leaf; see `ocf.leafwise`."""
         if problem.penalty is not None:
@@ -600,13 +607,33 @@ class Explainer:
         table = counterfactual_frame(problem.space, row.original, row.coded, point)
         return bool(self.model.meets(problem.target, table)[0]) and (detector is None or detector.accepts(table))
 
-    def _solve_leaves(self, row: Row, task: Task, problem: Problem, begin: float) -> Explanation:
-        detector = self._detector(task.plausibility, problem.target)
+    def _solve_leaves(self, asked: _Asked, problem: Problem, begin: float) -> Explanation:
+        """Explain a row by a model over values."""
+        row, task = asked.row, asked.task
+        query, outcome, problem = self._by_value(asked, problem)
+        checked: dict[str, Any] = {}
+        if task.cross_check:
+            other = second_value_way(Way(task.formulation, task.solver), self._single(task.plausibility))
+            again = replace(task, formulation=other.formulation, solver=other.solver)
+            second_query, second, _ = self._by_value(asked._replace(task=again), problem)
+            first = Way(task.formulation, query.method_name)
+            other = Way(other.formulation, second_query.method_name)
+            asked_twice = {r.solver for r in outcome.results} & {r.solver for r in second.results}
+            if other.formulation == first.formulation and asked_twice:
+                raise ProblemError(f"nothing here checks {first.solver!r} on {first.formulation!r} independently")
+            checked["cross_check"] = compare(first, outcome, other, second)
+            outcome = judged(outcome, checked["cross_check"])
+        seconds = time.perf_counter() - begin
+        return self.explanation_of(row, task, problem, outcome, seconds, query, asked.detector, checked)
+
+    def _by_value(self, asked: _Asked, problem: Problem) -> tuple[Query, Outcome, Problem]:
+        """What a model over values answers, and the problem whose target the answer meets."""
+        row, task = asked.row, asked.task
         query = self.query(problem, task.options, task.solver)
+        detector = asked.detector if problem.plausibility is not None else None
         confirm = partial(self.confirms, row, problem, detector=detector)
         if task.formulation == "hyperplanes":
-            outcome = solve_globally(query, confirm)
-            return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query, detector)
+            return query, solve_globally(query, confirm), problem
         offsets = class_offsets(self, problem, dict(task.class_costs)) if task.class_costs else None
         answers, outcome = solve_leaves(query, confirm, eps=task.split_margin, offsets=offsets)
         if offsets is not None and outcome.point is not None:
@@ -614,7 +641,7 @@ class Explainer:
             tree = problem.ensemble
             decided = int(tree.decide(tree.base_score + tree.contributions)[answers[0].leaf])
             problem = replace(problem, target=ClassTarget(decided))
-        return self.explanation_of(row, task, problem, outcome, time.perf_counter() - begin, query)
+        return query, outcome, problem
 
     def explanation_of(
         self,
@@ -625,9 +652,10 @@ class Explainer:
         seconds: float,
         query: Query,
         detector: Detector | None = None,
+        checked: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Explanation of what a query found, verified."""
-        method = task.method(Way(task.formulation, query.method_name), outcome)
+        method = task.method(Way(task.formulation, query.method_name), outcome) | dict(checked or {})
         times = {"build": query.matrix.build_seconds, "compile": query.matrix.compile_seconds}
         if query.matrix_is_old:
             times = dict.fromkeys(times, 0.0)
@@ -650,6 +678,8 @@ class Explainer:
         asked = asked._replace(task=replace(asked.task, options=options))
 
         def infeasible(relaxed: Problem) -> bool:
+            if asked.task.formulation in VALUE_FORMULATIONS:
+                return self._by_value(asked, relaxed)[1].status is Status.INFEASIBLE
             alternatives = self.alternatives(relaxed)
             way = choose(alternatives[0], asked.task.formulation, asked.task.solver)
             return self._answer(asked, alternatives, way).outcome.status is Status.INFEASIBLE
@@ -663,7 +693,7 @@ class Explainer:
         begin = time.perf_counter()
         row, task = asked.row, asked.task
         if task.formulation in VALUE_FORMULATIONS:
-            return self._solve_leaves(row, task, problem, begin)
+            return self._solve_leaves(asked, problem, begin)
         alternatives = tuple(cells.with_(excluded=excluded) for cells in self.alternatives(problem))
         way = choose(alternatives[0], task.formulation, task.solver)
         answer = self._answer(asked, alternatives, way)

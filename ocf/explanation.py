@@ -23,9 +23,9 @@ from ocf.verify import Claims, Verification, verify
 if TYPE_CHECKING:
     from ocf.ensemble import FloatArray
     from ocf.model import UserModel
+    from ocf.outcome import Outcome
     from ocf.plausibility import Detector
     from ocf.problem import Problem
-    from ocf.solving import Outcome
 
 #: How a row can end: the statuses of a solve, and "interrupted" for a row that was stopped before its end.
 STATUSES = (*(s.value for s in Status), "interrupted")

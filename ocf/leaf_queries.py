@@ -22,9 +22,9 @@ from ocf.ensemble import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.explanation import Explanation, Explanations, from_outcome
 from ocf.leafwise import LeafAnswer, Query, solve_leaves
+from ocf.outcome import Outcome
 from ocf.problem import Problem
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import Outcome
 from ocf.value_rows import exact_rows
 
 if TYPE_CHECKING:

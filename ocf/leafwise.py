@@ -38,13 +38,13 @@ from ocf.formulations.oblique import (
     relation_rows,
 )
 from ocf.halfspaces import UNIT, Polytope
+from ocf.outcome import PROOF, Outcome
 from ocf.problem import Problem
 from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.base import Claim
 from ocf.solvers.family import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
-from ocf.solving import PROOF, Outcome
 from ocf.targets import Requirements
 from ocf.value_rows import exact_rows
 

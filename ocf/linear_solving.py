@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,10 +25,10 @@ from ocf.ensemble import FloatArray
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
 from ocf.incumbent import Incumbent
+from ocf.outcome import PROOF, Outcome, Run
 from ocf.solvers.base import Solver
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
-from ocf.solving import PROOF, Outcome
 
 if TYPE_CHECKING:
     from ocf.linear import LinearProblem
@@ -73,7 +72,7 @@ def solve_linear(
     return run.outcome()
 
 
-class _Run:
+class _Run(Run):
     """State of one solve."""
 
     def __init__(
@@ -84,28 +83,8 @@ class _Run:
         confirm: Callable[[FloatArray], bool],
         margin: float,
     ) -> None:
-        self.began = time.perf_counter()
-        self.problem, self.solver, self.options, self.margin = problem, solver, options, margin
-        self._confirm = confirm
-        self.times = dict.fromkeys(("build", "solve", "confirm"), 0.0)
-        self.best: Incumbent | None = None
-        self.bound = -np.inf
-        self.status: Status | None = None
-        self.proved_by = self.message = ""
-        self.refused = 0
-        self.results: list[SolveResult] = []
-        self.history: list[Progress] = []
-        self.sizes: dict[str, int] = {}
-
-    @property
-    def upper(self) -> float:
-        return self.best.cost if self.best else np.inf
-
-    def confirm(self, point: FloatArray) -> bool:
-        begin = time.perf_counter()
-        answer = self._confirm(point)
-        self.times["confirm"] += time.perf_counter() - begin
-        return answer
+        super().__init__(options, confirm, ("build",), time.perf_counter())
+        self.problem, self.solver, self.margin = problem, solver, margin
 
     def start_at_origin(self) -> None:
         """Nothing is cheaper than the row itself, where it is allowed and has the class already."""
@@ -115,14 +94,7 @@ class _Run:
         )
         if stays and np.all(self.problem.surplus(origin) >= self.margin - self.problem.doubt) and self.confirm(origin):
             self.best = Incumbent(np.zeros(0, np.int64), origin, 0.0)
-            self._close(Status.OPTIMAL, 0.0, "origin")
-
-    def _close(self, status: Status, bound: float, by: str) -> None:
-        self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
-        self._record()
-
-    def _record(self) -> None:
-        self.history.append(Progress(time.perf_counter() - self.began, min(self.bound, self.upper), self.upper))
+            self.close(Status.OPTIMAL, 0.0, "origin")
 
     # -- rounds ----------------------------------------------------------------------------------------------
 
@@ -132,12 +104,7 @@ class _Run:
         built = formulation.build(self.problem, self.margin, slack)
         form = compile_model(built.model, built.columns)
         self.times["build"] += time.perf_counter() - begin
-        self.sizes = {
-            "rows": form.n_rows,
-            "columns": form.n_cols,
-            "nonzeros": int(form.A.nnz),
-            "binaries": int(form.integer.sum()),
-        }
+        self.measure(form)
         proving = slack > 0  # what the strict model proves is not about the points within rounding of a tie
         stuck = False
         for _ in range(ROUNDS):
@@ -150,9 +117,9 @@ class _Run:
                 self.bound = max(self.bound, min(result.bound, self.upper))
             before = self.upper
             found = self._take(built, result.x)
-            self._record()
+            self.record()
             if self._met():
-                self._close(Status.OPTIMAL, self.bound, self.solver.name)
+                self.close(Status.OPTIMAL, self.bound, self.solver.name)
             if self.status is not None or result.status is not Status.OPTIMAL or self.best is None:
                 break
             form, added = _with_tangents(form, built, self.problem, result.x, found)
@@ -163,7 +130,7 @@ class _Run:
         if self.best and self.status is None and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
             self.message = "columns in float32 hold seven digits, and the optimum is known no better than that"
         if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
-            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     def _met(self) -> bool:
         gap = max(PROOF, self.options.mip_gap)
@@ -172,25 +139,22 @@ class _Run:
     def _nothing_cheaper(self, proving: bool) -> None:
         """Conclude from a model without a point, or with none that is cheaper than the best."""
         if proving and self.best:
-            self._close(Status.OPTIMAL, self.upper, self.solver.name)
+            self.close(Status.OPTIMAL, self.upper, self.solver.name)
         elif proving:
-            self._close(Status.INFEASIBLE, np.inf, self.solver.name)
+            self.close(Status.INFEASIBLE, np.inf, self.solver.name)
         elif not self.best:
             self.message = "only points within rounding of a tie are left, and the model refused those that were tried"
 
     def _ask(self, form: StandardForm) -> SolveResult | None:
-        options = self.options
-        if options.time_limit is not None:
-            left = options.time_limit - (time.perf_counter() - self.began)
-            if left <= 0:
-                return None
-            options = replace(options, time_limit=left)
+        options = self.remaining()
+        if options is None:
+            return None
         result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
         self.times["solve"] += result.seconds
         self.results.append(result)
         if result.status is Status.ERROR:
             self.message = result.message
-            self._close(Status.ERROR, self.bound, "")
+            self.close(Status.ERROR, self.bound, "")
         return result
 
     def _take(self, built: LinearFormulated, x: FloatArray) -> FloatArray | None:
@@ -242,24 +206,6 @@ class _Run:
             side = (origin, np.inf) if start[i] >= origin else (-np.inf, origin)
             point[i] = np.clip(rounded, max(low, side[0]), min(high, side[1]))
         return point
-
-    def outcome(self) -> Outcome:
-        """The answer."""
-        assert self.status is not None
-        return Outcome(
-            self.status,
-            self.best.point if self.best else None,
-            self.best.cost if self.best else None,
-            self.bound if self.status is Status.INFEASIBLE else min(self.bound, self.upper),
-            self.times,
-            sum(r.nodes for r in self.results),
-            self.refused,
-            self.proved_by,
-            tuple(self.results),
-            self.sizes,
-            tuple(self.history),
-            self.message,
-        )
 
 
 # -- from columns to points --------------------------------------------------------------------------------------

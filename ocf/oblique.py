@@ -19,8 +19,10 @@ the tie goes to the left, so that every split of every model reads "left up to t
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import sklearn
@@ -199,6 +201,11 @@ class _Grown:
         """Which rows node v sends left."""
         return dot(x, self.weights[v]) <= self.threshold[v]
 
+    def same(self, other: _Grown) -> bool:
+        """Whether another state of the tree has the same splits and values."""
+        pairs = ((self.weights, other.weights), (self.threshold, other.threshold), (self.value, other.value))
+        return all(np.array_equal(a, b) for a, b in pairs)
+
     def below(self, v: int, x: FloatArray) -> IntArray:
         """Leaf that rows reach from node v."""
         return _descend(self.weights, self.threshold, self.left, self.right, x, v)
@@ -233,17 +240,32 @@ class _Grown:
                 v = int(self.right[v] if empty[0] else self.left[v])
             return v
 
-        order, children = [alive(0)], []
-        for v in order:  # grows while it is read
-            if self.left[v] >= 0:
-                children.append((len(order), len(order) + 1))
-                order += [alive(int(self.left[v])), alive(int(self.right[v]))]
-            else:
-                children.append((-1, -1))
+        order, left, right = _numbered(self.left, self.right, alive)
         out = _Grown(len(order), self.weights.shape[1], self.value.shape[1])
         out.weights, out.threshold, out.value = self.weights[order], self.threshold[order], self.value[order]
-        out.left, out.right = np.array(children).T
+        out.left, out.right = left, right
         return out
+
+
+def _numbered(
+    left: IntArray, right: IntArray, alive: Callable[[int], int] = lambda v: v
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Nodes that can be reached, parents first, and their children by place in that order.
+
+    Parameters
+    ----------
+    left, right : (n_nodes,) int64
+    alive : callable
+        The node that stands in for one.
+    """
+    order, children = [alive(0)], []
+    for v in order:  # grows while it is read
+        if left[v] >= 0:
+            children.append((len(order), len(order) + 1))
+            order += [alive(int(left[v])), alive(int(right[v]))]
+        else:
+            children.append((-1, -1))
+    return np.array(order), *np.array(children).T
 
 
 class _TAO(BaseEstimator):
@@ -255,8 +277,10 @@ class _TAO(BaseEstimator):
         *,
         C: float = 1.0,
         max_iter: int = 60,
+        n_iter_no_change: int = 5,
         init: Literal["cart", "random"] = "cart",
         splits: Literal["oblique", "axis"] = "oblique",
+        ccp_alpha: float = 0.0,
         tol: float = 1e-3,
         random_state: Any = None,
         verbose: bool = False,
@@ -264,8 +288,10 @@ class _TAO(BaseEstimator):
         self.max_depth = max_depth
         self.C = C
         self.max_iter = max_iter
+        self.n_iter_no_change = n_iter_no_change
         self.init = init
         self.splits = splits
+        self.ccp_alpha = ccp_alpha
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
@@ -285,21 +311,29 @@ class _TAO(BaseEstimator):
         self._scale = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
         tree = self._cart(x, y, n_outputs, rng) if self.init == "cart" else self._random(x, n_outputs, rng)
         self._refit_leaves(tree, x, y)
-        curve = [self._total(tree, x, y)]
+        # directions drawn at random fit nothing; with many leaves their majorities do all the same, by heart
+        best, at, least = deepcopy(tree), 0, self._total(tree, x, y) if self.init == "cart" else np.inf
+        curve: list[float] = []
         seed = int(rng.randint(2**31 - 1))
         with Progress(self.max_iter, enabled=self.verbose) as bar:
             for k in range(self.max_iter):
+                before = deepcopy(tree)
                 self._pass(tree, x, y, seed)
-                curve.append(self._total(tree, x, y))
-                logger.info("iteration %d: training loss %.6g", k + 1, curve[-1])
-                bar.advance(f"loss {curve[-1]:.4g}")
-                if curve[-1] == 0 or curve[-1] >= curve[-2]:
+                loss = self._total(tree, x, y)
+                if loss < least:
+                    best, least, at = deepcopy(tree), loss, k
+                curve.append(least)
+                logger.info("iteration %d: training loss %.6g", k + 1, loss)
+                bar.advance(f"loss {least:.4g}")
+                if least == 0 or k - at >= self.n_iter_no_change or tree.same(before):
                     break
         self.loss_curve_ = np.array(curve)
-        self.n_iter_ = len(curve) - 1
+        self.n_iter_ = len(curve)
+        tree = best
         tree = tree.pruned(x)
+        losses = self._refit(tree, x, y, range(len(tree.left)))
         names = getattr(self, "feature_names_in_", ())
-        self.tree_ = ObliqueTree(
+        grown = ObliqueTree(
             tree.weights,
             tree.threshold,
             tree.left,
@@ -308,10 +342,29 @@ class _TAO(BaseEstimator):
             getattr(self, "classes_", ()),
             tuple(names),
         )
+        self.tree_, self.node_losses_ = _weakest_links_cut(grown, losses, self.ccp_alpha)
+
+    def pruned(self, ccp_alpha: float) -> Self:
+        """Fitted copy whose weakest links are cut, as if it had been trained with this `ccp_alpha`.
+
+        One training thus serves the choice of the parameter.
+
+        Parameters
+        ----------
+        ccp_alpha : float
+            A smaller one than that of the training changes nothing.
+        """
+        check_is_fitted(self)
+        out = copy(self).set_params(ccp_alpha=ccp_alpha)
+        out._check_settings()
+        out.tree_, out.node_losses_ = _weakest_links_cut(self.tree_, self.node_losses_, ccp_alpha)
+        return out
 
     def _check_settings(self) -> None:
         if not (isinstance(self.max_depth, int | np.integer) and self.max_depth >= 0):
             raise ValueError(f"max_depth must be a whole number of at least 0, not {self.max_depth!r}")
+        if not self.ccp_alpha >= 0:
+            raise ValueError(f"ccp_alpha must be at least 0, not {self.ccp_alpha!r}")
         if not self.C > 0:
             raise ValueError(f"C must be positive, not {self.C!r}")
         if self.init not in ("cart", "random"):
@@ -353,11 +406,22 @@ class _TAO(BaseEstimator):
         tree.threshold[inner] = grown.threshold[inner]
         return tree
 
+    def _refit(self, tree: _Grown, x: FloatArray, y: NDArray[Any], nodes: Iterable[int]) -> FloatArray:
+        """Best value for each of some nodes, and what all nodes' rows would lose there, as a share of all rows, (n,).
+
+        A node that no row reaches keeps what it has.
+        """
+        losses, rows = np.zeros(len(tree.left)), tree.reached(x)
+        for v in nodes:
+            if len(rows[v]):
+                own = y[rows[v]]
+                tree.value[v] = self._leaf_value(own, tree.value.shape[1])
+                losses[v] = self._losses(np.full(len(own), v), tree.value, own).sum() / len(x)
+        return losses
+
     def _refit_leaves(self, tree: _Grown, x: FloatArray, y: NDArray[Any]) -> None:
-        """Best value for each leaf; one that no row reaches keeps what it has."""
-        for v, rows in enumerate(tree.reached(x)):
-            if tree.left[v] < 0 and len(rows):
-                tree.value[v] = self._leaf_value(y[rows], tree.value.shape[1])
+        """Best value for each leaf."""
+        self._refit(tree, x, y, np.flatnonzero(tree.left < 0).tolist())
 
     def _total(self, tree: _Grown, x: FloatArray, y: NDArray[Any]) -> float:
         """Mean loss on the training rows."""
@@ -373,10 +437,7 @@ class _TAO(BaseEstimator):
         self._refit_leaves(tree, x, y)
 
     def _optimise(self, tree: _Grown, v: int, x: FloatArray, y: NDArray[Any], seed: int) -> None:
-        """Fit node v to send each care point to the side of the smaller loss; keep the fit if the loss does not rise.
-
-        What the rows lose below is fixed, so the loss of the whole tree changes by the loss of the care points.
-        """
+        """Fit node v to send each care point, whose loss depends on its side, to that of the smaller loss."""
         at_left = self._losses(tree.below(int(tree.left[v]), x), tree.value, y)
         at_right = self._losses(tree.below(int(tree.right[v]), x), tree.value, y)
         care = np.flatnonzero(at_left != at_right)
@@ -389,11 +450,7 @@ class _TAO(BaseEstimator):
             tree.weights[v], tree.threshold[v] = 0.0, 1.0 if wants_left.all() else -1.0
             return
         fit = _axis_split if self.splits == "axis" else self._logistic_split
-        before = tree.weights[v].copy(), float(tree.threshold[v])
-        loss = gain[tree.sides(v, points) != wants_left].sum()
         tree.weights[v], tree.threshold[v] = fit(points, wants_left, gain, seed)
-        if gain[tree.sides(v, points) != wants_left].sum() > loss:
-            tree.weights[v], tree.threshold[v] = before
 
     def _logistic_split(
         self, x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: int
@@ -406,7 +463,7 @@ class _TAO(BaseEstimator):
 
         model = LogisticRegression(C=self.C, solver="liblinear", tol=self.tol, random_state=seed, max_iter=200, **_L1)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the loss decides whether the fit is kept
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the training error decides which tree is kept
             model.fit(x / self._scale, ~wants_left, sample_weight=gain / gain.mean())
         return model.coef_[0] / self._scale, -float(model.intercept_[0])
 
@@ -428,6 +485,39 @@ class _TAO(BaseEstimator):
     def n_leaves_(self) -> int:
         """Leaves of the fitted tree."""
         return len(self.tree_.leaves)
+
+
+def _weakest_links_cut(tree: ObliqueTree, losses: FloatArray, alpha: float) -> tuple[ObliqueTree, FloatArray]:
+    """Minimal cost-complexity pruning: the split that gains least per leaf becomes a leaf, up to a gain of alpha.
+
+    Source: Breiman, Friedman, Olshen and Stone, *Classification and Regression Trees*, 1984, section 3.3.
+
+    Parameters
+    ----------
+    tree : ObliqueTree
+        With a value at every node.
+    losses : (n_nodes,) float64
+        Of each node's training rows if it were a leaf, as a share of all rows.
+    alpha : float
+        Loss per leaf.
+    """
+    left, right = tree.left.copy(), tree.right.copy()
+    order = np.arange(len(left))
+    while alpha > 0 and (inner := order[left[order] >= 0]).size:
+        below, leaves = losses.copy(), np.ones(len(left))
+        for v in inner[::-1].tolist():  # children stand after their parents
+            below[v] = below[left[v]] + below[right[v]]
+            leaves[v] = leaves[left[v]] + leaves[right[v]]
+        gain = (losses - below)[inner] / (leaves[inner] - 1)
+        if gain.min() > alpha:
+            break
+        weakest = inner[gain.argmin()]
+        left[weakest] = right[weakest] = -1
+        order, *_ = _numbered(left, right)
+    order, left, right = _numbered(left, right)
+    weights, threshold, value = (a[order] for a in (tree.weights, tree.threshold, tree.value))
+    cut = replace(tree, weights=weights, threshold=threshold, left=left, right=right, value=value)
+    return cut, losses[order]
 
 
 def _axis_split(x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: int) -> tuple[FloatArray, float]:
@@ -452,7 +542,7 @@ def _axis_split(x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: in
 
 
 class TAOClassifier(ClassifierMixin, _TAO):
-    """Decision tree trained by Tree Alternating Optimization: the training error never rises between iterations.
+    """Decision tree trained by Tree Alternating Optimization.
 
     Starting from a tree of fixed structure, every node in turn, the deepest first, is fitted to send the rows that it
     can put right to the side that does so (l1-regularised logistic regression by liblinear, or the best single column)
@@ -466,11 +556,16 @@ class TAOClassifier(ClassifierMixin, _TAO):
     C : float
         Inverse strength of the l1 penalty of the node problems, on columns scaled to unit deviation.
     max_iter : int
-        Iterations at most; training ends earlier when one brings no improvement.
+        Iterations at most.
+    n_iter_no_change : int
+        Training ends after so many iterations without a smaller error than the smallest.
     init : {"cart", "random"}
         Initial tree: scikit-learn's greedy one, or a complete tree of random directions.
     splits : {"oblique", "axis"}
         Hyperplanes, or thresholds on single columns.
+    ccp_alpha : float
+        Minimal cost-complexity pruning after the training, as in scikit-learn's trees: splits that lower the training
+        error by no more than this per leaf are cut.
     tol : float
         Tolerance of the logistic regressions.
     random_state : int, RandomState or None
@@ -481,9 +576,11 @@ class TAOClassifier(ClassifierMixin, _TAO):
     ----------
     classes_ : (n_classes,) array
     tree_ : ObliqueTree
-    loss_curve_ : (n_iter_ + 1,) float array
-        Training error (share of rows) before the first and after each iteration; it never rises.
+    loss_curve_ : (n_iter_,) float array
+        Training error (share of rows) after each iteration, of the best tree so far; it never rises.
     n_iter_ : int
+    node_losses_ : (n_nodes,) float array
+        Of the training rows of each node of `tree_` if it were a leaf, as a share of all rows.
     n_features_in_ : int
     feature_names_in_ : array of str
         When fitted on a table.
@@ -530,14 +627,15 @@ class TAORegressor(RegressorMixin, _TAO):
 
     Parameters
     ----------
-    max_depth, C, max_iter, init, splits, tol, random_state, verbose
+    max_depth, C, max_iter, n_iter_no_change, init, splits, ccp_alpha, tol, random_state, verbose
         As in `TAOClassifier`.
 
     Attributes
     ----------
     tree_ : ObliqueTree
-    loss_curve_ : (n_iter_ + 1,) float array
+    loss_curve_ : (n_iter_,) float array
         Mean squared error on the training rows.
+    node_losses_ : (n_nodes,) float array
     n_iter_, n_features_in_ : int
     """
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
+from ocf.outcome import PROOF, Outcome, Run
 from ocf.reduction import MAX_PAIRS, reduce
 from ocf.solvers.base import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
@@ -39,53 +39,6 @@ logger = logging.getLogger(__name__)
 #: incumbent takes 0.04 s. It pays before a matrix solver, which slows down with the matrix; the box search prunes as
 #: much itself.
 FEW_PAIRS = 200_000
-
-#: Relative difference below which a bound meets a cost.
-PROOF = 1e-9
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The answer to one problem.
-
-    Attributes
-    ----------
-    status : Status
-    point : (n_features,) float64 or None
-        Coded row, confirmed by the user's model.
-    cost : float or None
-    bound : float
-        No admissible point is cheaper; inf when proven infeasible.
-    times : dict
-        Seconds in ``incumbent``, ``reduce``, ``instance`` (cutting the matrix down), ``solve`` and ``confirm``.
-    nodes : int
-        Of the solvers' branch-and-bound trees.
-    refused : int
-        Points that a solver found and the user's model refused; each was cut off.
-    proved_by : str
-        What gave the bound: ``"origin"``, ``"reduction"``, a solver's name, or "" where nothing is proven.
-    results : tuple of SolveResult
-        One per call of the solver.
-    sizes : dict
-        Leaves and cells before and after the reduction; rows, columns, nonzeros and binaries given to the solver.
-    history : tuple of Progress
-        Bound and incumbent over time.
-    message : str
-        What went wrong, where something did.
-    """
-
-    status: Status
-    point: FloatArray | None
-    cost: float | None
-    bound: float
-    times: dict[str, float]
-    nodes: int = 0
-    refused: int = 0
-    proved_by: str = ""
-    results: tuple[SolveResult, ...] = ()
-    sizes: dict[str, int] = field(default_factory=dict)
-    history: tuple[Progress, ...] = ()
-    message: str = ""
 
 
 def solve(
@@ -204,7 +157,7 @@ def _merged(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, ...]:
     return monotone(out)
 
 
-class _Run:
+class _Run(Run):
     """State of the solve of one alternative."""
 
     def __init__(
@@ -215,39 +168,16 @@ class _Run:
         confirm: Callable[[FloatArray], bool],
         start: float,
     ) -> None:
-        self.start = start
+        super().__init__(options, confirm, ("incumbent", "reduce", "instance"), start)
         self.original = self.cells = cells
-        self.solver, self.options = solver, options
-        self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
-        self._confirm = confirm
-        self.best: Incumbent | None = None
-        self.bound = -np.inf
-        self.status: Status | None = None
-        self.proved_by = self.message = ""
-        self.refused = 0
-        self.results: list[SolveResult] = []
-        self.history: list[Progress] = []
+        self.solver = solver
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
-
-    @property
-    def finished(self) -> bool:
-        return self.status is not None
-
-    @property
-    def upper(self) -> float:
-        return self.best.cost if self.best else np.inf
-
-    def confirm(self, point: FloatArray) -> bool:
-        begin = time.perf_counter()
-        answer = self._confirm(point)
-        self.times["confirm"] += time.perf_counter() - begin
-        return answer
 
     def _start_at_origin(self) -> None:
         """Nothing can be cheaper than a free point, if the origin is one."""
         if self.cells.infeasible:
-            self._close(Status.INFEASIBLE, np.inf, "reduction")
+            self.close(Status.INFEASIBLE, np.inf, "reduction")
             return
         part, origin = self.cells.partition, self.cells.problem.origin
         choice = part.locate(origin[None, :])[0]
@@ -258,19 +188,12 @@ class _Run:
         free = free and not self.cells.is_excluded(part.leaves_at(choice))
         if free and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
-            self._close(Status.OPTIMAL, 0.0, "origin")
+            self.close(Status.OPTIMAL, 0.0, "origin")
 
     def adopt(self, best: Incumbent | None) -> None:
         """Take over the point of another alternative if it is better than what is at hand."""
         if best is not None and best.cost < self.upper:
             self.best = best
-
-    def _close(self, status: Status, bound: float, by: str) -> None:
-        self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
-        self._record()
-
-    def _record(self) -> None:
-        self.history.append(Progress(time.perf_counter() - self.start, min(self.bound, self.upper), self.upper))
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
@@ -286,7 +209,7 @@ class _Run:
         if found and found.cost < self.upper:
             self.best = found
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
-        self._record()
+        self.record()
 
     def shrink(self, max_pairs: int = MAX_PAIRS) -> None:
         """Reduce what is left by the best point; see `ocf.reduction.reduce` about pairs."""
@@ -301,19 +224,19 @@ class _Run:
         if reduction.proved:
             self._proved("reduction")
         else:
-            self._record()
+            self.record()
 
     def _proved(self, by: str) -> None:
         if self.best:
-            self._close(Status.OPTIMAL, self.best.cost, by)
+            self.close(Status.OPTIMAL, self.best.cost, by)
         else:
-            self._close(Status.INFEASIBLE, np.inf, by)
+            self.close(Status.INFEASIBLE, np.inf, by)
 
     def step(self, compiled: Callable[[], Compiled]) -> None:
         """One call of the solver."""
-        options = self._remaining()
+        options = self.remaining()
         if options is None:
-            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         elif isinstance(self.solver, CellSolver):
             self._search_cells(self.solver, compiled, options)
         else:
@@ -349,12 +272,7 @@ class _Run:
         instance = formulation.instance(self.cells)
         self.times["instance"] += time.perf_counter() - begin
         form = instance.form
-        self.sizes |= {
-            "rows": form.n_rows,
-            "columns": form.n_cols,
-            "nonzeros": int(form.A.nnz),
-            "binaries": int(form.integer.sum()),
-        }
+        self.measure(form)
         offset = time.perf_counter() - self.start
         result = solver.solve(form, options, cutoff=self.best.cost if self.best else None)
         if not self._note(result, offset):
@@ -362,7 +280,7 @@ class _Run:
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
         if result.x is not None and choice is None:
             self.message = "the solver's tolerances admit a point that does not exist; try another solver"
-            self._close(Status.ERROR, self.bound, "")
+            self.close(Status.ERROR, self.bound, "")
         else:
             self._take(result, choice)
 
@@ -378,20 +296,14 @@ class _Run:
             self._proved(result.solver)
         elif result.status is Status.ERROR:
             self.message = result.message
-            self._close(Status.ERROR, self.bound, "")
+            self.close(Status.ERROR, self.bound, "")
         return not self.finished
-
-    def _remaining(self) -> SolverOptions | None:
-        if self.options.time_limit is None:
-            return self.options
-        left = self.options.time_limit - (time.perf_counter() - self.start)
-        return replace(self.options, time_limit=left) if left > 0 else None
 
     def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""
         self.bound = max(self.bound, min(result.bound, self.upper))
         if choice is None:
-            self._close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
         placed = self.cells.place(choice)
@@ -414,7 +326,7 @@ class _Run:
             self.best = Incumbent(choice, placed.point, placed.cost)
         met = self.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
-            self._close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
+            self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
         elif result.status is Status.OPTIMAL and values is not None and values.couples:
             # what these cells can give is known exactly now: ask for something cheaper in others
             self._exclude(values.watching(leaves))
@@ -425,7 +337,7 @@ class _Run:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
         else:
-            self._close(Status.FEASIBLE, self.bound, "")
+            self.close(Status.FEASIBLE, self.bound, "")
 
     def _admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells."""
@@ -434,21 +346,3 @@ class _Run:
 
     def _exclude(self, leaves: IntArray) -> None:
         self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
-
-    def outcome(self) -> Outcome:
-        """The answer."""
-        assert self.status is not None
-        return Outcome(
-            self.status,
-            self.best.point if self.best else None,
-            self.best.cost if self.best else None,
-            self.bound if self.status is Status.INFEASIBLE else min(self.bound, self.upper),
-            self.times,
-            sum(r.nodes for r in self.results),
-            self.refused,
-            self.proved_by,
-            tuple(self.results),
-            self.sizes,
-            tuple(self.history),
-            self.message,
-        )

@@ -14,10 +14,11 @@ import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
+from ocf.outcome import PROOF, Outcome
 from ocf.reduction import reduce
 from ocf.solvers.base import CellSolver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import PROOF, Outcome, solve
+from ocf.solving import solve
 
 if TYPE_CHECKING:
     from ocf.compiled import Compiled

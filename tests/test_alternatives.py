@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from ocf.outcome import Outcome
 from ocf.solvers.result import Progress, Status
-from ocf.solving import Outcome, _merged, _together
+from ocf.solving import _merged, _together
 
 
 def outcome(status: Status, cost: float | None, bound: float, **more: object) -> Outcome:

@@ -175,6 +175,18 @@ def test_solve_writes_json_that_verifies(ask: Callable[..., Answer], files: Path
     assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
 
 
+def test_solve_gives_several_answers_and_says_what_conflicts(
+    ask: Callable[..., Answer], write: Callable[[str, str], Path]
+) -> None:
+    answer = ask("--rows", "3", "--n-explanations", "2", "--diversity", "features")
+    assert answer.code == 0
+    assert "row 3, no. 2: " in answer.out
+    path = write("p.toml", "[solve]\nfeatures_to_vary = []\n")
+    answer = ask("--rows", "3", "--problem", path, "--diagnose")
+    assert answer.code == 3
+    assert "is fixed" in answer.out
+
+
 def test_verify_finds_a_lie(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     ask("--rows", "0:2", "-o", out)
@@ -221,6 +233,7 @@ def test_the_settings_reach_the_explainer(
     flags = (
         "--target 1 --gap 0.1 --time-limit 5 --solver scip --formulation ocean --n-jobs 2 --option b=x --option c=true"
     )
+    flags += " --n-explanations 3 --diversity distance --min-distance 0.2 --diagnose"
     answer = ask("--problem", path, *flags.split(), "--no-reduce", "--no-progress", "--rows", "-2:")
     assert answer.code == 3, answer.err
     assert seen == {
@@ -232,6 +245,10 @@ def test_the_settings_reach_the_explainer(
         "features_to_vary": ["age"],
         "options": {"a": 1, "b": "x", "c": True},
         "plausibility": None,
+        "n_explanations": 3,
+        "diversity": "distance",
+        "min_distance": 0.2,
+        "diagnose": True,
         "mip_gap": 0.1,
         "time_limit": 5.0,
         "solver": "scip",
@@ -409,6 +426,9 @@ def test_ctrl_c_keeps_finished_rows(files: Path, tmp_path: Path) -> None:
         (["--gap", "-1"], ["mip_gap"]),
         (["--threads", "0"], ["threads"]),
         (["--n-jobs", "0"], ["n_jobs"]),
+        (["--n-explanations", "0"], ["n_explanations", "at least 1"]),
+        (["--diversity", "regoin"], ["did you mean 'region'"]),
+        (["--diversity", "distance", "--min-distance", "-1"], ["min_distance", "positive"]),
         (["--option", "x"], ["KEY=VALUE"]),
         (["--drop", "agee"], ["did you mean 'age'"]),
         (["--drop", "age"], ["misses", "age"]),

@@ -27,11 +27,12 @@ from ocf.ensemble import FloatArray
 from ocf.features import Feature, FeatureSpace
 from ocf.formulations import FORMULATIONS
 from ocf.inference import infer_space
+from ocf.outcome import Outcome
 from ocf.problem import Problem
 from ocf.solvers import available, get_solver
 from ocf.solvers.base import CellSolver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import Outcome, solve
+from ocf.solving import solve
 from ocf.targets import ClassTarget
 
 #: Tried besides the bounds and the row's own value wherever a constraint of the tests may bend.

@@ -17,8 +17,8 @@ from ocf.cli.base import ExitCode
 from ocf.cli.solve import exit_code
 from ocf.cross_check import compare, judged
 from ocf.explanation import Explanations
+from ocf.outcome import Outcome
 from ocf.solvers.result import Status
-from ocf.solving import Outcome
 
 FIRST, SECOND = Way("interval", "box"), Way("ocean", "scip")
 

@@ -23,10 +23,10 @@ from ocf.explanation import TIMES, Explanation, Explanations, counterfactual_fra
 from ocf.features import Feature, FeatureSpace
 from ocf.inference import infer_space
 from ocf.model import UserModel, as_user_model
+from ocf.outcome import Outcome
 from ocf.problem import Problem
 from ocf.render import word
 from ocf.solvers.result import Progress, Status
-from ocf.solving import Outcome
 from ocf.targets import ClassTarget
 from ocf.verify import verify_file
 

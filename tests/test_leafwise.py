@@ -385,6 +385,46 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         explainer.explain(row, target=2, formulation="oblique")
 
 
+def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
+    rng = np.random.default_rng(5)
+    tree, table = random_tree(rng, 3, 3, 2), frame(rng, 3)
+    explainer = Explainer(tree, data=table)
+    target = 1 - int(tree.predict(table.iloc[[2]])[0])
+    ways = {("oblique", "auto"), ("oblique", "scip"), ("hyperplanes", "scip"), ("hyperplanes", "highs")}
+    for formulation, solver in sorted(ways):
+        asked: dict[str, Any] = {"target": target, "formulation": formulation, "solver": solver}
+        found = explainer.explain(table.iloc[[2]], cross_check=True, **asked)[0]
+        check = found.method["cross_check"]
+        assert check["verdict"] == "agrees"
+        assert {check["formulation"], formulation} == {"oblique", "hyperplanes"}
+        assert check["cost"] == pytest.approx(found.cost, rel=1e-8)
+    forest = BaggingClassifier(TAOClassifier(2, init="random"), n_estimators=3, random_state=0)
+    forest.fit(table, rng.integers(0, 2, len(table)))
+    explainer = Explainer(forest, data=table)
+    target = 1 - int(forest.predict(table.iloc[[2]])[0])
+    found = explainer.explain(table.iloc[[2]], target=target, cross_check=True)[0]
+    assert found.method["cross_check"]["solver"] != found.method["solver"]
+    assert found.method["cross_check"]["verdict"] == "agrees"
+    # squares and whole numbers together have one solver
+    alone = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
+    assert alone.status == "error"
+    assert "independently" in alone.message
+    with pytest.raises(ProblemError, match="nothing to check it by"):
+        Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)
+
+
+def test_conflicting_wishes_of_oblique_trees_are_named() -> None:
+    rng = np.random.default_rng(1)
+    tree, table = random_tree(rng, 2, 2, 2), frame(rng, 2)
+    row = table.iloc[[2]]
+    target = 1 - int(tree.predict(row)[0])
+    asked: dict[str, Any] = {"target": target, "features_to_vary": [], "diagnose": True}
+    found = Explainer(tree, data=table).explain(row, **asked)[0]
+    assert found.status == "infeasible"
+    assert set(found.conflict) <= {"'x0' is fixed", "'x1' is fixed"}
+    assert found.conflict
+
+
 def test_plausible_points_of_oblique_trees() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     explainer = Explainer(TAOClassifier(2, init="random", random_state=0).fit(X, y), data=X)

@@ -160,6 +160,28 @@ def solve(
         int | None,
         typer.Option(metavar="N", help="Optimal answers to list where several tie; default 1.", rich_help_panel=RUN),
     ] = None,
+    n_explanations: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Answers to each row: the best, then the best that differ; default 1.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    diversity: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="How they differ: region (default), features, distance.", rich_help_panel=RUN),
+    ] = None,
+    min_distance: Annotated[
+        float | None,
+        typer.Option(metavar="D", help="With distance: how far apart, l1 in units of scales.", rich_help_panel=RUN),
+    ] = None,
+    diagnose: Annotated[
+        bool,
+        typer.Option(
+            "--diagnose", metavar="", help="Name what conflicts where a row is infeasible.", rich_help_panel=RUN
+        ),
+    ] = False,
     cross_check: Annotated[
         bool,
         typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
@@ -198,6 +220,10 @@ def solve(
         "reduce": False if no_reduce else None,
         "cross_check": cross_check or None,
         "n_optimal": n_optimal,
+        "n_explanations": n_explanations,
+        "diversity": diversity,
+        "min_distance": min_distance,
+        "diagnose": diagnose or None,
     }
     features, settings = settings_of(problem, flags, option or [])
     _load_forest(settings, problem, trust_pickle)

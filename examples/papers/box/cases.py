@@ -1,29 +1,22 @@
-"""What the experiments share: options, results that resume, words for values, and how a change is told.
-
-The results are kept as the experiments of OCEAN keep theirs, by the same code.
-"""
+"""What the experiments share: options, results that resume, words for values, and how a change is told."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-sys.path.append(str(Path(__file__).resolve().parents[1] / "ocean"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import pandas as pd
-from common import Runs, markdown, write
+import runs
+from runs import Runs, markdown
 
 from ocf import Explanation
 from ocf.progress import Progress
-
-__all__ = ["Runs", "Words", "arguments", "changes", "long_table", "markdown", "run_all", "side_by_side", "write"]
 
 
 class Words:
@@ -57,16 +50,16 @@ def changes(explanation: Explanation) -> dict[str, list[Any]]:
 
 
 def run_all(
-    runs: Runs, jobs: Sequence[Mapping[str, Any]], run: Callable[[Mapping[str, Any]], dict[str, Any]]
+    kept: Runs, jobs: Sequence[Mapping[str, Any]], run: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Results of all jobs, each made once and kept."""
     results = []
     with Progress(len(jobs)) as bar:
         for job in jobs:
-            result = runs.get(job)
+            result = kept.get(job)
             if result is None:
                 result = run(job)
-                runs.add(job, result)
+                kept.add(job, result)
             results.append({**job, **result})
             bar.advance(str(result["status"]))
     return results
@@ -80,12 +73,9 @@ def side_by_side(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 def arguments(description: str) -> argparse.ArgumentParser:
     """Options that all experiments take."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", default=os.environ.get("OCF_DATA") or None, help="folder of the data sets")
+    parser = runs.arguments(description, "fewer rows, smaller models")
     parser.add_argument("--time-limit", type=float, default=300.0, help="seconds per row")
     parser.add_argument("--threads", type=int, default=1, help="threads of the box search")
-    parser.add_argument("--quick", action="store_true", help="a minute's version: fewer rows, smaller models")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
     return parser
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cases import Runs, Words, arguments, changes, long_table, run_all, side_by_side, write
+from cases import Words, arguments, changes, long_table, run_all, side_by_side
+from runs import Runs, write
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline

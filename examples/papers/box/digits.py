@@ -21,7 +21,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from cases import Runs, arguments, markdown, run_all, write
+from cases import arguments, run_all
+from runs import Runs, markdown, write
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split

@@ -19,7 +19,8 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from cases import Runs, Words, arguments, changes, long_table, markdown, run_all, write
+from cases import Words, arguments, changes, long_table, run_all
+from runs import Runs, markdown, write
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split

@@ -7,20 +7,19 @@ grown in full and pruned; a random forest with scikit-learn's settings. Distance
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import joblib
 import numpy as np
 import pandas as pd
+import runs
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -134,13 +133,18 @@ def _trained(name: str, folder: str | None, quick: bool, verbose: bool) -> Any:
     a, b, y_a, y_b = train_test_split(the.train, the.y, test_size=0.2, random_state=1, stratify=the.y)
     scores = {}
     for penalty in PENALTIES:
-        scores[penalty] = one_hot_pipeline(the.data, clone(tree).set_params(C=penalty)).fit(a, y_a).score(b, y_b)
-    best = max(scores, key=lambda c: scores[c])
-    return one_hot_pipeline(the.data, tree.set_params(C=best)).fit(the.train, the.y)
+        fitted = one_hot_pipeline(the.data, clone(tree).set_params(C=penalty)).fit(a, y_a)
+        rows = fitted[:-1].transform(b) if hasattr(fitted, "steps") else b
+        for alpha in PRUNINGS:
+            scores[penalty, alpha] = last_step(fitted).pruned(alpha).score(rows, y_b)
+    best = max(scores, key=lambda settings: (scores[settings], settings[1]))
+    return one_hot_pipeline(the.data, tree.set_params(C=best[0], ccp_alpha=best[1])).fit(the.train, the.y)
 
 
-#: Inverse strengths of the l1 penalty, of which the one is taken that is best on a fifth of the training rows.
+#: Inverse strengths of the l1 penalty, and of pruning, of which those are taken that are best on a fifth of the
+#: training rows.
 PENALTIES = (0.01, 0.1, 1.0, 10.0)
+PRUNINGS = (0.0, 0.0003, 0.001, 0.003, 0.01)
 
 
 @lru_cache(maxsize=2)
@@ -173,54 +177,8 @@ def last_step(model: Any) -> Any:
     return model[-1] if hasattr(model, "steps") else model
 
 
-class Runs:
-    """Results of an experiment: one JSON line a run; a run that is there is not made again.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there; holds ``runs.jsonl``.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-        text = self.path.read_text() if self.path.exists() else ""
-        whole, _, cut = text.rpartition("\n")
-        if cut:  # the last line of a run that was killed
-            self.path.write_text(whole + "\n" * bool(whole))
-        records = [json.loads(line) for line in whole.splitlines()]
-        self._done = {json.dumps(r["job"], sort_keys=True): r["result"] for r in records}
-
-    def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Result of a job, if it has one."""
-        return self._done.get(json.dumps(job, sort_keys=True))
-
-    def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """Keep the result of a job."""
-        with self.path.open("a") as file:
-            file.write(json.dumps({"job": job, "result": result}) + "\n")
-        self._done[json.dumps(job, sort_keys=True)] = result
-
-
-def markdown(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
-
-
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Options that all experiments take."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets")
+    """Options that all experiments of oblique trees take."""
+    parser = runs.arguments(description, "two sets, shallow trees, few rows")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all six)")
-    parser.add_argument("--quick", action="store_true", help="a minute's version: two sets, shallow trees, few rows")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
     return parser
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    """Write a table and show it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    print(text)

@@ -17,7 +17,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from common import arguments, split, tao, write
+from common import arguments, split, tao
+from runs import write
 
 from ocf import Cost, Explainer, quadratic_cost
 from ocf.leaf_queries import nearest_instances

@@ -6,7 +6,8 @@ python examples/papers/oblique/table1.py --data DIR -o out/table1
 from __future__ import annotations
 
 import pandas as pd
-from common import arguments, markdown, split, tao, write
+from common import arguments, split, tao
+from runs import markdown, write
 
 from ocf import Explainer
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from common import SETS, Runs, arguments, cart, forest, last_step, markdown, split, tao, write
+from common import SETS, arguments, cart, forest, last_step, split, tao
+from runs import Runs, markdown, write
 
 #: Train and test error of CART, its depth; the same of TAO; train and test error of the forest.
 PUBLISHED = {

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import FIXED, Runs, arguments, cart, markdown, split, tao, write
+from common import FIXED, arguments, cart, split, tao
+from runs import Runs, markdown, write
 from tweaking import tweak
 
 from ocf import Cost, Explainer

@@ -9,8 +9,6 @@ the clock.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +17,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import pandas as pd
+import runs
+from runs import Runs, key
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -89,42 +88,8 @@ def case(name: str, folder: str | None, trees: int, depth: int) -> Case:
     return Case(Explainer(model, data=train, features=data.settings), train, rows)
 
 
-class Runs:
-    """Results of an experiment: one JSON line a run; a run that is there is not made again.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there; holds ``runs.jsonl``.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-        text = self.path.read_text() if self.path.exists() else ""
-        whole, _, cut = text.rpartition("\n")
-        if cut:  # the last line of a run that was killed
-            self.path.write_text(whole + "\n" * bool(whole))
-        records = [json.loads(line) for line in whole.splitlines()]
-        self._done: dict[str, dict[str, Any]] = {_key(record["job"]): record["result"] for record in records}
-
-    def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Result of a job, if it has one."""
-        return self._done.get(_key(job))
-
-    def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """Keep the result of a job."""
-        with self.path.open("a") as file:
-            file.write(json.dumps({"job": job, "result": result}) + "\n")
-        self._done[_key(job)] = result
-
-
-def _key(job: Mapping[str, Any]) -> str:
-    return json.dumps(job, sort_keys=True)
-
-
 def measure(
-    runs: Runs,
+    kept: Runs,
     jobs: Sequence[Mapping[str, Any]],
     folder: str | None,
     settings: Callable[[Case, Mapping[str, Any]], dict[str, Any]] = lambda case, job: {},
@@ -137,7 +102,7 @@ def measure(
 
     Parameters
     ----------
-    runs : Runs
+    kept : Runs
     jobs : sequence of mappings
         Each has ``set``, ``trees``, ``depth``, ``method`` (of `METHODS`), ``norm``, ``row`` and ``limit`` (seconds).
     folder : str or None
@@ -151,14 +116,14 @@ def measure(
     late: dict[str, int] = {}
     results = []
     for number, job in enumerate(jobs):
-        group = _key({k: v for k, v in job.items() if k != "row"})
-        result = runs.get(job)
+        group = key({k: v for k, v in job.items() if k != "row"})
+        result = kept.get(job)
         if result is None and late.get(group, 0) < PATIENCE:
             print(f"\r{number + 1}/{len(jobs)}  {_words(job)}\033[K", end="", file=sys.stderr, flush=True)
             the = case(job["set"], folder, job["trees"], job["depth"])
             if job["row"] < len(the.rows):  # small test parts have fewer rows of the class
                 result = _run(the, job, settings(the, job), remark)
-                runs.add(job, result)
+                kept.add(job, result)
         if result is not None:
             late[group] = 0 if result["status"] in PROVED else late.get(group, 0) + 1
             results.append({**job, **result})
@@ -213,23 +178,14 @@ def seconds(group: pd.DataFrame, n_rows: int) -> str:
     return f"{group.seconds.mean():.2f}"
 
 
-def markdown(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
-
-
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Options that all experiments take."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets")
+    """Options that all of OCEAN's experiments take."""
+    parser = runs.arguments(description, "two sets, two rows, small forests")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all eight)")
     parser.add_argument("--rows", type=int, default=20, help="rows per forest (default: 20, as in the paper)")
     parser.add_argument(
         "--time-limit", type=float, default=900.0, help="seconds per row (default: 900, as in the paper)"
     )
-    parser.add_argument("--quick", action="store_true", help="a minute's version: two sets, two rows, small forests")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
     return parser
 
 
@@ -239,9 +195,3 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     if args.quick:
         args.sets, args.rows, args.time_limit = ["CP", "GC"], 2, 10.0
     return args
-
-
-def write(folder: Path, name: str, text: str) -> None:
-    """Write a table and show it."""
-    (folder / name).write_text(text)
-    print(text)

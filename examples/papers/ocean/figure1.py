@@ -12,7 +12,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import METHODS, PROVED, Case, Runs, arguments, markdown, measure, parse, seconds, write
+from common import METHODS, PROVED, Case, arguments, measure, parse, seconds
+from runs import Runs, markdown, write
 
 NORMS = ("l0", "l1", "l2")
 

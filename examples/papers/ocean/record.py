@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
-from common import PROVED, SETS, Case, Runs, arguments, case, markdown, parse, warm_up, write
+from common import PROVED, SETS, Case, arguments, case, parse, warm_up
+from runs import Runs, markdown, write
 
 from ocf import Plausibility
 from ocf.compiled import compile_formulation

@@ -10,7 +10,8 @@ R is the sum of the costs over the sum of the proven optimal ones, on rows where
 from __future__ import annotations
 
 import pandas as pd
-from common import METHODS, PROVED, Runs, arguments, markdown, measure, parse, seconds, write
+from common import METHODS, PROVED, arguments, measure, parse, seconds
+from runs import Runs, markdown, write
 
 FORESTS = {
     "base": [(100, 5)],

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from common import METHODS, Case, Runs, arguments, markdown, measure, parse, seconds, write
+from common import METHODS, Case, arguments, measure, parse, seconds
+from runs import Runs, markdown, write
 from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import make_pipeline
 
