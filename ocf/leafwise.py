@@ -739,8 +739,8 @@ class Query:
         if point is None or multipliers is None:
             return point, multipliers, claim
         if polytope.Q is not None:
-            better = None if len(polytope.k) else polytope.active_set(point, multipliers)
-            point, multipliers = better or polytope.refine(point, multipliers)
+            found = None if len(polytope.k) else polytope.active_set(point, multipliers)
+            point, multipliers = found or polytope.refine(point, multipliers)
         elif polytope.strictly_convex:
             multipliers = max(polytope.ascend(multipliers), multipliers, key=polytope.bound)
             better = polytope.argmin(multipliers @ polytope.G)
