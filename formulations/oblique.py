@@ -46,6 +46,7 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ProblemError
@@ -131,10 +132,10 @@ def columns_of(problem: Problem) -> Columns:
     Raises
     ------
     ProblemError
-        A feature whose value is off its own grid has too many grid values to list, or pairs of the cost name a
-        feature that is no number.
+        A feature whose value is off its own grid has too many grid values to list, or the quadratic cost
+        names a feature that is no number.
     """
-    paired = {name for a, b, _ in pairs_of(problem) for name in (a, b)}
+    paired = {problem.space.names[i] for i in np.flatnonzero(np.diff(quadratic_form(problem).indptr))}
     relations = exact_rows(problem)
     rows: list[tuple[Any, ...]] = []
     for i, feature in enumerate(problem.space.features):
@@ -156,19 +157,24 @@ def columns_of(problem: Problem) -> Columns:
     return Columns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
 
 
-def pairs_of(problem: Problem) -> tuple[tuple[str, str, float], ...]:
-    """Every quadratic part of the cost as ``(name, name, q)`` over distances in units of the features' scales.
+def quadratic_form(problem: Problem) -> Any:
+    """The symmetric Q of every quadratic part of the cost over changes in the user's units, (n, n) CSR array.
 
     Squares of listed features are part of what their levels cost.
     """
     cost, space = problem.cost, problem.space
-    scale = {feature.name: feature.scale for feature in space.features}
+    place = {name: space.index(name) for name in cost.squared_names}
     listed = {feature.name for feature in space.features if feature.discrete}
-    out = list(cost.pairs)
-    out += [(n, n, d * scale[n] ** 2) for n, d in cost.squares if n not in listed]
-    for form in cost.forms:
-        out += [(a, b, c * e * scale[a] * scale[b]) for a, c in form for b, e in form]
-    return tuple(out)
+    terms = [(k, place[name], c) for k, form in enumerate(cost.forms) for name, c in form]
+    rows, columns, values = (list(t) for t in zip(*terms, strict=True)) if terms else ([], [], [])
+    forms = sp.csr_array((np.array(values, float), (rows, columns)), shape=(len(cost.forms), len(space)))
+    single = np.zeros(len(space))
+    for name, q in cost.squares:
+        single[place[name]] += 0.0 if name in listed else q
+    out = sp.csr_array(forms.T @ forms + sp.diags_array(single))
+    out.eliminate_zeros()
+    out.sort_indices()
+    return out
 
 
 def grid_unit(feature: Feature) -> float:
@@ -382,15 +388,13 @@ def _cost(problem: Problem, columns: Columns, x: list[Any]) -> Any:
     total = linear([(c, v) for c, v in zip(columns.linear.tolist(), x, strict=True) if c])
     squares = [(q, v) for q, v in zip(columns.square.tolist(), x, strict=True) if q]
     expression = total + sum(q * v * v for q, v in squares) if squares else total
-    space = problem.space
-    pairs = pairs_of(problem)
-    if pairs:
-        scaled = {}
-        for name in {n for a, b, _ in pairs for n in (a, b)}:
-            i = space.index(name)
-            size = 1.0 / space.features[i].scale
-            scaled[name] = sum(
-                float(columns.unit[j]) * size * x[j] for j in columns.of(i) if columns.role[j] != "moved"
-            )
-        expression = expression + sum(q * scaled[a] * scaled[b] for a, b, q in pairs)
+    q = sp.triu(quadratic_form(problem)).tocoo()
+    if q.nnz:
+        moves = [columns.of(i) for i in range(len(problem.origin))]
+        change = {
+            i: sum(float(columns.unit[j]) * x[j] for j in moves[i] if columns.role[j] != "moved")
+            for i in np.unique(np.concatenate([q.row, q.col])).tolist()
+        }
+        entries = zip(q.row.tolist(), q.col.tolist(), q.data.tolist(), strict=True)
+        expression = expression + sum((1 if i == j else 2) * v * change[i] * change[j] for i, j, v in entries)
     return expression

@@ -405,7 +405,7 @@ class Explainer:
             `Explanation.conflict`.
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
-            ``"oblique"`` (leaf by leaf) for single trees with oblique splits, pairs in the cost or a split margin,
+            ``"oblique"`` (leaf by leaf) for single trees with oblique splits or a split margin,
             ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
         solver : str
             ``"auto"`` chooses (`ocf.choice.choose`), and ``method["why"]`` of the answer says why. Or one of
@@ -574,12 +574,9 @@ class Explainer:
         single = self._single(wish)
         of_tree = split_margin > 0 or priced
         if asked == AUTO:
-            by_value = oblique or of_tree or bool(cost.pairs)
-            asked = ("oblique" if single or of_tree else "hyperplanes") if by_value else "interval"
+            asked = ("oblique" if single or of_tree else "hyperplanes") if oblique or of_tree else "interval"
         if of_tree and asked != "oblique":
             raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
-        if cost.pairs and asked not in VALUE_FORMULATIONS:
-            raise ProblemError(f"costs of pairs need formulation='oblique' or 'hyperplanes', not {asked!r}")
         if asked == "oblique" and not single:
             raise ProblemError(
                 "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "

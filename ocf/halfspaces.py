@@ -13,7 +13,7 @@ symbol              meaning, shape
 ``lo, hi``          box of x, (n,); ends may be infinite
 ``xbar``            the origin, (n,)
 ``a, q``            cost of a change d: ``a |d| + q d**2``, with a and q of its direction, (n,) each
-``Q``               quadratic form of d that is added, (n, n), or None
+``Q``               quadratic form of d that is added, (n, n), sparse, or None
 ``K, k``            relations ``K_up rise + K_down fall <= k``, with d = rise - fall, (r, n) and (r,)
 ``y``               multipliers of the half-spaces and, behind them, the relations, at least 0, (m + r,)
 ==================  ==================================================================================
@@ -32,7 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import MatrixRankWarning, spsolve
 
-from ocf.ensemble import BoolArray, FloatArray
+from ocf.ensemble import BoolArray, FloatArray, IntArray
 
 #: Unit roundoff of float64, and of the widest format that the machine has.
 UNIT, _WIDE = 2.0**-53, float(np.finfo(np.longdouble).eps)
@@ -51,7 +51,8 @@ class Polytope:
     h : (m,) float64
     lo, hi, xbar : (n,) float64
     a_down, a_up, q_down, q_up : (n,) float64
-    Q : (n, n) float64 or None
+    Q : (n, n) sparse float64 or None
+        Symmetric and positive semidefinite; an array becomes sparse.
     K_down, K_up : (r, n) float64
     k : (r,) float64
     credit : float
@@ -67,11 +68,15 @@ class Polytope:
     a_up: FloatArray
     q_down: FloatArray
     q_up: FloatArray
-    Q: FloatArray | None = None
+    Q: Any = None
     K_down: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     K_up: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     k: FloatArray = field(default_factory=lambda: np.zeros(0))
     credit: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.Q is not None:
+            object.__setattr__(self, "Q", sp.csr_array(self.Q))
 
     @cached_property
     def strictly_convex(self) -> bool:
@@ -149,20 +154,32 @@ class Polytope:
         slope = wide @ self.G
         constant = wide @ self._gap
         size = float(np.abs(y) @ self._gap_size)
+        tangent: Any = 0.0  # by how much a slope may be wrong, per unit of change, (n,)
         if self.Q is not None:
             assert around is not None
             d = around - self.xbar
-            qd = self.Q @ d
-            slope = slope + 2 * qd
-            constant -= d @ qd
-            size += (len(d) + 2) * UNIT / _WIDE * float(np.abs(d) @ (np.abs(self.Q) @ np.abs(d)))
+            slope_q, tangent = self._slope_of_form(d)
+            slope = slope + slope_q
+            constant -= d @ slope_q / 2
+            size += float(np.abs(d) @ np.abs(slope_q.astype(np.float64))) + float(np.abs(d) @ tangent) / _WIDE
         x, values = self._minimise(slope.astype(np.float64))
         if not np.isfinite(values).all():
             return -np.inf
         # a value is a sum of cost and slope times change, each of which rounds a few times
         terms = np.abs(values) + np.abs(slope.astype(np.float64) * (x - self.xbar))
-        rounding = 8 * UNIT * float(terms.sum()) + (len(x) + len(y) + 8) * _WIDE * (size + float(terms.sum()))
+        rounding = float((tangent * np.abs(x - self.xbar)).sum())
+        rounding += 8 * UNIT * float(terms.sum()) + (len(x) + len(y) + 8) * _WIDE * (size + float(terms.sum()))
         return float(math.fsum(values) + constant + self.credit) - rounding - 2 * UNIT * abs(self.credit)
+
+    def _slope_of_form(self, d: FloatArray) -> tuple[Any, FloatArray]:
+        """``2 Q d`` in extended precision, and what the rounding of its sums and of Q's entries may change in it."""
+        q = self.Q
+        slope = np.zeros(len(d), np.longdouble)
+        filled = np.flatnonzero(np.diff(q.indptr))
+        if len(filled):
+            slope[filled] = np.add.reduceat(q.data.astype(np.longdouble) * d[q.indices], q.indptr[filled])
+        longest = int(np.diff(q.indptr).max(initial=0))
+        return 2 * slope, 2 * (4 * UNIT + (longest + 2) * _WIDE) * (abs(q) @ np.abs(d))
 
     def _relaxed(self, z: FloatArray) -> Polytope:
         """Without the relations, whose violation is priced by `z`: they bend at the origin as the cost does."""
@@ -248,50 +265,88 @@ class Polytope:
             diagonal = np.diag(matrix)
             yield residual[active] / np.where(diagonal > 0, diagonal, np.inf)
 
-    @property
-    def smooth_form(self) -> bool:
-        """Whether the cost is a quadratic form without kinks, and nothing bends at the origin."""
-        kinks = self.a_down.any() or self.a_up.any() or (self.q_down != self.q_up).any()
-        return self.Q is not None and not kinks and not len(self.k)
+    def active_set(
+        self, x: FloatArray | None = None, y: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Point and multipliers for costs with a Q, by guessing what holds with equality and correcting that.
 
-    def active_set(self) -> tuple[FloatArray, FloatArray] | None:
-        """Point and multipliers of a quadratic form, by guessing which sides hold with equality and correcting that.
+        A semismooth Newton method on ``x = prox(x - slope / weight)``, where the proximal point of the separable cost
+        and the box tells which coordinates are at an end, at the origin, falling or rising (the primal-dual active set
+        method of Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2002, with kinks): few sparse systems where it
+        converges, which it need not; None then.
 
-        The primal-dual active set method (Hintermüller, Ito & Kunisch, SIAM J. Optim. 13, 2002): few sparse systems
-        where it converges, which it need not; None then.
+        Parameters
+        ----------
+        x : (n,) float64, optional
+            Point to start from; the origin by default.
+        y : (m,) float64, optional
         """
         assert self.Q is not None
-        n, m = len(self.xbar), len(self.h)
-        hessian = sp.csc_array(2 * (self.Q + np.diag(self.q_up)))
-        rows = sp.csc_array(self.G)
-        x, mu, y = np.clip(self.xbar, self.lo, self.hi), np.zeros(n), np.zeros(m)
-        weight = float(np.diag(hessian.toarray()).max())
-        seen: bytes | None = None
+        assert not len(self.k)
+        start = np.clip(self.xbar if x is None else x, self.lo, self.hi), np.zeros(len(self.h)) if y is None else y
+        double = 2 * self.Q
+        weight = float((double.diagonal() + 2 * np.maximum(self.q_down, self.q_up)).max(initial=0.0)) or 1.0
+        # a guess that goes round in a circle with one weight seldom does with another
+        tries = (self._active_set(*start, double, weight * factor) for factor in (1.0, 0.1, 10.0, 0.01, 100.0))
+        return next((found for found in tries if found is not None), None)
+
+    def _active_set(
+        self, x: FloatArray, y: FloatArray, double: Any, weight: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The method with one weight; `double` is twice the form."""
+        low, high, d = self.lo - self.xbar, self.hi - self.xbar, x - self.xbar
+        gap = np.asarray(self._gap, np.float64)
+        squares = (self.G**2).sum(axis=1)
+        squares[squares == 0] = 1.0
+        seen, last = set[bytes](), b""
         for _ in range(MAX_STEPS):
-            low = (mu + weight * (self.lo - x) > 0) & np.isfinite(self.lo)
-            high = (-mu + weight * (x - self.hi) > 0) & np.isfinite(self.hi)
-            tight = y + weight * (self.G @ x - self.h) > 0
-            now = low.tobytes() + high.tobytes() + tight.tobytes()
-            if now == seen:
-                return (x, y) if (y >= 0).all() else None
-            seen = now
-            free = np.flatnonzero(~low & ~high)
-            x = np.where(low, self.lo, np.where(high, self.hi, self.xbar))
-            active = np.flatnonzero(tight)
-            part = rows[active][:, free]
-            system = sp.block_array([[hessian[free][:, free], part.T], [part, None]], format="csc")
-            right = np.concatenate([-(hessian[free] @ (x - self.xbar)), self.h[active] - self.G[active] @ x])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MatrixRankWarning)
-                solved = spsolve(system, right) if len(right) else np.zeros(0)
-            if not np.isfinite(solved).all():
+            curvature = np.where(d < 0, self.q_down, self.q_up)
+            aim = d - (double @ d + 2 * curvature * d + y @ self.G) / weight
+            up, down = aim - self.a_up / weight, aim + self.a_down / weight
+            target = np.where(up >= 0, up, np.where(down < 0, down, 0.0))
+            rising, held = target >= 0, (up < 0) & (down >= 0)
+            place = np.where(target <= low, low, np.where(target >= high, high, 0.0))
+            held |= (target <= low) | (target >= high)
+            tight = y + weight / squares * (self.G @ d + gap) > 0
+            now = rising.tobytes() + held.tobytes() + np.sign(place).tobytes() + tight.tobytes()
+            if now in seen:
+                # the same guess twice in a row is the answer, and later on it is a circle
+                met = (self.G @ d + gap <= 1e-9 * self._gap_size).all()
+                return (self.xbar + d, y) if now == last and met and (y >= 0).all() else None
+            seen.add(now)
+            last, d = now, np.where(held, place, 0.0)
+            free = np.flatnonzero(~held)
+            solved = self._stationary(double, d, free, np.flatnonzero(tight), rising[free], weight)
+            if solved is None:
                 return None
-            x[free] += solved[: len(free)]
-            y = np.zeros(m)
-            y[active] = solved[len(free) :]
-            mu = hessian @ (x - self.xbar) + self.G.T @ y
-            mu[free] = 0.0
+            d[free], y = solved
         return None
+
+    def _stationary(
+        self, double: Any, d: FloatArray, free: IntArray, active: IntArray, rising: BoolArray, weight: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Changes of the free coordinates, and multipliers, where the slope is 0 and active half-spaces are met."""
+        linear = np.where(rising, self.a_up[free], -self.a_down[free])
+        curvature = 2 * np.where(rising, self.q_up[free], self.q_down[free])
+        rows = self.G[np.ix_(active, free)]
+        right = np.concatenate(
+            [-linear - (double @ d)[free], -(self.G[active] @ d + np.asarray(self._gap, np.float64)[active])]
+        )
+        y = np.zeros(len(self.h))
+        if not len(right):
+            return np.zeros(0), y
+        # a hair of slack where rows depend on each other; all of it in rows without a free coordinate
+        slack = np.where(rows.any(axis=1), 1e-14, 1.0) * (self.G[active] ** 2).sum(axis=1) / weight
+        hessian = double[free][:, free] + sp.diags_array(curvature)
+        side = sp.csr_array(rows)
+        system = sp.block_array([[hessian, side.T], [side, sp.diags_array(-slack)]], format="csc")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MatrixRankWarning)
+            solved = np.atleast_1d(spsolve(system, right))
+        if not np.isfinite(solved).all():
+            return None
+        y[active] = solved[len(free) :]
+        return solved[: len(free)], y
 
     def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
@@ -308,7 +363,7 @@ class Polytope:
         start = np.where(np.isin(np.arange(len(x)), free), x, held)
         d = start - self.xbar
         rising = d > 0
-        curvature = 2 * np.diag(np.where(rising, self.q_up, self.q_down)[free]) + 2 * self.Q[np.ix_(free, free)]
+        curvature = 2 * np.diag(np.where(rising, self.q_up, self.q_down)[free]) + 2 * self.Q[free][:, free].toarray()
         gradient = np.where(rising, self.a_up, -self.a_down) + 2 * np.where(rising, self.q_up, self.q_down) * d
         gradient = gradient + 2 * (self.Q @ d)
         rows = self.G[np.ix_(active, free)]
@@ -351,16 +406,23 @@ class Polytope:
             residual = residual + np.abs(needed) / 2  # aim beyond the margin, since the step rounds as well
             inside = (x > self.lo) & (x < self.hi)
             # a coordinate at the origin stays there as long as others can do it
-            free = inside & (x != self.xbar) if attempt < 6 else inside
+            free = inside & (x != self.xbar) if attempt < 4 else inside
             step = self._shortest(x, residual, free, width)
             if step is None:
                 step = self._shortest(x, residual, inside, width)
-            if step is None:
-                step = self._shortest(x, residual, self.hi > self.lo, width)
-            if step is None:
-                return None
+            if step is None or attempt >= 6:
+                step = self._least_move(x, residual, width)
             x = round_to(np.clip(x + step, self.lo, self.hi))
         return None
+
+    def _least_move(self, x: FloatArray, residual: FloatArray, width: FloatArray) -> FloatArray:
+        """Least change within the box, in units of the widths, that takes the residuals to 0, as near as it gets."""
+        rows = self.rows_at(x)[0]
+        unit = float(residual.max())
+        zero, price = np.zeros(len(x)), np.where(width > 0, width, 1.0) ** -2.0
+        low, high = (self.lo - x) / unit, (self.hi - x) / unit
+        moves = Polytope(rows, -residual / unit, low, high, zero, zero, zero, price, price)
+        return unit * moves.argmin(moves.ascend() @ rows)
 
     def _shortest(self, x: FloatArray, residual: FloatArray, free: BoolArray, width: FloatArray) -> FloatArray | None:
         """Least change of the free coordinates, in units of their widths, that takes the residuals to 0."""

@@ -53,7 +53,9 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
     """
     threshold = ensemble.threshold.copy()
     constant = encoding.encode(encoding.space.to_frame(encoding.base))[0]
-    tables = _Tables(encoding)
+    weighed = [ensemble.oblique_entries(v)[0] for v in np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist()]
+    owners = np.unique(encoding.column_feature[np.concatenate(weighed)]) if weighed else np.zeros(0, np.int64)
+    tables = _Tables(encoding, [i for i in owners.tolist() if i >= 0 and not encoding.space.features[i].discrete])
     indptr, indices, codes, data, slack = [0], [], [], [], []
     for v in np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist():
         columns, _, weights = ensemble.oblique_entries(v)
@@ -99,12 +101,20 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
 
 
 class _Tables:
-    """Lines and level tables of the features, each found once."""
+    """Lines of the numeric features `numbers`, all varied at once, and level tables, each found once."""
 
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: Encoding, numbers: list[int]) -> None:
+        from ocf.encoding import _finite_range
+
         self._encoding = encoding
         self._levels: dict[int, FloatArray] = {}
-        self._probes: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._values = np.tile(encoding.base, (_PROBES, 1))
+        for i in numbers:
+            feature = encoding.space.features[i]
+            values = np.linspace(*_finite_range(feature, encoding.base[i]), _PROBES)
+            self._values[:, i] = values.astype(feature.float_dtype).astype(np.float64)
+        # no column depends on two features, so one encoding serves all of them
+        self._encoded = encoding.encode(encoding.space.to_frame(self._values)) if numbers else np.empty((_PROBES, 0))
 
     def levels(self, i: int) -> FloatArray:
         """Model columns at each level of a discrete feature, (n_levels, n_columns)."""
@@ -115,15 +125,8 @@ class _Tables:
 
     def line(self, i: int, column: int) -> _Line:
         """The line of a column that a numeric feature moves."""
-        from ocf.encoding import _finite_range
-
         feature = self._encoding.space.features[i]
-        if i not in self._probes:
-            low, high = _finite_range(feature, self._encoding.base[i])
-            values = np.linspace(low, high, _PROBES).astype(feature.float_dtype).astype(np.float64)
-            self._probes[i] = values, self._encoding.varied(i, values)
-        values, encoded = self._probes[i]
-        z = encoded[:, column]
+        values, z = self._values[:, i], self._encoded[:, column]
         if np.array_equal(z, values):
             return _Line(1.0, 0.0, 0.0)
         slope = (z[-1] - z[0]) / (values[-1] - values[0])

@@ -254,9 +254,6 @@ def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outc
     scale = {feature.name: feature.scale for feature in space.features}
     for form in cost.forms:
         total += sum(c * scale[name] * distance[:, space.index(name)] for name, c in form) ** 2
-    if cost.pairs:
-        q = cost.pair_matrix(space.names)
-        total += np.einsum("ni,ij,nj->n", distance, q, distance)
     total = np.where(admissible, total, np.inf)
     times = dict.fromkeys(("incumbent", "reduce", "instance", "confirm"), 0.0)
     times["solve"] = time.perf_counter() - begin

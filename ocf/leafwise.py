@@ -22,12 +22,21 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
 from ocf.cells import Partition
 from ocf.constraints import satisfied
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 from ocf.formulations import hyperplanes
-from ocf.formulations.oblique import Columns, build, closest_in_boxes, columns_of, grid_unit, pairs_of, relation_rows
+from ocf.formulations.oblique import (
+    Columns,
+    build,
+    closest_in_boxes,
+    columns_of,
+    grid_unit,
+    quadratic_form,
+    relation_rows,
+)
 from ocf.halfspaces import UNIT, Polytope
 from ocf.outcome import PROOF, Outcome
 from ocf.problem import Problem
@@ -105,6 +114,7 @@ class TreeSearch:
         self.split = part.ordered & (part.widths > 1)
         self.paths = self._paths()
         self._matrices: dict[tuple[Any, ...], _Matrix] = {}
+        self._stiffness: dict[tuple[Any, ...], tuple[FloatArray, FloatArray]] = {}
 
     def _paths(self) -> list[dict[int, bool]]:
         """Oblique nodes above each leaf, and whether the path goes left."""
@@ -129,11 +139,32 @@ class TreeSearch:
         member = np.asarray(self.part.member[index].all(axis=0))
         return Region(self.low[index].max(axis=0), self.high[index].min(axis=0), path, member)
 
+    def stiffness(self, problem: Problem, form: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For each hyperplane ``z'Qz`` with ``2 Q z = w``, (n_planes,), and by how much that fails, (n_planes, n).
+
+        The former is infinite where the hyperplane weighs features without a square, or Q is singular.
+        """
+        key = (problem.cost.squares, problem.cost.forms, weights.tobytes())
+        if key not in self._stiffness:
+            z, used = np.zeros_like(weights), np.flatnonzero(np.diff(form.indptr))
+            try:
+                z[:, used] = splu(form[used][:, used].tocsc()).solve(weights[:, used].T / 2).T
+            except RuntimeError:  # singular
+                z[:] = np.nan
+            slope = (form @ z.T).T
+            size = (z * slope).sum(axis=1)
+            bare = np.delete(weights, used, axis=1).any(axis=1) | ~np.isfinite(size) | (size <= 0)
+            # the product itself rounds by as much as this again
+            miss = 2 * np.abs(weights - 2 * slope) + 1e-14 * (abs(form) @ np.abs(z).T).T
+            self._stiffness[key] = np.where(bare, np.inf, size), np.where(bare[:, None], 0.0, miss)
+        return self._stiffness[key]
+
     def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
         if problem.constraints:  # their rows are this row's own
             return _Matrix.compile(problem), False
-        key = (columns.signature, columns.square.tobytes(), pairs_of(problem), columns.integer.tobytes())
+        form = (problem.cost.squares, problem.cost.forms)
+        key = (columns.signature, columns.square.tobytes(), form, columns.integer.tobytes())
         old = key in self._matrices
         if not old:
             self._matrices[key] = _Matrix.compile(problem)
@@ -219,10 +250,8 @@ class Query:
         self.relation_rows = relation_rows(self.problem, columns)
         # what levels that are preferred may give back, at most
         self.credit = sum(min(0.0, float(columns.linear[own].min())) for own in self.levels.values())
-        scale, cost = np.array([f.scale for f in space.features]), self.problem.cost
-        self.pairs = None
-        if pairs_of(self.problem):
-            self.pairs = replace(cost, pairs=pairs_of(self.problem)).pair_matrix(space.names) / np.outer(scale, scale)
+        form = quadratic_form(self.problem)
+        self.form = form if form.nnz else None
         # weights of the numbers in each hyperplane
         self.weights = np.zeros((len(self.matrix.place), len(space)))
         for v, r in self.matrix.place.items():
@@ -296,11 +325,29 @@ class Query:
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue
+            if not left and v in self._left_only:
+                return np.zeros(0, int), np.zeros(0), np.zeros(0), False
             r, s = self.matrix.place[v], 1.0 if left else -1.0
             place.append(r)
             sign.append(s)
             side.append(s * (t - self.shift[r]) - eps)
         return np.array(place, int), np.array(sign), np.array(side), True
+
+    @cached_property
+    def _left_only(self) -> set[int]:
+        """Nodes whose total has no positive term within the limits, and whose threshold is not negative.
+
+        Rounding cannot make such a total positive. A closed half-space would let the total 0 through to the right.
+        """
+        out, tree = set(), self.tree
+        low, high = self.limits
+        for v in self.matrix.place:
+            features, codes, weights = tree.oblique_entries(v)
+            rises = ((weights > 0) & ~(high[features] <= 0)) | ((weights < 0) & ~(low[features] >= 0))
+            positive = np.where(codes < 0, rises | np.isnan(self.origin[features]), weights > 0)
+            if tree.threshold[v] >= 0 and not positive.any() and tree.oblique_slack[tree.oblique_index[v]] == 0:
+                out.add(v)
+        return out
 
     @cached_property
     def _nodes(self) -> dict[int, int]:
@@ -356,25 +403,37 @@ class Query:
         number = np.isin(columns.role, ("delta", "up", "down"))
         at = np.clip(0.0, lower, upper)[number]
         linear, square = columns.linear[number], columns.square[number]
-        if self.pairs is not None:
-            # of a form with pairs only its least eigenvalue is a separable bound, and costs nothing to leave out
-            linear, square = np.zeros_like(linear), np.zeros_like(square)
         threshold = np.array([self.tree.threshold[v] for v in self.matrix.place])
         out = np.empty((2, len(planes)))
         for k, s in enumerate((1.0, -1.0)):
             rows = s * planes
             w = rows[:, number]
-            need = (
-                w @ at - (s * (threshold - self.shift) - eps) - self._row_doubts(np.arange(len(planes)), lower, upper)
-            )
+            need = eps - s * (threshold - self.shift) - self._row_doubts(np.arange(len(planes)), lower, upper)
             need += sum(
                 (rows[:, own[upper[own] > 0]].min(axis=1) for own in self.levels.values()), np.zeros(len(planes))
             )
             falls = columns.role[number] == "delta"
             room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
-            out[k] = [_demand(*args, linear, square) for args in zip(need.tolist(), np.abs(w), room, strict=True)]
+            above = (need + w @ at).tolist()
+            out[k] = [_demand(*args, linear, square) for args in zip(above, np.abs(w), room, strict=True)]
+            out[k] += self._form_demands(need)
         self._demanded[eps] = out
         return out
+
+    def _form_demands(self, need: FloatArray) -> FloatArray:
+        """Least cost of each hyperplane's need by the quadratic form alone, (n_planes,).
+
+        ``d'Qd >= 2 z'Qd - z'Qz`` for any z. With z along ``Q^-1 w`` this is ``need**2 / w'Q^-1 w``, less what the
+        solution of the linear system misses by anywhere within the limits.
+        """
+        if self.form is None:
+            return np.zeros(len(need))
+        size, miss = self.search.stiffness(self.problem, self.form, self.weights)
+        reach = np.maximum(np.abs(self.limits[0] - self.origin), np.abs(self.limits[1] - self.origin))
+        with np.errstate(invalid="ignore", over="ignore"):
+            left = need - np.where(miss > 0, miss * reach, 0.0).sum(axis=1)
+            out = np.where(left > 0, left**2 / (4 * size), 0.0)
+        return np.where(np.isfinite(out), out, 0.0) * (1 - 1e-9)
 
     def _limit_bounds(self) -> tuple[FloatArray, FloatArray]:
         """Bounds of the columns from the features' limits alone."""
@@ -383,9 +442,7 @@ class Query:
         return lower, upper
 
     def _box_cost(self, lower: FloatArray, upper: FloatArray) -> float:
-        """Cost of the closest point of the box alone; 0 where pairs make it no sum."""
-        if self.pairs is not None:
-            return 0.0
+        """Cost of the closest point of the box alone, without a quadratic form, which is at least 0."""
         columns = self.columns
         at = np.clip(0.0, lower, upper)
         number = np.isin(columns.role, ("delta", "up", "down"))
@@ -413,7 +470,7 @@ class Query:
         keep = self._not_implied(place, sign, side, lower, upper)
         place, sign, side = place[keep], sign[keep], side[keep]
         task = _Task(leaf, eps, place, sign, side, lower, upper)
-        if not len(place) and self.pairs is None and not self.relations:
+        if not len(place) and self.form is None and not self.relations:
             return self._closest(task)
         loose = columns.integer & (lower < upper)
         return self._mixed(task, cutoff) if loose.any() else self._smooth_part(task, cutoff)
@@ -601,12 +658,12 @@ class Query:
         return low, high
 
     def _polytope(self, task: _Task, point: FloatArray) -> tuple[Polytope, IntArray]:
-        """The continuous features that the rows or the pairs touch, and their polytope."""
+        """The continuous features that the rows or the quadratic form touch, and their polytope."""
         smooth = self.smooth
         g = task.sign[:, None] * self.weights[task.place]
         touched = g[:, smooth].any(axis=0)
-        if self.pairs is not None:
-            touched |= self.pairs[smooth].any(axis=1)
+        if self.form is not None:
+            touched |= np.diff(self.form.indptr)[smooth] > 0
         for row, _ in self.relation_rows:
             touched |= np.isin(smooth, self.columns.feature[row != 0])
         used = smooth[touched]
@@ -620,8 +677,8 @@ class Query:
             h[k] = s * (float(self.tree.threshold[v]) - float(weights[fixed] @ values)) - task.eps
         low, high = self._smooth_box(task)
         q = None
-        if self.pairs is not None:
-            q = self.pairs[np.ix_(used, used)]
+        if self.form is not None:
+            q = self.form[used][:, used]
         down, up, sides = self._bent_rows(task, used)
         return (
             Polytope(
@@ -674,7 +731,7 @@ class Query:
             if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= 1e-10 * abs(bound):
                 self._multipliers[key] = y
                 return x, y, Claim.OPTIMAL
-        if polytope.smooth_form:
+        if polytope.Q is not None and not len(polytope.k):
             found = polytope.active_set()
             if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
                 return *found, Claim.OPTIMAL
@@ -682,7 +739,8 @@ class Query:
         if point is None or multipliers is None:
             return point, multipliers, claim
         if polytope.Q is not None:
-            point, multipliers = polytope.refine(point, multipliers)
+            found = None if len(polytope.k) else polytope.active_set(point, multipliers)
+            point, multipliers = found or polytope.refine(point, multipliers)
         elif polytope.strictly_convex:
             multipliers = max(polytope.ascend(multipliers), multipliers, key=polytope.bound)
             better = polytope.argmin(multipliers @ polytope.G)
@@ -785,6 +843,8 @@ class Query:
     ) -> FloatArray | None:
         """The point moved to where the tree's own arithmetic has no doubt, and the tree's word for it."""
         whole = point.copy()
+        strict = task.sign < 0
+        least = self._doubts(task, polytope, used, point)
 
         def round_to(values: FloatArray) -> FloatArray:
             out = values.copy()
@@ -797,6 +857,8 @@ class Query:
             reach = np.abs(whole)
             reach[used] = np.abs(values)
             doubt = np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+            # a total whose terms are all 0 has no doubt, and goes to the left of a threshold of 0
+            doubt = np.where(strict & (doubt == 0), least, doubt)
             gaps = [
                 float(np.spacing(np.abs(values[k]).astype(self.narrow[i]))) if i in self.narrow else 0.0
                 for k, i in enumerate(used.tolist())

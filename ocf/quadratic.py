@@ -5,7 +5,8 @@ r"""General convex quadratic costs of changes, such as the Mahalanobis distance,
 The first part is as large as Q allows: being a sum over features, it prices cells by themselves, so that bounds from
 cells are worth something. The second part is a sum of squares of few numbers, each of which a model approximates from
 below by tangents, which converges much faster than tangents of the whole (Hijazi, Bonami and Ouorou, An outer-inner
-approximation for separable mixed-integer nonlinear programs, 2014).
+approximation for separable mixed-integer nonlinear programs, 2014). A sparse Q whose diagonal dominates is the sum of
+``|q_ij| (delta_i +- delta_j)**2`` and what is left of the diagonal; any other comes from eigenvectors.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     unit = np.where(size > 0, size, 1.0)
     scaled = matrix / np.outer(unit, unit)
+    mix = {name: float(norms.get(name, 0.0)) for name in ("l0", "l1", "l2")}
+    pairs = _dominated(names, scaled, unit)
+    if pairs is not None:
+        return Cost(mix["l0"], mix["l1"], mix["l2"], *pairs)
     least = float(np.linalg.eigvalsh(scaled)[0])
     if least < -NEGATIVE:
         raise ProblemError("the quadratic cost is not convex: its matrix has a negative eigenvalue")
@@ -62,8 +67,23 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     forms = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) * unit
     squares = [(name, _short(share * u * u)) for name, u in zip(names, unit, strict=True) if share > 0]
     terms = [tuple((n, _short(c)) for n, c in zip(names, form, strict=True) if _short(c)) for form in forms]
-    mix = {name: float(norms.get(name, 0.0)) for name in ("l0", "l1", "l2")}
     return Cost(mix["l0"], mix["l1"], mix["l2"], squares=tuple(squares), forms=tuple(terms))
+
+
+def _dominated(names: Sequence[str], scaled: FloatArray, unit: FloatArray) -> tuple[Any, Any] | None:
+    """Squares and forms of two features each, for a sparse matrix whose diagonal of ones dominates; None for others."""
+    rows, columns = np.nonzero(np.triu(scaled, 1))
+    q = scaled[rows, columns]
+    rest = np.diag(scaled) - np.bincount(rows, np.abs(q), len(unit)) - np.bincount(columns, np.abs(q), len(unit))
+    # eigenvectors have n numbers each, pairs two, and fewer numbers are the better form
+    if 4 * len(q) > len(unit) ** 2 or rest.min(initial=0.0) < -RANK:
+        return None
+    squares = [(names[i], _short(rest[i] * unit[i] ** 2)) for i in np.flatnonzero(rest > RANK).tolist()]
+    forms = [
+        ((names[i], _short(c * unit[i])), (names[j], _short(np.copysign(c, value) * unit[j])))
+        for i, j, value, c in zip(rows.tolist(), columns.tolist(), q.tolist(), np.sqrt(np.abs(q)).tolist(), strict=True)
+    ]
+    return tuple(squares), tuple(forms)
 
 
 def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **norms: float) -> Cost:

@@ -344,7 +344,6 @@ def _check_changes(
     """Recompute the cost and check what may change; None when a value cannot be read."""
     cost = 0.0
     readable = True
-    distances: dict[str, float] = {}
     changes: dict[str, Change] = {}
     # as objects, so that no value takes another's type
     first, second = (dict(zip(t.columns, t.astype(object).to_numpy()[0], strict=True)) for t in (before, after))
@@ -364,9 +363,7 @@ def _check_changes(
             continue
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
-        distances[feature["name"]] = (new - old) / feature["scale"]
     if readable:
-        cost += math.fsum(q * distances[a] * distances[b] for a, b, q in norm.get("pairs", ()))
         cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
@@ -482,6 +484,23 @@ def test_mahalanobis_of_the_data(table: pd.DataFrame) -> None:
     grid = np.stack(np.meshgrid(*(np.linspace(x[c].min(), x[c].max(), 300) for c in x)), axis=-1).reshape(-1, 2)
     wins = grid[model.predict(pd.DataFrame(grid, columns=x.columns)) == 1] - origin
     assert np.einsum("ni,ij,nj->n", wins, inverse, wins).min() >= e.cost * (1 - 1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_sparse_forms_whose_diagonal_dominates_are_sums_of_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 8
+    beside = rng.choice([-0.5, 0.0, 0.25, 0.5], n - 1)
+    unit = 10.0 ** rng.integers(-3, 4, n)
+    q = (np.eye(n) + np.diag(beside, 1) + np.diag(beside, -1)) * np.outer(unit, unit)
+    names = [f"x{i}" for i in range(n)]
+    cost = quadratic_cost(names, q, l1=1.0)
+    assert [len(form) for form in cost.forms] == [2] * np.count_nonzero(beside)
+    found = np.diag([dict(cost.squares).get(name, 0.0) for name in names])
+    for form in cost.forms:
+        row = np.array([dict(form).get(name, 0.0) for name in names])
+        found += np.outer(row, row)
+    assert (np.abs(found - q) / np.outer(unit, unit)).max() <= 1e-10
 
 
 def test_quadratic_costs_are_refused_by_name(explainer: Explainer, row: pd.DataFrame) -> None:

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Cost, Explainer
+from ocf import Cost, Explainer, quadratic_cost
 from ocf.constraints import Budget, Implication, Linear, MaxChanges, satisfied
 from ocf.errors import ProblemError
 from ocf.formulations.oblique import closest_in_boxes
@@ -277,7 +277,7 @@ def test_quadratic_costs_equal_brute_force(mix: dict[str, float], seed: int) -> 
     root = rng.normal(size=(n, n))
     q = root @ root.T + (0.1 if seed else 0.0) * np.eye(n)
     q = (q + q.T) / 2
-    cost = Cost.quadratic(pd.DataFrame(q, index=table.columns, columns=table.columns), **mix)
+    cost = quadratic_cost(list(table.columns), q, **mix)
     explainer = Explainer(tree, data=table)
     origin = table.to_numpy()[2]
     target = 1 - int(tree.predict(origin[None])[0])
@@ -289,22 +289,30 @@ def test_quadratic_costs_equal_brute_force(mix: dict[str, float], seed: int) -> 
 
 
 def test_quadratic_costs_that_make_no_sense_are_refused() -> None:
-    names = ["x0", "x1"]
     with pytest.raises(ProblemError, match="negative eigenvalue"):
-        Cost.quadratic(pd.DataFrame([[1.0, 2.0], [2.0, 1.0]], index=names, columns=names))
-    with pytest.raises(ProblemError, match="not symmetric"):
-        Cost.quadratic(pd.DataFrame([[1.0, 0.5], [0.0, 1.0]], index=names, columns=names))
-    with pytest.raises(ProblemError, match="same feature names"):
-        Cost.quadratic(pd.DataFrame(np.eye(2), index=names, columns=["x1", "x0"]))
+        quadratic_cost(["x0", "x1"], [[1.0, 2.0], [2.0, 1.0]])
     rng = np.random.default_rng(0)
     table = frame(rng, 2)
     explainer = Explainer(random_tree(rng, 2, 2, 2), data=table)
-    unknown = Cost.quadratic(pd.DataFrame([[1.0]], index=["x7"], columns=["x7"]))
-    assert (
-        "x7"
-        in explainer.explain(table.iloc[[2]], target=0, norm=unknown)[0].message
-        + explainer.explain(table.iloc[[2]], target=1, norm=unknown)[0].message
-    )
+    unknown = quadratic_cost(["x7"], [[1.0]])
+    with pytest.raises(ProblemError, match="x7"):
+        explainer.explain(table.iloc[[2]], target=0, norm=unknown)
+
+
+def test_a_total_that_cannot_be_positive_never_goes_right() -> None:
+    """Where ink is only erased the total is at most 0, its threshold: the closed half-space lets 0 through."""
+    weights = np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    value = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    tree = ObliqueTree(weights, np.zeros(3), np.array([1, -1, -1]), np.array([2, -1, -1]), value, classes=(0, 1))
+    table = pd.DataFrame({"x0": [-1.0, 1.0], "x1": [-1.0, 1.0]})
+    explainer = Explainer(tree, data=table)
+    held = {"x0": (-1.0, 0.0), "x1": (-1.0, 0.0)}
+    for norm in ("l1", "l2", quadratic_cost(["x0", "x1"], [[2.0, 1.0], [1.0, 2.0]])):
+        assert explainer.explain(table.iloc[[0]], target=1, norm=norm, permitted_range=held)[0].status == "infeasible"
+        held_less = {**held, "x1": (-1.0, 0.01)}
+        found = explainer.explain(table.iloc[[0]], target=1, norm=norm, permitted_range=held_less)[0]
+        assert found.status == "optimal"
+        assert found.verified
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

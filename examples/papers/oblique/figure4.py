@@ -20,7 +20,7 @@ import pandas as pd
 from common import arguments, split, tao
 from runs import write
 
-from ocf import Cost, Explainer
+from ocf import Cost, Explainer, quadratic_cost
 from ocf.leaf_queries import nearest_instances
 
 #: Source and target digits; the data have no 0 and no 2.
@@ -28,15 +28,15 @@ PAIRS = ((7, 1), (6, 3), (5, 4), (3, 9), (4, 7), (7, 5), (8, 6), (6, 5), (9, 8))
 SIDE = 28
 
 
-def neighbours(columns: pd.Index) -> pd.DataFrame:
-    """The paper's Q over the pixels."""
+def neighbours() -> np.ndarray:
+    """The paper's Q over the pixels, (784, 784)."""
     q = np.eye(SIDE * SIDE)
     for k in range(SIDE * SIDE):
         row, column = divmod(k, SIDE)
         for other_row, other in ((row + 1, column), (row, column + 1)):
             if other_row < SIDE and other < SIDE:
                 q[k, other_row * SIDE + other] = q[other_row * SIDE + other, k] = -0.25
-    return pd.DataFrame(q, index=columns, columns=columns)
+    return q
 
 
 def answers(explainer: Explainer, row: pd.DataFrame, target: Any, known: pd.DataFrame, q: Cost) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     the, model = split("MNIST", args.data), tao("MNIST", args.data, quick=args.quick)
     explainer = Explainer(model, data=the.train, features=the.settings)
-    known, q = pd.concat([the.train, the.test]), Cost.quadratic(neighbours(the.train.columns))
+    known, q = pd.concat([the.train, the.test]), quadratic_cost(list(the.train.columns), neighbours())
     predicted = model.predict(the.test)
     pairs = PAIRS[:2] if args.quick else PAIRS
     figure, axes = plt.subplots(len(pairs), 11, figsize=(13, 1.35 * len(pairs)), layout="constrained", squeeze=False)
