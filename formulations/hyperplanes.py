@@ -29,7 +29,7 @@ The sums over the leaves below a child are OCEAN's flow through it, and (16)-(17
 itself in the place of the ordered cells, for a hyperplane has none. The big-M are the smallest that the bounds allow.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
 
-Solvers meet such rows within their tolerances only: `ocf.leafwise.solve_globally` takes from a solution the choice of
+Solvers meet such rows within their tolerances only: `ocf.global_solving` takes from a solution the choice of
 leaves, solves over their common region exactly, and asks for a better choice until there is none.
 """
 

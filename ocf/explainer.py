@@ -29,9 +29,11 @@ from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
 from ocf.formulations import VALUE_FORMULATIONS, check_formulation
+from ocf.global_solving import solve_globally
 from ocf.inference import as_table, infer_space
+from ocf.leaf_model import TreeSearch
 from ocf.leaf_queries import checked_class_costs, class_offsets
-from ocf.leafwise import Query, TreeSearch, solve_globally, solve_leaves
+from ocf.leafwise import Query, solve_leaves
 from ocf.model import as_user_model, table_columns
 from ocf.outcome import Outcome
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
