@@ -66,10 +66,13 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
         for i in np.unique(owner[owner >= 0]).tolist():
             own, w = columns[owner == i], weights[owner == i]
             if encoding.space.features[i].discrete:
-                terms = tables.levels(i)[:, own] * w
+                values = tables.levels(i)[:, own]
+                terms = values * w
                 for code, value in enumerate(terms.sum(axis=1).tolist()):
                     entries[i, code] = value
-                doubt += 2.0**-52 * len(own) * float(np.abs(terms).sum(axis=1).max())
+                # one indicator at a time is exact
+                if not np.isin(values, (0, 1)).all() or (terms != 0).sum(axis=1).max() > 1:
+                    doubt += 2.0**-52 * len(own) * float(np.abs(terms).sum(axis=1).max())
                 continue
             lines = [tables.line(i, int(j)) for j in own]
             entries[i, -1] = sum(a.slope * b for a, b in zip(lines, w.tolist(), strict=True))

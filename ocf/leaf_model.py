@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,12 @@ from ocf.formulations.oblique import (
 from ocf.problem import Problem
 from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.value_rows import exact_rows
+
+#: Totals of listed features that are told apart at a node, at most.
+MOST_TOTALS = 20_000
+
+#: Halvings of the range of a price, given by its logarithm.
+BISECTIONS = 40
 
 #: A leaf, or one leaf per tree.
 Leaves = int | tuple[int, ...]
@@ -240,18 +247,23 @@ class LeafModel:
         """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts."""
         place, sign, side = [], [], []
         for v, left in self.search.region(leaf).path.items():
-            t = float(self.tree.threshold[v])
+            t = self.threshold(v, left)
             if v not in self.matrix.place:  # no column has a weight in it: its total is 0, which decides the split
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue
-            if not left and v in self._left_only:
+            if not left and (v in self._left_only or t == np.inf):
                 return np.zeros(0, int), np.zeros(0), np.zeros(0), False
             r, s = self.matrix.place[v], 1.0 if left else -1.0
             place.append(r)
             sign.append(s)
             side.append(s * (t - self.shift[r]) - eps)
         return np.array(place, int), np.array(sign), np.array(side), True
+
+    def threshold(self, v: int, left: bool) -> float:
+        """What the total of a node may be at most to the left, and must be at least to the right."""
+        t = float(self.tree.threshold[v])
+        return t if left else self._least_right.get(v, t)
 
     @cached_property
     def _left_only(self) -> set[int]:
@@ -267,6 +279,34 @@ class LeafModel:
             positive = np.where(codes < 0, rises | np.isnan(self.origin[features]), weights > 0)
             if tree.threshold[v] >= 0 and not positive.any() and tree.oblique_slack[tree.oblique_index[v]] == 0:
                 out.add(v)
+        return out
+
+    @cached_property
+    def _least_right(self) -> dict[int, float]:
+        """Thresholds of nodes that weigh listed features alone, raised towards the least total that may go right.
+
+        Such totals are few. A closed half-space lets those through that the tree sends to the left, as a total of 0
+        at a threshold of 0; the middle between them and the next one does not. Inf where there is no next one.
+        """
+        out, tree = {}, self.tree
+        doubts = self._row_doubts(np.arange(len(self.matrix.planes)), *self._limit_bounds())
+        listed = self.columns.role == "level"
+        for v, r in self.matrix.place.items():
+            row = self.matrix.planes[r]
+            if row[~listed].any() or np.isnan(self.origin[tree.oblique_entries(v)[0]]).any():
+                continue
+            values = [np.unique(row[own]) for own in self.levels.values() if row[own].any()]
+            if math.prod(map(len, values)) > MOST_TOTALS:
+                continue
+            totals, exact = np.zeros(1), np.full(1, tree.oblique_slack[tree.oblique_index[v]] == 0)
+            for own in values:
+                totals, exact = np.add.outer(totals, own).ravel(), np.logical_and.outer(exact, own == 0).ravel()
+            t = float(tree.threshold[v])
+            goes_left = (totals <= t - doubts[r]) | (exact & (totals <= t))
+            if goes_left.all():
+                out[v] = np.inf
+            elif goes_left.any():
+                out[v] = max(t, float(totals[goes_left].max() + totals[~goes_left].min()) / 2)
         return out
 
     @cached_property
@@ -310,9 +350,8 @@ class LeafModel:
         place, sign, _, possible = self.rows(leaf, eps)
         if not possible:
             return np.inf
-        demands = self._demands(eps)
-        dearest = max([0.0, *demands[(sign < 0).astype(int), place].tolist()])
-        return max(self._box_cost(lower, upper), dearest + self.credit)
+        dearest = self._demands(eps)[(sign < 0).astype(int), place].max(initial=-np.inf)
+        return max(self._box_cost(lower, upper), float(dearest))
 
     def _demands(self, eps: float) -> FloatArray:
         """Least cost of reaching the left and the right side of each hyperplane within the limits, (2, n_planes)."""
@@ -329,13 +368,15 @@ class LeafModel:
             rows = s * planes
             w = rows[:, number]
             need = eps - s * (threshold - self.shift) - self._row_doubts(np.arange(len(planes)), lower, upper)
-            need += sum(
-                (rows[:, own[upper[own] > 0]].min(axis=1) for own in self.levels.values()), np.zeros(len(planes))
-            )
             falls = columns.role[number] == "delta"
             room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
-            above = (need + w @ at).tolist()
-            out[k] = [_demand(*args, linear, square) for args in zip(above, np.abs(w), room, strict=True)]
+            levels = [(rows[:, own], columns.linear[own]) for own in (o[upper[o] > 0] for o in self.levels.values())]
+            if levels:
+                out[k] = _priced_demands(need + w @ at, np.abs(w), room, linear, square, levels)
+            else:
+                above = (need + w @ at).tolist()
+                out[k] = [_demand(*args, linear, square) for args in zip(above, np.abs(w), room, strict=True)]
+            need += sum((row.min(axis=1) for row, _ in levels), np.zeros(len(planes)))
             out[k] += self._form_demands(need)
         self._demanded[eps] = out
         return out
@@ -389,6 +430,51 @@ def _demand(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, sq
     if capacity.sum() < need:
         return np.inf
     return _linear_demand(need, w, capacity, linear) + _square_demand(need, w, room, square)
+
+
+def _priced_demands(
+    need: FloatArray,
+    w: FloatArray,
+    room: FloatArray,
+    linear: FloatArray,
+    square: FloatArray,
+    levels: Sequence[tuple[FloatArray, FloatArray]],
+) -> FloatArray:
+    """Least cost of ``w . move - sum_i total_i >= need`` with moves in [0, room] and one level of each feature, (m,).
+
+    From below, by weak duality: with a price per unit of need every move and every feature is by itself, and any price
+    gives a bound. The best one is looked for by bisection.
+
+    Parameters
+    ----------
+    need : (m,) float64
+    w, room : (m, n) float64
+    linear, square : (n,) float64
+        Cost of a move and of its square.
+    levels : sequence of ((m, k) float64, (k,) float64)
+        What the levels of a feature add to the total, and what they cost.
+    """
+    with np.errstate(invalid="ignore"):
+        supply = np.where(w > 0, w * room, 0.0).sum(axis=1) - sum(total.min(axis=1) for total, _ in levels)
+    low, high = np.full(len(need), -60.0), np.full(len(need), 60.0)
+    best = np.full(len(need), -np.inf)
+    for exponent in (low, *[None] * BISECTIONS):
+        price = 2.0 ** ((low + high) / 2 if exponent is None else exponent)
+        gain = price[:, None] * w - linear
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = np.where(gain > 0, np.minimum(np.where(square > 0, gain / (2 * square), np.inf), room), 0.0)
+            value = np.where(gain > 0, move * (square * move - gain), 0.0).sum(axis=1)
+        short = need - np.where(w > 0, w * move, 0.0).sum(axis=1)
+        value += price * need
+        for total, cost in levels:
+            paid = cost + price[:, None] * total
+            chosen = paid.argmin(axis=1)[:, None]
+            value += np.take_along_axis(paid, chosen, axis=1)[:, 0]
+            short += np.take_along_axis(total, chosen, axis=1)[:, 0]
+        best = np.fmax(best, value)
+        low, high = (np.where(short > 0, np.log2(price), low), np.where(short > 0, high, np.log2(price)))
+    # a hair less, so that rounding never makes the bound too high
+    return np.where(supply < need, np.inf, best - 1e-9 * np.abs(best))
 
 
 def _linear_demand(need: float, w: FloatArray, capacity: FloatArray, price: FloatArray) -> float:

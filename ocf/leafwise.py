@@ -69,6 +69,10 @@ class LeafAnswer:
     claim: str
 
 
+#: No leaf's answer: there is no admissible point.
+EMPTY = LeafAnswer(-1, None, np.inf, np.inf, "empty")
+
+
 class Query(LeafModel):
     """One row's question to a tree, leaf by leaf; keeps what a next, larger margin can start from.
 
@@ -111,17 +115,56 @@ class Query(LeafModel):
         """The cheapest point of a leaf, if it can be cheaper than the cutoff."""
         lower, upper = self.bounds_of_columns(leaf, eps)
         columns = self.columns
-        empty = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
         place, sign, side, possible = self.rows(leaf, eps)
         if not possible or self._empty(lower, upper):
-            return empty
+            return replace(EMPTY, leaf=leaf)
         keep = self._not_implied(place, sign, side, lower, upper)
         place, sign, side = place[keep], sign[keep], side[keep]
         task = _Task(leaf, eps, place, sign, side, lower, upper)
         if not len(place) and self.form is None and not self.relations:
             return self._closest(task)
-        loose = columns.integer & (lower < upper)
-        return self._mixed(task, cutoff) if loose.any() else self._smooth_part(task, cutoff)
+        if not (columns.integer & (lower < upper)).any():
+            return self._smooth_part(task, cutoff)
+        held = self._held(task) if cutoff == np.inf else replace(EMPTY, leaf=leaf)
+        limit = min(cutoff, held.cost)
+        left = self._affordable(task, limit)
+        if self._empty(left.lower, left.upper):
+            found = LeafAnswer(leaf, None, np.inf, limit, "pruned")
+        elif (columns.integer & (left.lower < left.upper)).any():
+            return self._mixed(left, limit, held)
+        else:
+            found = self._smooth_part(left, limit)
+            if found.claim == "open":  # the solver may see what duality within rounding does not
+                return self._mixed(left, limit, held)
+        best = found if found.cost < held.cost else held
+        bound = min(found.bound, limit, best.cost)
+        if best.point is None:
+            return replace(found, bound=bound, claim="pruned")
+        return replace(best, bound=bound, claim="solved" if bound == best.cost else "open")
+
+    def _held(self, task: _Task) -> LeafAnswer:
+        """The cheapest point with every listed feature at its cheapest level and every grid where it is, if any."""
+        columns = self.columns
+        if (columns.role == "moved").any():
+            return LeafAnswer(task.leaf, None, np.inf, 0.0, "open")
+        x = np.clip(0.0, task.lower, task.upper)
+        for own in self.levels.values():
+            usable = own[task.upper[own] > 0]
+            x[usable[columns.linear[usable].argmin()]] = 1.0
+        return self._smooth_part(task.fixed(x, columns.integer), np.inf)
+
+    def _affordable(self, task: _Task, limit: float) -> _Task:
+        """The same without the levels with which nothing is cheaper than a limit."""
+        columns, lower, upper = self.columns, task.lower.copy(), task.upper.copy()
+        least, most = self._box_cost(lower, upper), limit + PROOF * abs(limit)
+        for own in self.levels.values():
+            usable = own[upper[own] > 0]
+            price = columns.linear[usable]
+            upper[usable[least - price.min() + price > most]] = 0.0
+            left = own[upper[own] > 0]
+            if len(left) == 1:
+                lower[left] = 1.0
+        return replace(task, lower=lower, upper=upper)
 
     def _not_implied(
         self, place: IntArray, sign: FloatArray, side: FloatArray, lower: FloatArray, upper: FloatArray
@@ -154,10 +197,10 @@ class Query(LeafModel):
         cost = self.problem.cost.total(self.problem.space, self.origin, point)
         return LeafAnswer(task.leaf, point, cost, cost, "solved")
 
-    def _mixed(self, task: _Task, cutoff: float) -> LeafAnswer:
+    def _mixed(self, task: _Task, cutoff: float, known: LeafAnswer) -> LeafAnswer:
         """A leaf with integers: the solver chooses them, the rest is solved again for each of its choices."""
         form = self._form(task)
-        best = LeafAnswer(task.leaf, None, np.inf, np.inf, "empty")
+        best = replace(known, bound=np.inf) if known.point is not None else replace(EMPTY, leaf=task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.solver_names.add(name)
         solver = cast(Solver, get_solver(name))
@@ -238,7 +281,7 @@ class Query(LeafModel):
         x, y, claim = self._cheapest(task, polytope, used, cutoff - spent)
         self.times["solve"] += time.perf_counter() - begin
         if claim is Claim.INFEASIBLE:
-            return LeafAnswer(task.leaf, None, np.inf, np.inf, "empty")
+            return replace(EMPTY, leaf=task.leaf)
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             return LeafAnswer(task.leaf, None, np.inf, max(bound, 0.0), "pruned" if bound >= cutoff else "open")
@@ -322,7 +365,7 @@ class Query(LeafModel):
             features, codes, weights = self.tree.oblique_entries(v)
             fixed = np.isin(features, elsewhere)
             values = np.where(codes < 0, point[features], point[features] == codes)[fixed]
-            h[k] = s * (float(self.tree.threshold[v]) - float(weights[fixed] @ values)) - task.eps
+            h[k] = s * (self.threshold(v, s > 0) - float(weights[fixed] @ values)) - task.eps
         low, high = self._smooth_box(task)
         q = None
         if self.form is not None:

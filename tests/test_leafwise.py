@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
@@ -21,6 +24,7 @@ from ocf import Cost, Explainer, quadratic_cost
 from ocf.constraints import Budget, Implication, Linear, MaxChanges, satisfied
 from ocf.errors import ProblemError
 from ocf.formulations.oblique import closest_in_boxes
+from ocf.leaf_model import _priced_demands
 from ocf.leaf_queries import explain_margins
 from ocf.oblique import ObliqueTree, TAOClassifier
 
@@ -246,6 +250,74 @@ def test_a_hyperplane_of_fixed_features_alone_is_decided_by_the_row(colour: str,
     found = explainer.explain(row, features_to_vary=["number", "count", "flag"], **settings)[0]
     assert_same(found, np.inf if colour == "green" else 0.25)
     assert_same(explainer.explain(row, **settings)[0], 1.25 if colour == "green" else 0.25)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_levels_that_add_nothing_stay_left_of_a_threshold_of_nothing(norm: str) -> None:
+    table = mixed_table(np.random.default_rng(0))
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    # right: red alone; green and blue add nothing or less than nothing, so that they go left with the total 0
+    tree = ObliqueTree(
+        [[0, -0.4, 0.7, 0, 0, 0], *np.zeros((2, 6))], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [[1, 0], [1, 0], [0, 1]],
+        classes=(0, 1),
+    )  # fmt: skip
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    explainer = Explainer(model, data=table)
+    row = pd.DataFrame({"number": [0.5], "count": [1], "colour": ["blue"], "flag": [0]})
+    found = explainer.explain(row, target=1, norm=norm)[0]
+    assert_same(found, 1.0)
+    assert found.counterfactual["colour"].iloc[0] == "red"
+    assert_same(explainer.explain(row, target=1, norm=norm, permitted_range={"colour": ["blue", "green"]})[0], np.inf)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10_000))
+def test_a_hyperplane_costs_at_least_what_the_relaxation_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 4))
+    sizes = rng.integers(1, 4, rng.integers(1, 4))
+    w, room = rng.uniform(0, 2, (1, n)) * (rng.random((1, n)) < 0.8), rng.uniform(0, 2, (1, n))
+    linear, square = rng.uniform(0, 1, n) * (rng.random(n) < 0.8), np.zeros(n)
+    levels = [(rng.normal(size=(1, k)), rng.uniform(-0.2, 1, k)) for k in sizes]
+    need = rng.normal(scale=2.0, size=1)
+    bound = _priced_demands(need, w, room, linear, square, levels)[0]
+    totals, prices = np.hstack([t[0] for t, _ in levels]), np.hstack([c for _, c in levels])
+    one = np.zeros((len(sizes), n + len(totals)))
+    for i, end in enumerate(np.cumsum(sizes)):
+        one[i, n + end - sizes[i] : n + end] = 1
+    cost, row = np.append(linear, prices), np.append(-w[0], totals)
+    ends = [*zip(np.zeros(n), room[0], strict=True), *[(0, 1)] * len(totals)]
+    best = linprog(cost, row[None], -need, one, np.ones(len(sizes)), ends)
+    if best.status == 2:
+        assert bound == np.inf
+        return
+    assert bound == pytest.approx(best.fun, rel=1e-6, abs=1e-6)
+    assert bound <= best.fun + 1e-9
+    # squares cost more: never above the cheapest of all choices of levels
+    square = rng.uniform(0, 1, n)
+    curved = _priced_demands(need, w, room, linear, square, levels)[0]
+    assert curved >= bound - 1e-6 * max(1.0, abs(bound))
+    choices = itertools.product(*[range(k) for k in sizes])
+    assert curved <= min(_cheapest_moves(need[0], w[0], room[0], linear, square, levels, c) for c in choices) + 1e-7
+
+
+def _cheapest_moves(need: float, w: Any, room: Any, linear: Any, square: Any, levels: Any, choice: Any) -> float:
+    """Least cost once the levels are chosen, by SciPy."""
+    need += sum(float(total[0, k]) for (total, _), k in zip(levels, choice, strict=True))
+    paid = sum(float(cost[k]) for (_, cost), k in zip(levels, choice, strict=True))
+    if need <= 0:
+        return paid
+    if w @ room < need:
+        return np.inf
+    found = minimize(
+        lambda m: linear @ m + square @ (m * m), room.copy(), jac=lambda m: linear + 2 * square * m, method="SLSQP",
+        bounds=[*zip(np.zeros(len(w)), room, strict=True)], options={"ftol": 1e-12},
+        constraints={"type": "ineq", "fun": lambda m: w @ m - need, "jac": lambda m: w},
+    )  # fmt: skip
+    return paid + float(found.fun)
 
 
 class Fixed(ClassifierMixin, BaseEstimator):
