@@ -273,6 +273,24 @@ def test_levels_that_add_nothing_stay_left_of_a_threshold_of_nothing(norm: str) 
     assert_same(explainer.explain(row, target=1, norm=norm, permitted_range={"colour": ["blue", "green"]})[0], np.inf)
 
 
+@pytest.mark.parametrize(("threshold", "optimum"), [(3.2, 1.0), (2.4, 0.7)])
+def test_a_change_of_category_that_is_barely_worth_it_is_found(threshold: float, optimum: float) -> None:
+    table = mixed_table(np.random.default_rng(0))
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    # 2 number + 3 [red] > threshold: the number alone for (threshold - 1) / 2, or red for 1
+    tree = ObliqueTree(
+        [[0, 0, 3.0, 2.0, 0, 0], *np.zeros((2, 6))], [threshold, 0, 0], [1, -1, -1], [2, -1, -1],
+        [[1, 0], [1, 0], [0, 1]], classes=(0, 1),
+    )  # fmt: skip
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    explainer = Explainer(model, data=table, features={"number": {"scale": 1.0, "bounds": [0, 3]}})
+    row = pd.DataFrame({"number": [0.5], "count": [1], "colour": ["blue"], "flag": [0]})
+    assert_same(explainer.explain(row, target=1)[0], optimum)
+
+
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10_000))
 def test_a_hyperplane_costs_at_least_what_the_relaxation_says(seed: int) -> None:
