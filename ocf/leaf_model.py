@@ -247,12 +247,12 @@ class LeafModel:
         """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts."""
         place, sign, side = [], [], []
         for v, left in self.search.region(leaf).path.items():
-            t = self.threshold(v, left)
+            t = self.threshold(v, left, eps)
             if v not in self.matrix.place:  # no column has a weight in it: its total is 0, which decides the split
                 if (t >= 0) != left:
                     return np.zeros(0, int), np.zeros(0), np.zeros(0), False
                 continue
-            if not left and (v in self._left_only or t == np.inf):
+            if not np.isfinite(t) or (not left and v in self._left_only):
                 return np.zeros(0, int), np.zeros(0), np.zeros(0), False
             r, s = self.matrix.place[v], 1.0 if left else -1.0
             place.append(r)
@@ -260,10 +260,10 @@ class LeafModel:
             side.append(s * (t - self.shift[r]) - eps)
         return np.array(place, int), np.array(sign), np.array(side), True
 
-    def threshold(self, v: int, left: bool) -> float:
-        """What the total of a node may be at most to the left, and must be at least to the right."""
+    def threshold(self, v: int, left: bool, eps: float) -> float:
+        """What the total of a node may be at most to the left, and must be at least to the right, but for a margin."""
         t = float(self.tree.threshold[v])
-        return t if left else self._least_right.get(v, t)
+        return self._between.get(v, (t, t))[0 if left else 1] if eps == 0 else t
 
     @cached_property
     def _left_only(self) -> set[int]:
@@ -282,11 +282,13 @@ class LeafModel:
         return out
 
     @cached_property
-    def _least_right(self) -> dict[int, float]:
-        """Thresholds of nodes that weigh listed features alone, raised towards the least total that may go right.
+    def _between(self) -> dict[int, tuple[float, float]]:
+        """What to ask to the left and to the right of nodes that weigh listed features alone.
 
-        Such totals are few. A closed half-space lets those through that the tree sends to the left, as a total of 0
-        at a threshold of 0; the middle between them and the next one does not. Inf where there is no next one.
+        Such totals are few. A closed half-space lets those through to the right that the tree sends to the left, as a
+        total of 0 at a threshold of 0, and to the left it gives them no room for rounding. The middle between what may
+        go to a side and what surely does not is as good a threshold, and clear of both; infinite where there is nothing
+        that may.
         """
         out, tree = {}, self.tree
         doubts = self._row_doubts(np.arange(len(self.matrix.planes)), *self._limit_bounds())
@@ -302,11 +304,12 @@ class LeafModel:
             for own in values:
                 totals, exact = np.add.outer(totals, own).ravel(), np.logical_and.outer(exact, own == 0).ravel()
             t = float(tree.threshold[v])
-            goes_left = (totals <= t - doubts[r]) | (exact & (totals <= t))
-            if goes_left.all():
-                out[v] = np.inf
-            elif goes_left.any():
-                out[v] = max(t, float(totals[goes_left].max() + totals[~goes_left].min()) / 2)
+            right = (totals > t + doubts[r]) | (exact & (totals > t))
+            left = (totals <= t - doubts[r]) | (exact & (totals <= t))
+            out[v] = (
+                -np.inf if right.all() else _middle(totals[~right], totals[right]),
+                np.inf if left.all() else _middle(totals[left], totals[~left]),
+            )
         return out
 
     @cached_property
@@ -417,6 +420,13 @@ class LeafModel:
         sizes = np.abs(self.matrix.planes[place]) @ reach + np.abs(self.weights[place]) @ np.abs(self.base)
         doubts = [self.tree.oblique_doubt(self._nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)]
         return 4.0 * np.array(doubts).reshape(-1)
+
+
+def _middle(below: FloatArray, above: FloatArray) -> float:
+    """Number between totals; beyond them where there are none on one side."""
+    if not len(below) or not len(above):
+        return float(below.max() + 1.0 if len(below) else above.min() - 1.0)
+    return float(below.max() + above.min()) / 2
 
 
 def _demand(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, square: FloatArray) -> float:

@@ -204,7 +204,9 @@ class Query(LeafModel):
         name = "scip" if form.Q is not None else self.solver
         self.solver_names.add(name)
         solver = cast(Solver, get_solver(name))
-        binary = form.integer & (form.lower == 0) & (form.upper == 1)
+        loose = form.integer & (form.lower < form.upper)
+        binary = loose & (form.lower == 0) & (form.upper == 1)
+        undecided = np.inf  # bound of the choices of which rounding left it open whether they have a point
         for _ in range(MAX_ASSIGNMENTS):
             limit = min(cutoff, best.cost)
             left = self.remaining()
@@ -216,23 +218,26 @@ class Query(LeafModel):
             self.note(result)
             if result.status is Status.INFEASIBLE:
                 claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
-                return replace(best, bound=min(limit, result.bound), claim=claim)
+                bound = min(limit, result.bound, undecided)
+                return replace(best, bound=bound, claim="open" if undecided < limit else claim)
             if result.x is None:
-                return replace(best, bound=result.bound, claim="open")
+                return replace(best, bound=min(result.bound, undecided), claim="open")
             found = self._smooth_part(task.fixed(result.x, form.integer), np.inf)
             if found.cost < best.cost:
                 best = replace(found, bound=best.bound)
             near = result.bound >= best.cost - PROOF * max(abs(best.cost), PROOF)
-            settled = finished(result) and not binary[form.integer].all()
+            settled = finished(result) and not binary[loose].all()
             if near or settled or not finished(result) or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
-                bound = best.cost if proven else min(result.bound, best.cost)
+                bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
+            # no later bound is about a choice that is cut off
+            undecided = min(undecided, found.bound if found.claim == "open" else np.inf)
             chosen = result.x[binary] > 0.5
             cut = np.zeros(form.n_cols)
             cut[binary] = np.where(chosen, 1.0, -1.0)
             form = form.append_rows(cut, -np.inf, float(chosen.sum()) - 1.0)
-        return replace(best, bound=result.bound, claim="open")
+        return replace(best, bound=min(result.bound, undecided), claim="open")
 
     def _form(self, task: _Task) -> StandardForm:
         """The leaf's problem as a matrix."""
@@ -365,7 +370,7 @@ class Query(LeafModel):
             features, codes, weights = self.tree.oblique_entries(v)
             fixed = np.isin(features, elsewhere)
             values = np.where(codes < 0, point[features], point[features] == codes)[fixed]
-            h[k] = s * (self.threshold(v, s > 0) - float(weights[fixed] @ values)) - task.eps
+            h[k] = s * (self.threshold(v, s > 0, task.eps) - float(weights[fixed] @ values)) - task.eps
         low, high = self._smooth_box(task)
         q = None
         if self.form is not None:

@@ -271,6 +271,9 @@ def test_levels_that_add_nothing_stay_left_of_a_threshold_of_nothing(norm: str) 
     assert_same(found, 1.0)
     assert found.counterfactual["colour"].iloc[0] == "red"
     assert_same(explainer.explain(row, target=1, norm=norm, permitted_range={"colour": ["blue", "green"]})[0], np.inf)
+    # and back: from red to the tie, though the cheapest way is not to the level that is clear of it
+    back = explainer.explain(row.assign(colour="red"), target=0, norm=norm, permitted_range={"colour": ["red", "blue"]})
+    assert_same(back[0], 1.0)
 
 
 @pytest.mark.parametrize(("threshold", "optimum"), [(3.2, 1.0), (2.4, 0.7)])
@@ -575,6 +578,34 @@ def test_a_leaf_thinner_than_rounding_is_no_answer() -> None:
         grid = np.linspace(0, 1, 401)
         points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         assert not (tree.predict(points) == 1).any()
+
+
+def test_choices_of_levels_that_rounding_leaves_open_are_not_forgotten() -> None:
+    # blue leaves a leaf thinner than rounding, near the row; red opens a wide one, far away
+    encoder = ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+    tree = ObliqueTree(
+        [[0, 0, -1.0, 1.0, 0, 1.0], [0, 0, 0, 1.0, 0, 1.0], *np.zeros((3, 6))], [1.0, 1.0 - 1e-16, 0, 0, 0],
+        [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], np.eye(2)[[0, 0, 0, 0, 1]], classes=(0, 1),
+    )  # fmt: skip
+    table = mixed_table(np.random.default_rng(0))
+    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
+    explainer = Explainer(model, data=table, features={"number": {"scale": 1.0, "bounds": [0, 3]}, "flag": {}})
+    row = pd.DataFrame({"number": [0.7], "count": [1], "colour": ["blue"], "flag": [0]})
+    found = explainer.explain(row, target=1, norm="l2", features_to_vary=["number", "colour"])[0]
+    assert found.verified
+    assert found.cost == pytest.approx(1.09, abs=1e-6)
+    # by blue there may be a point for 0.09: nothing may claim that there is none unless it is so
+    assert found.bound <= 0.09 + 1e-6 or found.status == "optimal"
+    near = (
+        row.assign(number=[1.0]),
+        row.assign(number=[np.nextafter(1.0, 2)]),
+        row.assign(number=[np.nextafter(1.0, 0)]),
+    )
+    if found.status == "optimal":
+        assert not any(model.predict(r)[0] == 1 for r in near)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "l0"])
