@@ -231,8 +231,9 @@ class Query(LeafModel):
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
                 bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
-            # no later bound is about a choice that is cut off
-            undecided = min(undecided, found.bound if found.claim == "open" else np.inf)
+            # a later bound says nothing of a choice that is cut off without a point
+            if found.claim == "open" and found.point is None:
+                undecided = min(undecided, found.bound)
             chosen = result.x[binary] > 0.5
             cut = np.zeros(form.n_cols)
             cut[binary] = np.where(chosen, 1.0, -1.0)
