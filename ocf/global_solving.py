@@ -106,10 +106,7 @@ class _Global:
         if answer.cost >= self.upper:
             self.bound = min(self.bound, answer.bound)
             return
-        began = time.perf_counter()
-        agreed = self._confirm(answer.point)
-        query.times["confirm"] += time.perf_counter() - began
-        if not agreed:
+        if not query.asked(self._confirm, answer.point):
             self.refused += 1
             logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
             return
@@ -127,20 +124,6 @@ class _Global:
             status = Status.OPTIMAL if met else Status.FEASIBLE
         else:
             status = Status.INFEASIBLE if bound == np.inf else Status.UNKNOWN
-        proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
         self.history.append(Progress(time.perf_counter() - query.start, bound, self.upper))
         sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(query.results)}
-        return Outcome(
-            status,
-            best.point if best else None,
-            best.cost if best else None,
-            bound,
-            dict(query.times),
-            sum(r.nodes for r in query.results),
-            self.refused,
-            query.method_name if proven else "",
-            tuple(query.results),
-            sizes,
-            tuple(self.history),
-            self.message,
-        )
+        return query.outcome(status, best, bound, self.refused, sizes, self.history, self.message)

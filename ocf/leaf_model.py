@@ -290,6 +290,8 @@ class LeafModel:
         go to a side and what surely does not is as good a threshold, and clear of both; infinite where there is nothing
         that may.
         """
+        if not self.levels:
+            return {}
         out, tree = {}, self.tree
         doubts = self._row_doubts(np.arange(len(self.matrix.planes)), *self._limit_bounds())
         listed = self.columns.role == "level"

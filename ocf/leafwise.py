@@ -109,6 +109,40 @@ class Query(LeafModel):
         """What solved the leaves."""
         return "+".join(sorted(self.solver_names)) or "closed form"
 
+    def asked(self, confirm: Callable[[FloatArray], bool], point: FloatArray) -> bool:
+        """Ask the user's own model about a point, on the clock."""
+        began = time.perf_counter()
+        agreed = confirm(point)
+        self.times["confirm"] += time.perf_counter() - began
+        return agreed
+
+    def outcome(
+        self,
+        status: Status,
+        best: LeafAnswer | None,
+        bound: float,
+        refused: int,
+        sizes: dict[str, int],
+        history: Sequence[Progress],
+        message: str,
+    ) -> Outcome:
+        """The answer, with what it took."""
+        proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
+        return Outcome(
+            status,
+            best.point if best else None,
+            best.cost if best else None,
+            bound,
+            dict(self.times),
+            sum(r.nodes for r in self.results),
+            refused,
+            self.method_name if proven else "",
+            tuple(self.results),
+            sizes,
+            tuple(history),
+            message,
+        )
+
     # -- one leaf ---------------------------------------------------------------------------------------------
 
     def solve_leaf(self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
@@ -335,7 +369,7 @@ class Query(LeafModel):
         d = point[features] - self.origin[features]
         out = np.where(
             d > 0,
-            (self.a_up + 0 * self.a_up)[features] * d + self.q_up[features] * d * d,
+            self.a_up[features] * d + self.q_up[features] * d * d,
             -self.a_down[features] * d + self.q_down[features] * d * d,
         )
         out = out + np.where(d > 0, self.leave_up[features], np.where(d < 0, self.leave_down[features], 0.0))
@@ -664,10 +698,7 @@ def solve_leaves(
 
     def agreed(answer: LeafAnswer) -> bool:
         assert answer.point is not None
-        began = time.perf_counter()
-        found = confirm(answer.point)
-        query.times["confirm"] += time.perf_counter() - began
-        return found
+        return query.asked(confirm, answer.point)
 
     waiting = sorted(chosen, key=lambda k: bounds[k])
     while waiting:
@@ -742,18 +773,4 @@ def _outcome(
         "columns": query.columns.n,
         "binaries": int(query.columns.integer.sum()),
     }
-    proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
-    return Outcome(
-        status,
-        best.point if best else None,
-        best.cost if best else None,
-        bound,
-        dict(query.times),
-        sum(r.nodes for r in query.results),
-        refused,
-        query.method_name if proven else "",
-        tuple(query.results),
-        sizes,
-        tuple(history),
-        message,
-    )
+    return query.outcome(status, best, bound, refused, sizes, history, message)
