@@ -546,8 +546,8 @@ class TAOClassifier(ClassifierMixin, _TAO):
 
     Starting from a tree of fixed structure, every node in turn, the deepest first, is fitted to send the rows that it
     can put right to the side that does so (l1-regularised logistic regression by liblinear, or the best single column)
-    while the rest of the tree is held; leaves take the majority. Splits that leave one side empty are pruned at the
-    end.
+    while the rest of the tree is held; leaves take the majority. Of the trees after each iteration the one with the
+    smallest training error is kept. Splits that leave one side empty are pruned at the end.
 
     Parameters
     ----------
@@ -620,7 +620,7 @@ class TAOClassifier(ClassifierMixin, _TAO):
 
 
 class TAORegressor(RegressorMixin, _TAO):
-    """Regression tree trained by Tree Alternating Optimization: the squared error never rises between iterations.
+    """Regression tree trained by Tree Alternating Optimization.
 
     As `TAOClassifier`, with squared losses: a care point weighs in the node problem by how much it has to lose, and
     leaves take the mean.
