@@ -193,15 +193,20 @@ def mixed_table(rng: np.random.Generator, rows: int = 30) -> pd.DataFrame:
     return table
 
 
+def colours_one_hot() -> ColumnTransformer:
+    """Encoder of `mixed_table`: blue, green, red, then the other columns."""
+    return ColumnTransformer(
+        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
+        remainder="passthrough",
+    )
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2", "l0", {"l0": 0.1, "l1": 1.0}], ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     table = mixed_table(rng)
-    encoder = ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
+    encoder = colours_one_hot()
     encoded = encoder.fit_transform(table)
     tree = random_tree(rng, encoded.shape[1], 3, 2)
     model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
@@ -230,10 +235,7 @@ def test_categories_and_whole_numbers_equal_brute_force(norm: Any, seed: int) ->
 @pytest.mark.parametrize("colour", ["red", "green", "blue"])
 def test_a_hyperplane_of_fixed_features_alone_is_decided_by_the_row(colour: str, formulation: str) -> None:
     table = mixed_table(np.random.default_rng(0))
-    encoder = ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
+    encoder = colours_one_hot()
     # blue and red go left by the colour alone, and there 2 number + flag > 1.5 is class 1; green is class 0 throughout
     tree = ObliqueTree(
         [[0.0, 0.7, 0.4, 0, 0, 0], [0, 0, 0, 2.0, 0, 1.0], *np.zeros((3, 6))],
@@ -255,10 +257,7 @@ def test_a_hyperplane_of_fixed_features_alone_is_decided_by_the_row(colour: str,
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_levels_that_add_nothing_stay_left_of_a_threshold_of_nothing(norm: str) -> None:
     table = mixed_table(np.random.default_rng(0))
-    encoder = ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
+    encoder = colours_one_hot()
     # right: red alone; green and blue add nothing or less than nothing, so that they go left with the total 0
     tree = ObliqueTree(
         [[0, -0.4, 0.7, 0, 0, 0], *np.zeros((2, 6))], [0.0, 0, 0], [1, -1, -1], [2, -1, -1], [[1, 0], [1, 0], [0, 1]],
@@ -279,10 +278,7 @@ def test_levels_that_add_nothing_stay_left_of_a_threshold_of_nothing(norm: str) 
 @pytest.mark.parametrize(("threshold", "optimum"), [(3.2, 1.0), (2.4, 0.7)])
 def test_a_change_of_category_that_is_barely_worth_it_is_found(threshold: float, optimum: float) -> None:
     table = mixed_table(np.random.default_rng(0))
-    encoder = ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
+    encoder = colours_one_hot()
     # 2 number + 3 [red] > threshold: the number alone for (threshold - 1) / 2, or red for 1
     tree = ObliqueTree(
         [[0, 0, 3.0, 2.0, 0, 0], *np.zeros((2, 6))], [threshold, 0, 0], [1, -1, -1], [2, -1, -1],
@@ -582,10 +578,7 @@ def test_a_leaf_thinner_than_rounding_is_no_answer() -> None:
 
 def test_choices_of_levels_that_rounding_leaves_open_are_not_forgotten() -> None:
     # blue leaves a leaf thinner than rounding, near the row; red opens a wide one, far away
-    encoder = ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
+    encoder = colours_one_hot()
     tree = ObliqueTree(
         [[0, 0, -1.0, 1.0, 0, 1.0], [0, 0, 0, 1.0, 0, 1.0], *np.zeros((3, 6))], [1.0, 1.0 - 1e-16, 0, 0, 0],
         [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], np.eye(2)[[0, 0, 0, 0, 1]], classes=(0, 1),
