@@ -21,7 +21,7 @@ symbol                 meaning, shape
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -197,6 +197,26 @@ def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatA
     )
 
 
+def last_left(ensemble: Ensemble, uppers: Sequence[FloatArray]) -> NDArray[np.int32]:
+    """Last cell that each AXIS node sends left, counted within its feature; -1 where all go right. (n_nodes,)
+
+    A decided split has an infinite threshold and may stand on any feature, also on one without an order: every reader
+    of comparisons takes them from here.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    uppers : sequence of (n_cells of the feature,) float64
+        Upper ends of each feature's cells.
+    """
+    out = np.full(len(ensemble.kind), -1, np.int32)
+    axis = ensemble.kind == SplitKind.AXIS
+    for i, upper in enumerate(uppers):
+        at = np.flatnonzero(axis & (ensemble.feature == i))
+        out[at] = np.searchsorted(upper, ensemble.threshold[at], side="right") - 1
+    return out
+
+
 def _boxes(
     ensemble: Ensemble, uppers: list[FloatArray], ordered: BoolArray, member_offsets: IntArray
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], BoolArray]:
@@ -205,11 +225,7 @@ def _boxes(
     low = np.zeros((n_nodes, n_features), np.int32)
     high = np.tile(np.array([len(u) - 1 for u in uppers], np.int32), (n_nodes, 1))
     member = np.ones((n_nodes, int(member_offsets[-1])), bool)
-    # cell that ends at the node's threshold; -1 or the last one where the threshold is infinite
-    cell = np.full(n_nodes, -1, np.int32)
-    for i in np.flatnonzero(ordered).tolist():
-        at = np.flatnonzero((ensemble.kind == SplitKind.AXIS) & (ensemble.feature == i))
-        cell[at] = np.where(ensemble.threshold[at] == -np.inf, -1, np.searchsorted(uppers[i], ensemble.threshold[at]))
+    cell = last_left(ensemble, uppers)
     level = ensemble.tree_offsets[:-1]
     while len(level := level[ensemble.kind[level] != SplitKind.LEAF]):
         left, right = ensemble.left[level], ensemble.right[level]
@@ -217,8 +233,16 @@ def _boxes(
             low[child], high[child], member[child] = low[level], high[level], member[level]
         axis = ensemble.kind[level] == SplitKind.AXIS
         feature, cut = ensemble.feature[level[axis]], cell[level[axis]]
-        high[left[axis], feature] = np.minimum(high[left[axis], feature], cut)
-        low[right[axis], feature] = np.maximum(low[right[axis], feature], cut + 1)
+        line = ordered[feature]
+        for child, side, end in ((left[axis], high, cut), (right[axis], low, cut + 1)):
+            narrow = np.minimum if side is high else np.maximum
+            side[child[line], feature[line]] = narrow(side[child[line], feature[line]], end[line])
+        # a split of an unordered feature that compares: one that is decided, see `ocf.encoding.lift`
+        for node, i in zip(level[axis][~line].tolist(), feature[~line].tolist(), strict=True):
+            span = slice(member_offsets[i], member_offsets[i + 1])
+            goes_left = np.arange(span.stop - span.start) <= cell[node]
+            member[ensemble.left[node], span] &= goes_left
+            member[ensemble.right[node], span] &= ~goes_left
         for node in level[ensemble.kind[level] == SplitKind.SUBSET]:
             i = ensemble.feature[node]
             span = slice(member_offsets[i], member_offsets[i + 1])

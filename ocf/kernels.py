@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 import ocf.compiling  # noqa: F401  # before any kernel is defined
-from ocf.cells import CellProblem, Partition
+from ocf.cells import CellProblem, Partition, last_left
 from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 
 logger = logging.getLogger(__name__)
@@ -124,12 +124,8 @@ def search_arrays(part: Partition) -> SearchArrays:
 def _trees(part: Partition) -> Trees:
     ensemble = part.ensemble
     leaf = ensemble.kind == SplitKind.LEAF
-    cut = np.where(ensemble.kind == SplitKind.SUBSET, -2 - ensemble.set_index, -1)
-    for i in np.flatnonzero(part.ordered).tolist():
-        at = np.flatnonzero((ensemble.kind == SplitKind.AXIS) & (ensemble.feature == i))
-        threshold = ensemble.threshold[at]
-        ranks = np.searchsorted(part.upper[part.cells_of(i)], threshold)
-        cut[at] = np.where(threshold == -np.inf, -1, ranks)
+    ends = last_left(ensemble, [part.upper[part.cells_of(i)] for i in range(part.n_features)])
+    cut = np.where(ensemble.kind == SplitKind.SUBSET, -2 - ensemble.set_index, ends)
     node = np.column_stack(
         [
             np.where(leaf, -1, ensemble.feature),
