@@ -198,7 +198,7 @@ def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatA
 
 
 def last_left(ensemble: Ensemble, uppers: Sequence[FloatArray]) -> NDArray[np.int32]:
-    """Last cell that each AXIS node sends left, counted within its feature; -1 where all go right. (n_nodes,)
+    """Last cell that each AXIS node sends left, counted within its feature; -1 where all go right, (n_nodes,).
 
     A decided split has an infinite threshold and may stand on any feature, also on one without an order: every reader
     of comparisons takes them from here.

@@ -23,30 +23,34 @@ from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.costs import Cost
 from ocf.couplings import is_bent
 from ocf.cross_check import compare, judged
-from ocf.encoding import check_lift, lift, probe
-from ocf.ensemble import FloatArray, IntArray
+from ocf.encoding import Encoding, check_lift, lift, probe, unsteady
+from ocf.ensemble import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.explanation import Explanation, Explanations, counterfactual_frame, failed, from_outcome
 from ocf.features import FeatureSpace
 from ocf.formulations import VALUE_FORMULATIONS, check_formulation
 from ocf.global_solving import solve_globally
 from ocf.inference import as_table, infer_space
+from ocf.known_steps import unknown_step
+from ocf.lattice import rounded
 from ocf.leaf_model import TreeSearch
 from ocf.leaf_queries import checked_class_costs, class_offsets
 from ocf.leafwise import Query, solve_leaves
 from ocf.model import as_user_model, table_columns
-from ocf.outcome import Outcome
+from ocf.outcome import Outcome, unproven
 from ocf.plausibility import Detector, IsolationDepth, Plausibility, make_detector, split_trees
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.quadratic import parse_norm
 from ocf.readers.conformance import check_conformance
 from ocf.regions import Regions
+from ocf.row_dtypes import conformed, in_dtypes_of
 from ocf.several import Several, explain_several
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
+from ocf.three_ways import check_three_ways, spread
 from ocf.ties import tied_points
 from ocf.words import listed
 
@@ -54,6 +58,9 @@ logger = logging.getLogger(__name__)
 
 #: Most candidate rows of a class that incumbents start from.
 MAX_CANDIDATES = 5000
+
+#: Most rows of the data whose leaves are looked up in three ways, and from which features are varied.
+MAX_CHECKED, MAX_BASES = 1000, 8
 
 
 #: Of an infeasible row.
@@ -133,8 +140,11 @@ class Explainer:
         if check:
             background = None if table is None else self.model.encode(self.space.to_frame(self._coded[:64]))
             check_conformance(self.model.trees, background)
-        self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
         self._check = check
+        checked_rows = None if table is None else spread(table, MAX_CHECKED)
+        self._checked = self._coded[:0] if checked_rows is None else self.space.from_frame(checked_rows)
+        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self._unproven: dict[tuple[Any, ...], str] = {}
         self._partitions: dict[tuple[Any, ...], Partition] = {}
         self._searches: dict[int, TreeSearch] = {}
         self._depths: dict[tuple[Any, ...], IsolationDepth] = {}
@@ -143,6 +153,7 @@ class Explainer:
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
+        self._encoding_of(self.space)  # refuses what cannot be read before anything is asked
 
     # -- set up --------------------------------------------------------------------------------------------
 
@@ -185,11 +196,39 @@ class Explainer:
             raise DataError("without data every numeric feature needs finite bounds")
         return np.array(middle)
 
-    def _partition(self, missing: frozenset[int], detector: Detector | None = None) -> Partition:
+    def _encoding_of(self, space: FeatureSpace) -> Encoding:
+        """The way from features in the dtypes of `space` to model columns."""
+        key = tuple(f.dtype for f in space.features)
+        if key not in self._encodings:
+            places = np.linspace(0, len(self._coded) - 1, min(len(self._coded), MAX_BASES)).round().astype(int)
+            self._encodings[key] = probe(
+                space,
+                self.model.encode,
+                rounded(space, self._base_row()[None])[0],
+                self.ensemble.feature_names,
+                others=rounded(space, self._coded[places]),
+                known=not self._unknown(frozenset()),
+            )
+        return self._encodings[key]
+
+    def _unknown(self, missing: frozenset[int], detector: Detector | None = None) -> str:
+        """The first step before the trees whose shape is not known by its class, in words; empty if there is none."""
+        number = {c: not f.discrete for f in self.space.features for c in f.columns}
+        flow = [number[c] for c in self.model.columns or self.space.columns]
+        models = (self.model.native, *([] if detector is None else [detector.native]))
+        steps = (unknown_step(model, flow, complete=not missing) for model in models)
+        return next(filter(None, steps), "")
+
+    def _partition(
+        self, missing: frozenset[int], detector: Detector | None = None, space: FeatureSpace | None = None
+    ) -> Partition:
         """Cells of all trees, with the isolation trees behind those of the model."""
-        key = _key(missing, detector)
+        space = space or self.space
+        key = self._key(missing, detector, space)
         if key not in self._partitions:
-            ensemble, encoding = self.ensemble, self._encoding
+            ensemble, encoding = self.ensemble, self._encoding_of(space if key[-1] else self.space)
+            unknown = self._unknown(missing, detector)
+            encoding = replace(encoding, domain=None) if unknown else encoding
             if detector is not None:
                 if missing and detector.forest.ensemble.missing_left is None:
                     raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
@@ -197,10 +236,25 @@ class Explainer:
             lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
                 check_lift(lifted, ensemble, encoding)
-            self._partitions[key] = partition(lifted, self.space)
+            part = partition(lifted, self.space)
+            if self._check:
+                rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
+                check_three_ways(ensemble, encoding.encode, part, encoding.space, rounded(encoding.space, rows))
+            self._unproven[key] = _why_unproven(unknown, unsteady(lifted, ensemble, encoding))
+            self._partitions[key] = part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
         return self._partitions[key]
+
+    def _key(self, missing: frozenset[int], detector: Detector | None, space: FeatureSpace) -> tuple[Any, ...]:
+        """Under which a partition and what depends on it are kept.
+
+        Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
+        """
+        through = hasattr(self.model.native, "steps") or detector is not None
+        dtypes = tuple(f.dtype for f in space.features)
+        own = through and dtypes != tuple(f.dtype for f in self.space.features)
+        return (missing, None if detector is None else detector.key, dtypes if own else ())
 
     def _detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
         """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
@@ -236,7 +290,8 @@ class Explainer:
             raise DataError(f"expected one row, not {len(frame)}")
         space = self._asked_space(**settings)
         coded = self.space.from_frame(frame)
-        wanted = parse_target(self.ensemble, target, self._current(coded)[0], probability)
+        space = in_dtypes_of(space, conformed(frame, space))
+        wanted = parse_target(self.ensemble, target, self._current(coded, space)[0], probability)
         asked = checked(self.constraints if constraints is None else constraints, space)
         wish = Plausibility.parse(plausibility)
         return self._problem(coded[0], wanted, parse_norm(norm, self.space, self._coded), space, asked, wish)
@@ -256,12 +311,17 @@ class Explainer:
     def _tree_partition(self, problem: Problem) -> Partition:
         """The partition by the splits of the trees alone."""
         keys = [key for key, depth in self._depths.items() if depth is problem.plausibility]
-        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin))
+        return self._partitions[keys[0]] if keys else self._partition(_missing(problem.origin), None, problem.space)
 
-    def _current(self, coded: FloatArray) -> list[Any]:
-        """Class index or value that the user's model gives each coded row."""
-        current: list[Any] = self.model.decide(self.space.to_frame(coded)).tolist()
+    def _current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
+        """Class index or value that the user's model gives each coded row, in the dtypes of `space`."""
+        current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist()
         return current
+
+    def unproven(self, problem: Problem, detector: Detector | None = None) -> str:
+        """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
+        self._tree_partition(problem)
+        return self._unproven[self._key(_missing(problem.origin), detector, problem.space)]
 
     def _problem(
         self,
@@ -273,10 +333,12 @@ class Explainer:
         wish: Plausibility | None = None,
     ) -> Problem:
         detector = self._detector(wish, target)
-        part = self._partition(_missing(origin), detector)
+        part = self._partition(_missing(origin), detector, space)
+        if self._check:
+            check_three_ways(self.ensemble, self.model.encode, part, space, origin[None])
         if detector is None:
             return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
-        depth = self._depths[_key(_missing(origin), detector)]
+        depth = self._depths[self._key(_missing(origin), detector, space)]
         model = split_trees(part.ensemble, self.ensemble)[0]
         return Problem(model, space, origin, target, cost, depth, constraints)
 
@@ -483,9 +545,12 @@ class Explainer:
         )
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, target, 0, probability)
+        frame = conformed(frame, self.space)
+        task = replace(task, space=in_dtypes_of(task.space, frame))
         for columns in {_missing(row) for row in coded}:
-            self._partition(columns)  # refuses missing values without a rule before any row is solved
-        current = self._current(coded)
+            # refuses missing values without a rule before any row is solved
+            self._partition(columns, None, task.space)
+        current = self._current(coded, task.space)
         labels = list(frame.index)
         rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
         with Progress(len(rows), enabled=progress) as bar:
@@ -540,6 +605,9 @@ class Explainer:
             permitted_range=permitted_range,
             constraints=constraints,
         )
+        why = self.unproven(problem)
+        if why:
+            raise ProblemError(f"which regions there are is not known: {why}")
         alternatives = self.alternatives(problem)
         if alternatives[0].coupling:
             raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
@@ -672,6 +740,10 @@ class Explainer:
 
     def explained(self, row: Row, problem: Problem, outcome: Outcome, **said: Any) -> Explanation:
         """Explanation of an outcome, verified; see `ocf.explanation.from_outcome`."""
+        why = self.unproven(problem, said.get("detector"))
+        if why:
+            outcome = unproven(outcome, why)
+            said["ties_complete"] = False if said.get("ties_complete") else said.get("ties_complete")
         return from_outcome(
             outcome,
             problem,
@@ -737,7 +809,7 @@ class Explainer:
         kept = {} if is_bent(problem) else self._compiled
 
         def compiled(k: int) -> Compiled:
-            key = (way.formulation, target, k, *_key(_missing(row.coded), detector))
+            key = (way.formulation, target, k, *self._key(_missing(row.coded), detector, problem.space))
             if key not in kept:
                 kept[key] = compile_formulation(way.formulation, alternatives[k])
                 built["build"] += kept[key].build_seconds
@@ -780,7 +852,7 @@ class Explainer:
         """Distinct cells of the data's rows that have the target."""
         if is_bent(problem):
             return np.unique(part.locate(self._known_rows_of(problem.target)), axis=0)
-        key = (problem.target, *_key(_missing(problem.origin), detector))
+        key = (problem.target, *self._key(_missing(problem.origin), detector, problem.space))
         if key not in self._candidates:
             rows = self._known_rows_of(problem.target)
             self._candidates[key] = np.unique(part.locate(rows), axis=0)
@@ -796,17 +868,30 @@ class Explainer:
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
         fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_detectors": {}}
-        return {**self.__dict__, **fresh, "model": self.model.native, "_encoding": None}
+        return {**self.__dict__, **fresh, "model": self.model.native, "_encodings": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = as_user_model(self.model)
-        self._encoding = probe(self.space, self.model.encode, self._base_row(), self.ensemble.feature_names)
 
 
-def _key(missing: frozenset[int], detector: Detector | None) -> tuple[Any, ...]:
-    """Under which a partition and what depends on it are kept."""
-    return (missing, None if detector is None else detector.key)
+def _why_unproven(step: str, unsteady: tuple[str, ...]) -> str:
+    """Why nothing is proven through a preprocessing, in words; empty where proofs hold."""
+    if step:
+        return (
+            f"nothing is proven through {step}, which ocf does not know by its class and can only try at some values; "
+            "give ocf the table after that step for a proof"
+        )
+    if unsteady:
+        return (
+            f"nothing is proven: rounding makes the preprocessing of {listed(unsteady)} go back and forth next to a "
+            "threshold; give ocf the table after the preprocessing for a proof"
+        )
+    return ""
+
+
+def _mask(places: frozenset[int], n: int) -> BoolArray:
+    return np.isin(np.arange(n), list(places))
 
 
 def _missing(origin: FloatArray) -> frozenset[int]:

@@ -215,7 +215,7 @@ def nearest_instances(
         if labels is not None:
             admissible &= _labelled(explainer, problem, labels)
         outcome = _nearest(problem, table, admissible)
-        place = Row(frame.index[k], row, problem.origin, explainer._current(problem.origin[None])[0])
+        place = Row(frame.index[k], row, problem.origin, explainer._current(problem.origin[None], problem.space)[0])
         method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
         times = {"total": time.perf_counter() - begin}
         out.append(explainer.explained(place, problem, outcome, method=method, times=times))
@@ -289,7 +289,9 @@ def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Map
 def _row_of(explainer: Explainer, explanation: Explanation) -> Row:
     assert explanation.problem is not None
     origin = explanation.problem.origin
-    return Row(explanation.row, explanation.original, origin, explainer._current(origin[None])[0])
+    return Row(
+        explanation.row, explanation.original, origin, explainer._current(origin[None], explanation.problem.space)[0]
+    )
 
 
 def _options(settings: Mapping[str, Any]) -> SolverOptions:

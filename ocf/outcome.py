@@ -61,6 +61,29 @@ class Outcome:
     message: str = ""
 
 
+def unproven(outcome: Outcome, why: str) -> Outcome:
+    """The same without a claim that rests on the reading of the model: no bound, neither optimal nor infeasible.
+
+    A row that is free as it is keeps its proof, for nothing but the user's own model has judged it.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    why : str
+        What to say of it.
+    """
+    if outcome.proved_by == "origin" or outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.FEASIBLE):
+        return outcome
+    return replace(
+        outcome,
+        status=Status.UNKNOWN if outcome.point is None else Status.FEASIBLE,
+        bound=-np.inf,
+        proved_by="",
+        history=tuple(replace(p, bound=-np.inf) for p in outcome.history),
+        message="; ".join(filter(None, (outcome.message, why))),
+    )
+
+
 class Run:
     """State of a solve: the best point, the bound, and what they took.
 

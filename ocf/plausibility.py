@@ -327,6 +327,8 @@ class Detector:
         Table in the user's columns -> the same rows as the forest's library takes them.
     least : float or None
         Least average depth.
+    native : object
+        The forest as its library has it, perhaps in a Pipeline.
     """
 
     wish: Plausibility
@@ -334,6 +336,7 @@ class Detector:
     forest: IsolationModel
     given: _Columns
     least: float | None
+    native: Any = None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Depth and score of rows by the library itself, both (n,) float64."""
@@ -354,7 +357,8 @@ class Detector:
         def encode(table: pd.DataFrame) -> FloatArray:
             return np.hstack([encoding.encode(table), self.forest_columns(table)])
 
-        return joint, probe(encoding.space, encode, encoding.base, joint.feature_names)
+        known = encoding.domain is not None
+        return joint, probe(encoding.space, encode, encoding.base, joint.feature_names, known=known)
 
     def forest_columns(self, table: pd.DataFrame) -> FloatArray:
         """What the forest sees of rows, (n, n_columns of the forest) float64."""
@@ -416,7 +420,7 @@ def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key:
     forest = read_isolation_forest(_last_step(native))
     given = given or _columns_of(native, forest, model, rows)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
-    detector = Detector(wish, key, forest, given, least)
+    detector = Detector(wish, key, forest, given, least, native)
     if wish.required and least is None:
         if not len(rows):
             raise ProblemError(

@@ -56,6 +56,7 @@ from ocf.ensemble import BoolArray, FloatArray, IntArray, SplitKind
 from ocf.errors import DataError, ProblemError
 from ocf.features import FeatureSpace
 from ocf.kernels import Int32Array, SearchArrays, search_arrays
+from ocf.lattice import Lattice
 from ocf.readers import read_model
 
 
@@ -311,7 +312,8 @@ def one_hot_encoding(space: FeatureSpace, base: FloatArray) -> Encoding:
         ]
         return np.hstack(columns)
 
-    return Encoding(space, encode, base, owner)
+    domain = np.array([(np.nan, np.nan) if f.discrete else Lattice.of(f).ends for f in space.features])
+    return Encoding(space, encode, base, owner, domain)
 
 
 # -- probabilities -----------------------------------------------------------------------------------------
