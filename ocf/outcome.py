@@ -79,7 +79,7 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
         status=Status.UNKNOWN if outcome.point is None else Status.FEASIBLE,
         bound=-np.inf,
         proved_by="",
-        history=tuple(replace(p, bound=-np.inf) for p in outcome.history),
+        history=tuple(p._replace(bound=-np.inf) for p in outcome.history),
         message="; ".join(filter(None, (outcome.message, why))),
     )
 
