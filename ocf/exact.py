@@ -18,6 +18,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from ocf.ensemble import FloatArray
+
 Vector = list[Fraction]
 Matrix = list[Vector]
 
@@ -64,7 +66,7 @@ def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:
     if all(v >= 0 for v in q):
         return [ZERO] * n
     if n > GUESSED:
-        guess = _guess(M, q)
+        guess = float_basis(np.array(M, np.float64), np.array(q, np.float64))
         z = None if guess is None else _at_basis(M, q, guess)
         if z is not None:
             return z
@@ -92,16 +94,36 @@ def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:
     return z
 
 
-def _guess(M: Matrix, q: Sequence[Fraction]) -> list[int] | None:
-    """Basis in which Lemke's algorithm ends in float64: for each row w_i (below n) or z_i; None when it does not."""
+def float_basis(M: FloatArray, q: FloatArray) -> list[int] | None:
+    """Basis in which Lemke's algorithm ends in float64; None when it ends in a ray, or not in time.
+
+    Ties are broken as if q were larger by powers of a tiny number, which is the lexicographic rule: what decides among
+    rows of equal ratio is that of their columns of the first basis, in turn.
+
+    Parameters
+    ----------
+    M : (n, n) float64
+        Positive semidefinite.
+    q : (n,) float64
+
+    Returns
+    -------
+    list of int or None
+        For each row the variable that is basic there: i for ``w[i]``, n + i for ``z[i]``.
+    """
     n = len(q)
-    m, right = np.array(M, np.float64), np.array(q, np.float64)
     # rows and columns brought to one size, which changes no sign
-    size = np.sqrt(np.maximum(np.abs(m).max(axis=1), np.abs(m).max(axis=0)))
+    size = np.sqrt(np.maximum(np.abs(M).max(axis=1, initial=0.0), np.abs(M).max(axis=0, initial=0.0)))
     size[size == 0] = 1.0
-    table = np.hstack([np.eye(n), -m / np.outer(size, size), -np.ones((n, 1)), (right / size)[:, None]])
+    right = q / size
+    right /= max(float(np.abs(right).max(initial=0.0)), np.finfo(np.float64).tiny)
+    table = np.hstack([np.eye(n), -M / np.outer(size, size), -np.ones((n, 1)), right[:, None]])
     basis = list(range(n))
-    row, entering = int(table[:, -1].argmin()), 2 * n
+    if not n or (right >= 0).all():
+        return basis
+    lowest = np.flatnonzero(table[:, -1] <= table[:, -1].min() + SMALL)
+    # among equals the last: it is the one that stays below when each is larger by less than those before it
+    row, entering = int(lowest[-1]), 2 * n
     for _ in range(PIVOTS):
         leaving, basis[row] = basis[row], entering
         table[row] /= table[row, entering]
@@ -110,13 +132,28 @@ def _guess(M: Matrix, q: Sequence[Fraction]) -> list[int] | None:
         if leaving == 2 * n:
             return basis
         entering = leaving + n if leaving < n else leaving - n
-        able = np.flatnonzero(table[:, entering] > SMALL)
-        if not len(able):
+        row = _float_ratio_test(table, basis, entering)
+        if row < 0:
             return None
-        ratio = table[able, -1] / table[able, entering]
-        tied = able[ratio <= ratio.min() + SMALL]
-        row = next((int(i) for i in tied if basis[i] == 2 * n), int(tied[0]))
     return None
+
+
+def _float_ratio_test(table: FloatArray, basis: list[int], entering: int) -> int:
+    """As `_ratio_test`, in float64."""
+    n = len(basis)
+    tied = np.flatnonzero(table[:, entering] > SMALL)
+    if not len(tied):
+        return -1
+    for column in (-1, *range(n)):
+        ratio = table[tied, column] / table[tied, entering]
+        tied = tied[ratio <= ratio.min() + SMALL]
+        if column == -1:
+            artificial = next((int(i) for i in tied if basis[i] == 2 * n), None)
+            if artificial is not None:
+                return artificial
+        if len(tied) == 1:
+            break
+    return int(tied[table[tied, entering].argmax()])
 
 
 def _at_basis(M: Matrix, q: Sequence[Fraction], basis: Sequence[int]) -> Vector | None:

@@ -33,12 +33,16 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import MatrixRankWarning, spsolve
 
 from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.exact import float_basis
 
 #: Unit roundoff of float64, and of the widest format that the machine has.
 UNIT, _WIDE = 2.0**-53, float(np.finfo(np.longdouble).eps)
 
-#: Newton steps at most; where they do not suffice a solver is asked.
+#: Newton steps at most; where they do not suffice, pivots do.
 MAX_STEPS = 60
+
+#: Conditions of optimality (ends, kinks, half-spaces) up to which pivoting is worth its dense tableau.
+MAX_CONDITIONS = 250
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +277,15 @@ class Polytope:
         A semismooth Newton method on ``x = prox(x - slope / weight)``, where the proximal point of the separable cost
         and the box tells which coordinates are at an end, at the origin, falling or rising (the primal-dual active set
         method of Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2002, with kinks): few sparse systems where it
-        converges, which it need not; None then.
+        converges. It does not where a guess leaves fewer free coordinates than tight half-spaces, which no point then
+        meets: multipliers without bound, and the guesses go round in a circle. Lemke's pivots, one coordinate or
+        half-space at a time, meet no such guess and end at the optimum of any convex problem that is not too large for
+        a dense tableau.
+
+        Returns
+        -------
+        ((n,) float64, (m,) float64) or None
+            None where there is no point, or the problem is large and the guesses do not settle.
 
         Parameters
         ----------
@@ -288,7 +300,42 @@ class Polytope:
         weight = float((double.diagonal() + 2 * np.maximum(self.q_down, self.q_up)).max(initial=0.0)) or 1.0
         # a guess that goes round in a circle with one weight seldom does with another
         tries = (self._active_set(*start, double, weight * factor) for factor in (1.0, 0.1, 10.0, 0.01, 100.0))
-        return next((found for found in tries if found is not None), None)
+        return next((found for found in tries if found is not None), None) or self._by_pivots()
+
+    def _by_pivots(self) -> tuple[FloatArray, FloatArray] | None:
+        """Point and multipliers from the basis in which Lemke's pivots end, over rises and falls."""
+        n, m, identity = len(self.xbar), len(self.h), np.eye(len(self.xbar))
+        low, high = self.lo - self.xbar, self.hi - self.xbar
+        above, below = np.flatnonzero(np.isfinite(high)), np.flatnonzero(np.isfinite(low))
+        gap = np.asarray(self._gap, np.float64)
+        single = np.vstack([self.G, identity[above], -identity[below]])
+        size = 2 * n + len(single)
+        if size > MAX_CONDITIONS:
+            return None
+        form = 2 * self.Q.toarray()
+        rows = np.hstack([single, -single])
+        M = np.zeros((size, size))
+        M[:n, :n], M[n : 2 * n, n : 2 * n] = form + 2 * np.diag(self.q_up), form + 2 * np.diag(self.q_down)
+        M[:n, n : 2 * n] = M[n : 2 * n, :n] = -form
+        M[: 2 * n, 2 * n :], M[2 * n :, : 2 * n] = rows.T, -rows
+        q = np.concatenate([self.a_up, self.a_down, -gap, high[above], -low[below]])
+        basis = float_basis(M, q)
+        if basis is None:
+            return None
+        basic = np.sort([b - size for b in basis if size <= b < 2 * size]).astype(np.int64)
+        z = np.zeros(size)
+        try:
+            z[basic] = np.linalg.solve(M[np.ix_(basic, basic)], -q[basic])
+        except np.linalg.LinAlgError:
+            return None
+        d = z[:n] - z[n : 2 * n]
+        x, y = np.clip(self.xbar + d, self.lo, self.hi), np.maximum(z[2 * n : 2 * n + m], 0.0)
+        return (x, y) if np.isfinite(z).all() and self._met(d) else None
+
+    def _met(self, d: FloatArray) -> bool:
+        """Whether a change meets the half-spaces, as far as rounding tells."""
+        violation = self.G @ d + np.asarray(self._gap, np.float64)
+        return bool((violation <= 1e-9 * (self._gap_size + np.abs(self.G) @ np.abs(d))).all())
 
     def _active_set(
         self, x: FloatArray, y: FloatArray, double: Any, weight: float
@@ -308,11 +355,11 @@ class Polytope:
             place = np.where(target <= low, low, np.where(target >= high, high, 0.0))
             held |= (target <= low) | (target >= high)
             tight = y + weight / squares * (self.G @ d + gap) > 0
-            now = rising.tobytes() + held.tobytes() + np.sign(place).tobytes() + tight.tobytes()
+            # which end counts, and not its side alone: both may lie on the same side of the origin
+            now = rising.tobytes() + held.tobytes() + (np.where(held, place, 0.0) + 0.0).tobytes() + tight.tobytes()
             if now in seen:
                 # the same guess twice in a row is the answer, and later on it is a circle
-                met = (self.G @ d + gap <= 1e-9 * self._gap_size).all()
-                return (self.xbar + d, y) if now == last and met and (y >= 0).all() else None
+                return (self.xbar + d, y) if now == last and self._met(d) and (y >= 0).all() else None
             seen.add(now)
             last, d = now, np.where(held, place, 0.0)
             free = np.flatnonzero(~held)

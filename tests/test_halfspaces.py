@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocf import halfspaces
 from ocf.exact import minimise
 from ocf.halfspaces import Polytope
 
@@ -70,15 +71,35 @@ def test_active_sets_equal_exact_arithmetic(seed: int, kinks: bool) -> None:
     assert bound >= float(optimum) - 1e-11 * (1 + abs(float(optimum)))
 
 
+@pytest.mark.parametrize("definite", [False, True])
 @pytest.mark.parametrize("kinks", [False, True])
-def test_active_sets_are_found_as_a_rule(kinks: bool) -> None:
-    solvable = solved = 0
-    for seed in range(100):
-        p = random_polytope(np.random.default_rng(seed), 4, 2, kinks=kinks)
-        if exact_optimum(p) is not None:
+@pytest.mark.parametrize(("n", "m"), [(4, 2), (5, 3), (3, 4)])
+@pytest.mark.parametrize("guesses", [True, False])
+def test_active_sets_are_found(
+    guesses: bool, n: int, m: int, kinks: bool, definite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In all problems that have a point, and none in the others; with and without a Newton method that guesses."""
+    if not guesses:
+        monkeypatch.setattr(halfspaces, "MAX_STEPS", 0)
+    solvable = 0
+    for seed in range(50):
+        p = random_polytope(np.random.default_rng(seed), n, m, kinks=kinks, definite=definite)
+        optimum, found = exact_optimum(p), p.active_set()
+        assert (found is None) == (optimum is None), seed
+        if found is not None and optimum is not None:
+            x, y = found
             solvable += 1
-            solved += p.active_set() is not None
-    assert solved >= 0.9 * solvable
+            assert p.cost(x) == pytest.approx(float(optimum), abs=1e-9), seed
+            assert p.bound(y, x) >= float(optimum) - 1e-11 * (1 + abs(float(optimum))), seed
+    assert solvable >= 5
+
+
+def test_two_ends_on_one_side_of_the_origin_are_two_guesses() -> None:
+    """The guess that a coordinate is at its low end once passed for confirmed by the guess that it is at its high."""
+    p = random_polytope(np.random.default_rng(65), 3, 4, kinks=True)
+    found = p.active_set()
+    assert found is not None
+    assert p.cost(found[0]) == pytest.approx(float(exact_optimum(p) or 0), abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1), definite=st.booleans())
