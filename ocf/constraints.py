@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -568,8 +569,15 @@ def _changed(origin: float) -> Callable[[float], Fraction]:
 
 # -- all of them -------------------------------------------------------------------------------------------
 
-#: By their names in JSON and in problem files; `ocf.several` adds those that keep explanations apart.
-KINDS: dict[str, type[Constraint]] = {cls.kind: cls for cls in (Linear, Implication, Budget, MaxChanges)}
+#: Module and class of each kind, by its name in JSON and in problem files; imported when it is asked for.
+KINDS: dict[str, tuple[str, str]] = {
+    "linear": ("ocf.constraints", "Linear"),
+    "implication": ("ocf.constraints", "Implication"),
+    "budget": ("ocf.constraints", "Budget"),
+    "max_changes": ("ocf.constraints", "MaxChanges"),
+    "keeps": ("ocf.several", "Keeps"),
+    "apart": ("ocf.several", "Apart"),
+}
 
 
 def from_dict(data: Mapping[str, Any]) -> Constraint:
@@ -577,8 +585,10 @@ def from_dict(data: Mapping[str, Any]) -> Constraint:
     kind = data.get("kind")
     if kind not in KINDS:
         raise ProblemError(f"unknown kind of constraint {nearest(kind, KINDS)}")
+    module, name = KINDS[kind]
+    cls: type[Constraint] = getattr(import_module(module), name)
     try:
-        return KINDS[kind].from_dict(data)
+        return cls.from_dict(data)
     except KeyError as error:
         raise ProblemError(f"a constraint of kind {kind!r} needs {error}") from None
 

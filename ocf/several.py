@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from ocf.constraints import KINDS, Constraint, Part, Row
+from ocf.constraints import Constraint, Part, Row
 from ocf.curves import around, codes_of, exact
 from ocf.ensemble import FloatArray, IntArray
 from ocf.errors import OcfError, ProblemError
@@ -155,9 +155,6 @@ def _nearness(feature: Feature, other: float) -> Callable[[float], Fraction]:
         return -abs(exact(places[0]) - exact(places[1])) / exact(feature.scale)
 
     return of
-
-
-KINDS.update({cls.kind: cls for cls in (Keeps, Apart)})
 
 
 class Ask(Protocol):
