@@ -51,7 +51,7 @@ from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
 from ocf.three_ways import check_three_ways, spread
-from ocf.ties import tied_points
+from ocf.ties import same_cost, tied_points
 from ocf.words import listed
 
 logger = logging.getLogger(__name__)
@@ -82,6 +82,7 @@ class _Answer(NamedTuple):
     built: dict[str, float]
     ties: Sequence[FloatArray] = ()
     complete: bool | None = None
+    ranges: Sequence[Mapping[str, Any]] = ()
 
 
 class Explainer:
@@ -796,6 +797,7 @@ class Explainer:
             detector=asked.detector,
             ties=answer.ties,
             ties_complete=answer.complete,
+            ranges=answer.ranges,
         )
 
     def _answer(self, asked: _Asked, alternatives: tuple[CellProblem, ...], way: Way) -> _Answer:
@@ -840,7 +842,8 @@ class Explainer:
         points, complete = tied_points(
             outcome, alternatives, forms, solver, task.options, confirm=confirm, limit=task.n_optimal
         )
-        return _Answer(outcome, built, points[1:], complete)
+        ranges = [] if alternatives[0].couples else [same_cost(alternatives[0], point) for point in points]
+        return _Answer(outcome, built, points[1:], complete, ranges)
 
     def _solver(self, name: str) -> Solver | CellSolver:
         """The solver object, kept between rows."""

@@ -94,7 +94,11 @@ class Explanation:
     ties : tuple of DataFrames (1, n_columns)
         Other counterfactuals of the same, optimal cost, as many as were asked for.
     ties_complete : bool or None
-        Whether there are no more of them; None when none were asked for.
+        Whether these, with their `ranges`, are all optimal answers; None when none were asked for.
+    ranges : tuple of dicts
+        Of the counterfactual and then of each of the `ties`, where they were asked for: values that neither the model
+        nor the cost tells from those of the answer, by feature, ``{"lowest": 2.5, "highest": 7.0}`` (inclusive) of
+        numbers and a list of levels of others. Any combination of them is an answer of the same cost.
     problem : Problem or None
         To replay; None after loading from JSON.
     plausibility : dict or None
@@ -137,6 +141,7 @@ class Explanation:
     problem: Problem | None = None
     ties: tuple[pd.DataFrame, ...] = ()
     ties_complete: bool | None = None
+    ranges: tuple[dict[str, Any], ...] = ()
     plausibility: dict[str, Any] | None = None
     constraints: tuple[Constraint, ...] = ()
     rank: int = 1
@@ -223,6 +228,7 @@ class Explanation:
             "counterfactual": None if self.counterfactual is None else records.table_to_record(self.counterfactual),
             "ties": [records.table_to_record(table) for table in self.ties],
             "ties_complete": self.ties_complete,
+            "ranges": records.plain(self.ranges),
             "times": records.plain(self.times),
             "nodes": int(self.nodes),
             "refused": int(self.refused),
@@ -427,6 +433,7 @@ def from_outcome(
     detector: Detector | None = None,
     ties: Sequence[FloatArray] = (),
     ties_complete: bool | None = None,
+    ranges: Sequence[Mapping[str, Any]] = (),
 ) -> Explanation:
     """Explanation of a solved problem, verified.
 
@@ -452,6 +459,8 @@ def from_outcome(
         Other optimal points, coded.
     ties_complete : bool, optional
         Whether these are all; None when they were not asked for.
+    ranges : sequence of mappings
+        See `ocf.ties.same_cost`.
     """
     status, message = _honest_status(outcome)
     counterfactual = None
@@ -513,6 +522,7 @@ def from_outcome(
         constraints=problem.constraints,
         ties=tuple(others),
         ties_complete=ties_complete,
+        ranges=tuple(map(dict, ranges)),
     )
 
 
@@ -640,6 +650,13 @@ def _difference(feature: Feature, origin: float, value: float) -> float:
     return np.nan
 
 
+def _range_from_record(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {end: records.number(value) for end, value in said.items()} if isinstance(said, Mapping) else list(said)
+        for name, said in data.items()
+    }
+
+
 def _from_record(data: Mapping[str, Any]) -> Explanation:
     row = tuple(data["row"]) if isinstance(data["row"], list) else data["row"]
     counterfactual = data["counterfactual"]
@@ -671,6 +688,7 @@ def _from_record(data: Mapping[str, Any]) -> Explanation:
         classes=tuple(data["classes"]),
         ties=tuple(records.table_from_record(table, row) for table in data.get("ties", ())),
         ties_complete=data.get("ties_complete"),
+        ranges=tuple(map(_range_from_record, data.get("ranges", ()))),
         plausibility=data.get("plausibility"),
         constraints=tuple(map(from_dict, data.get("constraints", ()))),
         rank=int(data.get("rank", 1)),

@@ -252,13 +252,13 @@ def _nearest(cells: CellProblem, box: PureBox) -> FloatArray:
 def _ranges(cells: CellProblem, box: PureBox) -> dict[str, Range]:
     problem = cells.problem
     return {
-        feature.name: _range(cells, feature, i, box.cells[i], problem.origin[i])
+        feature.name: range_of_cells(cells, feature, i, box.cells[i], problem.origin[i])
         for i, feature in enumerate(problem.space.features)
     }
 
 
-def _range(cells: CellProblem, feature: Feature, i: int, own: Any, origin: float) -> Range:
-    """What a box's cells of one feature hold of its admissible values."""
+def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origin: float) -> Range:
+    """What some cells of one feature, counted within it, hold of its admissible values."""
     if np.isnan(origin):
         return None
     span = cells.partition.cells_of(i)

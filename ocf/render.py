@@ -164,11 +164,22 @@ def _change_rows(e: Explanation, changes: pd.DataFrame | None = None) -> list[tu
 
 def ties(e: Explanation) -> list[str]:
     """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
-    found = []
-    for table in e.ties:
+    found = [f"for the same cost: {said}" for said in map(_ranges, e.ranges[:1]) if said]
+    for k, table in enumerate(e.ties, 1):
         changes = (f"{name} {old} → {new}" for name, old, new, _ in _change_rows(e, e.changes_to(table)))
-        found.append("or for the same cost: " + ", ".join(changes))
+        said = _ranges(e.ranges[k]) if k < len(e.ranges) else ""
+        found.append("or for the same cost: " + ", ".join(changes) + (f" ({said})" if said else ""))
     return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
+
+
+def _ranges(ranges: Mapping[str, Any]) -> str:
+    """Values that cost the same, in words."""
+    return ", ".join(
+        f"any {name} from {number(said['lowest'])} to {number(said['highest'])}"
+        if isinstance(said, Mapping)
+        else f"{name} any of {', '.join(map(str, said))}"
+        for name, said in ranges.items()
+    )
 
 
 # -- text ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from small_problems import exhaustive, random_problem
 
@@ -112,3 +115,68 @@ def test_ties_respect_constraints() -> None:
     row = numbers[forest.predict(numbers) == 0].iloc[[0]]
     (sliding,) = Explainer(forest, data=numbers).explain(row, target=1, n_optimal=5, constraints=relation)
     assert (sliding.status, sliding.ties, sliding.ties_complete) == ("optimal", (), False)
+
+
+def members(e: Explanation, rows: pd.DataFrame) -> np.ndarray:
+    """Which rows the answers of an explanation, with their ranges, contain."""
+    inside = np.zeros(len(rows), bool)
+    assert e.counterfactual is not None
+    for answer, ranges in zip((e.counterfactual, *e.ties), e.ranges, strict=True):
+        own = np.ones(len(rows), bool)
+        for name in rows.columns:
+            said = ranges.get(name, [answer[name].iloc[0]])
+            own &= (
+                rows[name].between(said["lowest"], said["highest"]) if isinstance(said, dict) else rows[name].isin(said)
+            )
+        inside |= own
+    return inside
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("norm", ["l0", "l1", {"l0": 1, "l1": 1e-3}])
+def test_a_complete_list_contains_every_optimal_point(seed: int, norm: object, tmp_path: Path) -> None:
+    """Random points lie in the ranges of the answers exactly when they get the target for the optimal cost."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.normal(size=80), "b": rng.integers(0, 9, 80), "c": rng.choice(list("xyz"), 80)})
+    y = (table.a + table.b / 4 + (table.c == "x") > 1.5).astype(int)
+    coder = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
+    model = make_pipeline(coder, RandomForestClassifier(4, max_depth=3, random_state=0)).fit(table, y)
+    row = table[model.predict(table) == 0].iloc[[0]]
+    (e,) = Explainer(model, data=table).explain(row, target=1, norm=norm, n_optimal=10_000)
+    assert (e.status, e.verified, e.ties_complete, len(e.ranges)) == ("optimal", True, True, 1 + len(e.ties))
+    n = 4000
+    points = pd.concat([row] * n, ignore_index=True)
+    for name, values in (
+        ("a", rng.uniform(-2.5, 2.5, n)),
+        ("b", rng.integers(0, 9, n)),
+        ("c", rng.choice(list("xyz"), n)),
+    ):
+        points[name] = np.where(rng.random(n) < 0.4, values, points[name])
+    points = points.astype(table.dtypes)
+    space, cost = e.space, e.norm
+    assert space is not None
+    assert cost is not None
+    origin = space.from_frame(row)[0]
+    costs = np.array([cost.total(space, origin, point) for point in space.from_frame(points)])
+    within = points.a.between(table.a.min(), table.a.max())
+    optimal = within & (model.predict(points) == 1) & (costs == e.cost)
+    assert (members(e, points)[within] == optimal[within]).all()
+    if norm == "l0":
+        assert optimal.any()
+        assert any(e.ranges)
+        assert "from" in str(e) or "any of" in str(e)
+    assert Explanation.from_json(e.to_json(tmp_path / "e.json")) == e
+    assert Explanation.from_json(tmp_path / "e.json").ranges == e.ranges
+
+
+def test_values_that_a_relation_tells_apart_are_not_claimed() -> None:
+    """With l0 every value of the cell costs the same, and the relation holds for some of them only."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["c", "d"])
+    model = DecisionTreeClassifier(max_depth=1, random_state=0).fit(table, (table.c > 0).astype(int))
+    row = table[table.c < 0].iloc[[0]]
+    (free,) = Explainer(model, data=table).explain(row, target=1, norm="l0", n_optimal=3)
+    assert (free.ties_complete, list(free.ranges[0])) == (True, ["c"])
+    (bound,) = Explainer(model, data=table).explain(
+        row, target=1, norm="l0", n_optimal=3, constraints=Linear({"c": 1.0}, "<=", 1.0)
+    )
+    assert (bound.status, bound.cost, bound.ties_complete) == ("optimal", free.cost, False)
