@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from ocf.ensemble import Decision, FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
-from ocf.readers.lightgbm_format import category_columns, parse, read_text, score_divisor, unix_lines
+from ocf.readers.lightgbm_format import category_columns, parse, read_text, score_divisor
+from ocf.readers.lightgbm_writer import write
 from ocf.readers.trees import Role, as_categories, fit_columns
 
 
@@ -40,7 +41,8 @@ def sniff(data: bytes) -> bool:
 def load(path: Path) -> Any:
     """Booster of a text file, loaded by LightGBM itself.
 
-    The file is checked by this reader first, since the library may crash on a damaged one.
+    The library may crash on a damaged file. So it never sees the file: this reader checks every part of it and
+    writes it anew (`ocf.readers.lightgbm_writer`).
 
     Returns
     -------
@@ -56,8 +58,9 @@ def load(path: Path) -> Any:
         LightGBM is not installed.
     """
     try:
-        text = unix_lines(Path(path).read_bytes().decode())
-        read_text(parse(text))
+        model = parse(Path(path).read_bytes().decode())
+        read_text(model)
+        checked = write(model)
     except UnicodeDecodeError as cause:
         raise ModelError(f"{path}: no text file, so no LightGBM model: save it with booster.save_model") from cause
     except ModelError as cause:
@@ -67,7 +70,7 @@ def load(path: Path) -> Any:
     except ImportError as cause:
         raise MissingDependencyError("lightgbm", "lightgbm", f"re-predicting with the model in {path}") from cause
     try:
-        return lightgbm.Booster(model_str=text)
+        return lightgbm.Booster(model_str=checked)
     except (lightgbm.basic.LightGBMError, ValueError) as cause:
         raise ModelError(f"{path}: LightGBM cannot load it ({cause}): save the model again") from cause
 

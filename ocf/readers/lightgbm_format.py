@@ -17,9 +17,10 @@ Source: https://lightgbm.readthedocs.io/en/stable/Advanced-Topics.html and the l
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -27,7 +28,8 @@ import numpy as np
 
 from ocf.ensemble import Decision, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.readers.trees import Link, Role, Tree, join
+from ocf.readers.document import NUMBER, WHOLE
+from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join
 
 #: Values no farther from zero are zero to the library.
 _ZERO_ZONE = float(np.float32(1e-35))
@@ -40,10 +42,41 @@ _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 
 @dataclass(frozen=True)
 class ModelText:
-    """The parts of a text model: ``key=value`` lines of the header and of each tree."""
+    """The parts of a text model: ``key=value`` lines of the header and of each tree.
+
+    `categories` is what stands at the end of a file, in JSON: the lists of categories of a training table.
+    """
 
     header: Mapping[str, str]
     trees: Sequence[Mapping[str, str]]
+    categories: str = "null"
+
+
+@dataclass(frozen=True)
+class SavedTree:
+    """One tree as its text holds it, checked: every node is reached once from the root.
+
+    Attributes
+    ----------
+    feature, bits, left, right : (n_inner,) int64
+        `bits` is the library's ``decision_type``; children are leaves when negative.
+    threshold : (n_inner,) float64
+    value : (n_leaves,) float64
+    bounds, words : int64 arrays
+        Bit sets of the categorical splits: set k is ``words[bounds[k]:bounds[k + 1]]``.
+    statistics : mapping of str to str
+        What scores do not need.
+    """
+
+    feature: IntArray
+    threshold: FloatArray
+    bits: IntArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    bounds: IntArray
+    words: IntArray
+    statistics: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -73,6 +106,8 @@ _OBJECTIVES: dict[str, _Objective] = {
     "cross_entropy": _Objective("value", "logistic"),
     "custom": _VALUE,
 }
+#: Objectives that may stand for the square root of the target.
+_WITH_SQRT = frozenset({"regression", "regression_l1", "fair", "quantile", "mape"})
 
 
 def parse(text: str) -> ModelText:
@@ -90,19 +125,19 @@ def parse(text: str) -> ModelText:
         raise ModelError(
             "the text is no LightGBM model (its first line is not 'tree'): save it with booster.save_model('model.txt')"
         )
+    if odd := re.search("[\r\0]", text):
+        raise ModelError(f"the text is no LightGBM model: {odd[0]!r} at character {odd.start()}; save the model again")
     body, end, rest = text.partition("\nend of trees\n")
     if not end:
         raise ModelError("the LightGBM model ends early (no line 'end of trees'): save the model again")
-    # the library crashes on parameters that break off
-    if re.search(r"^parameters:", rest, re.MULTILINE) and "\nend of parameters" not in rest:
-        raise ModelError("the LightGBM model ends early (no line 'end of parameters'): save the model again")
     blocks = re.split(r"^(?=Tree=)", body + "\n", flags=re.MULTILINE)
-    header, *trees = [_fields(block) for block in blocks]
+    header = _fields(blocks[0], "the header")
+    trees = [_fields(block, f"Tree={number}") for number, block in enumerate(blocks[1:])]
     # the library jumps by these byte counts, and aborts the process when they are wrong
     announced = header.get("tree_sizes")
-    if announced is not None and announced.split() != [str(len(block.encode())) for block in blocks[1:]]:
+    if announced is not None and _split(announced) != [str(len(block.encode())) for block in blocks[1:]]:
         raise ModelError("the trees are not of the sizes that the LightGBM model announces: save the model again")
-    return ModelText(header, trees)
+    return ModelText(header, trees, _rest(rest))
 
 
 def unix_lines(text: str) -> str:
@@ -110,13 +145,67 @@ def unix_lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _fields(block: str) -> dict[str, str]:
-    """Key and value of each line."""
-    lines = [line for line in block.splitlines() if line.strip()]
-    if block.startswith("Tree=") and not all("=" in line for line in lines):
-        raise ModelError("a line of a tree is not of the form 'key=value': the model is corrupt, save it again")
-    pairs = (line.partition("=") for line in lines)
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _fields(block: str, place: str) -> dict[str, str]:
+    """Key and value of each line; a tree ends with its first empty line."""
+    in_tree = block.startswith("Tree=")
+    lines = (block.rstrip("\n") if in_tree else block).split("\n")
+    fields: dict[str, str] = {}
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if in_tree and not (equals and key):
+            raise ModelError(
+                f"the line {line[:40]!r} in {place} is not of the form 'key=value': the model is corrupt, save it again"
+            )
+        if key and key in fields:
+            raise ModelError(f"{key[:40]!r} comes twice in {place}: the model is corrupt, save it again")
+        fields[key] = value
+    fields.pop("", None)
+    return fields
+
+
+_PARAMETERS = re.compile(r"^parameters:\n(?:\[\w+: [^\n]*\]\n)*\n*end of parameters$", re.MULTILINE)
+_IMPORTANCES = re.compile(r"^feature[ _]importances:\n(?:[^\n]+=[^\n=]*\n)*", re.MULTILINE)
+_CATEGORIES = "pandas_categorical:"
+
+
+def _rest(rest: str) -> str:
+    """Categories in what follows the trees; importances and training parameters have no say in predictions."""
+    if re.search(r"^parameters:", rest, re.MULTILINE) and "\nend of parameters" not in rest:
+        raise ModelError("the LightGBM model ends early (no line 'end of parameters'): save the model again")
+    left = _IMPORTANCES.sub("", _PARAMETERS.sub("", rest, count=1), count=1)
+    lines = [line for line in left.split("\n") if line]
+    if not lines:
+        return "null"
+    if len(lines) > 1 or not lines[0].startswith(_CATEGORIES):
+        odd = next((line for line in lines if not line.startswith(_CATEGORIES)), lines[-1])
+        raise ModelError(f"the line {odd[:40]!r} after the trees has no meaning: the model is corrupt, save it again")
+    return lines[0].removeprefix(_CATEGORIES)
+
+
+def saved_categories(model: ModelText) -> list[list[Any]] | None:
+    """Lists of categories of the training table that the text names.
+
+    Raises
+    ------
+    ModelError
+        They are no lists of different words and numbers.
+    """
+    try:
+        lists = json.loads(model.categories)
+    except (ValueError, RecursionError) as cause:
+        raise ModelError(f"the categories of the LightGBM model are no JSON ({cause}): save it again") from cause
+    if lists is None:
+        return None
+    if not isinstance(lists, list) or not all(isinstance(levels, list) for levels in lists):
+        raise ModelError("the categories of the LightGBM model are no list of lists: it is corrupt, save it again")
+    for number, levels in enumerate(lists):
+        known = all(isinstance(v, str | bool | int) or (isinstance(v, float) and math.isfinite(v)) for v in levels)
+        if not known or len(set(levels)) != len(levels):
+            raise ModelError(
+                f"list {number} of the categories holds one twice, or one that is neither text nor number: the model "
+                "is corrupt, save it again"
+            )
+    return lists
 
 
 def category_columns(model: ModelText, categories: Sequence[Sequence[Any]]) -> dict[int, tuple[Any, ...]]:
@@ -137,7 +226,7 @@ def category_columns(model: ModelText, categories: Sequence[Sequence[Any]]) -> d
     dict of int to tuple
         Categories by column.
     """
-    infos = model.header.get("feature_infos", "").split()
+    infos = _split(model.header.get("feature_infos", ""))
     sets = {j for j, info in enumerate(infos) if _is_set(info)}
     fits = [[j for j, info in enumerate(infos) if _fits(info, len(levels))] for levels in categories]
     found = [chosen for chosen in _increasing(fits) if sets <= set(chosen)] or list(_increasing(fits))
@@ -192,36 +281,23 @@ def read_text(model: ModelText, role: Role = "booster", classes: Sequence[Any] |
     UnsupportedModelError
         The model is no sum of trees with a class or a value as its answer, or takes zero for missing.
     """
-    try:
-        return _ensemble(model, role, classes)
-    except KeyError as cause:
-        raise ModelError(f"the LightGBM model lacks {cause}: it is corrupt, save it again") from cause
-    except (ValueError, IndexError, OverflowError) as cause:
-        if isinstance(cause, ModelError):
-            raise
-        raise ModelError(f"the LightGBM model is corrupt ({cause}): save it again") from cause
-
-
-def _ensemble(model: ModelText, role: Role, classes: Sequence[Any] | None) -> Ensemble:
     header = model.header
-    names = tuple(header["feature_names"].split())
-    if len(names) != int(header["max_feature_idx"]) + 1:
-        raise ModelError(
-            f"the LightGBM model has {int(header['max_feature_idx']) + 1} features but {len(names)} names: it is "
-            "corrupt, save it again"
-        )
-    n_outputs = int(header["num_tree_per_iteration"])
-    if int(header["num_class"]) != n_outputs:
+    names = _feature_names(header)
+    n_outputs = _header_integer(header, "num_tree_per_iteration")
+    if _header_integer(header, "num_class") != n_outputs:
         raise ModelError(f"{header['num_class']} classes but {n_outputs} trees a round: the model is corrupt")
     if n_outputs < 1 or len(model.trees) % n_outputs:
         raise ModelError(f"{len(model.trees)} trees are no whole rounds of {n_outputs}: the model is corrupt")
-    objective_line = header.get("objective") or "custom"
+    objective_line = _objective_line(header, n_outputs)
     weight = _scale(objective_line)
     if "average_output" in header:
         weight /= max(len(model.trees) // n_outputs, 1)
     decision = _decision(objective_line, n_outputs, role, classes)
     ensemble = join(
-        [_tree(tree, number, number % n_outputs, weight) for number, tree in enumerate(model.trees)],
+        [
+            _tree(saved_tree(tree, number, len(names)), number % n_outputs, weight)
+            for number, tree in enumerate(model.trees)
+        ],
         feature_names=names,
         base_score=np.zeros(n_outputs),
         decision=decision,
@@ -232,11 +308,76 @@ def _ensemble(model: ModelText, role: Role, classes: Sequence[Any] | None) -> En
     return ensemble
 
 
+#: Ranges of values, lists of codes, or nothing of the features in the training table.
+_FEATURE_INFO = re.compile(r"none|\[[^\[\]: ]+:[^\[\]: ]+\]|-?[0-9]+(:-?[0-9]+)*")
+
+
+def _feature_names(header: Mapping[str, str]) -> tuple[str, ...]:
+    names = tuple(_split(_entry(header, "feature_names", "the header")))
+    largest = _header_integer(header, "max_feature_idx")
+    if largest + 1 > MAX_FEATURES:
+        raise UnsupportedModelError(
+            f"the model has {largest + 1} features, ocf takes {MAX_FEATURES}: train on fewer columns"
+        )
+    infos = _split(_entry(header, "feature_infos", "the header"))
+    for key, entries in (("feature_names", names), ("feature_infos", infos)):
+        if len(entries) != largest + 1:
+            raise ModelError(
+                f"the LightGBM model has {largest + 1} features but {len(entries)} {key}: it is corrupt, save it again"
+            )
+    if len(set(names)) != len(names):
+        raise ModelError("two features of the LightGBM model have one name: it is corrupt, save it again")
+    for j, info in enumerate(infos):
+        ends = info.strip("[]").split(":") if info.startswith("[") else []
+        if not _FEATURE_INFO.fullmatch(info) or not all(_is_printed_number(end) for end in ends):
+            raise ModelError(f"{info[:40]!r} at feature_infos[{j}] is no range: the model is corrupt, save it again")
+    return names
+
+
+def _header_integer(header: Mapping[str, str], key: str) -> int:
+    text = _entry(header, key, "the header")
+    if not WHOLE.fullmatch(text):
+        raise ModelError(f"{text[:40]!r} at {key} is no whole number: the model is corrupt, save it again")
+    return int(text)
+
+
+def _entry(fields: Mapping[str, str], key: str, place: str) -> str:
+    if key not in fields:
+        raise ModelError(f"there is no {key!r} in {place} of the LightGBM model: it is corrupt, save it again")
+    return fields[key]
+
+
+def _split(text: str) -> list[str]:
+    """Words between spaces, the only thing that separates them to the library."""
+    return [word for word in text.split(" ") if word]
+
+
+def _is_printed_number(word: str) -> bool:
+    return bool(NUMBER.fullmatch(word) or word.lstrip("-") in ("inf", "nan"))
+
+
 def score_divisor(model: ModelText) -> float:
     """What the library's raw scores must be divided by to become the ensemble's."""
-    n_rounds = len(model.trees) // int(model.header["num_tree_per_iteration"])
-    averaged = n_rounds if "average_output" in model.header else 1
-    return averaged / _scale(model.header.get("objective") or "custom")
+    n_outputs = int(model.header["num_tree_per_iteration"])
+    averaged = len(model.trees) // n_outputs if "average_output" in model.header else 1
+    return averaged / _scale(_objective_line(model.header, n_outputs))
+
+
+def _objective_line(header: Mapping[str, str], n_outputs: int) -> str:
+    """Objective and its parameters: all that it needs, each once, and none that it does not know."""
+    if "objective" not in header:
+        return "custom"
+    line = header["objective"]
+    name, *flags = _split(line) or [""]
+    _objective(name)
+    needed = {"binary": ["sigmoid"], "multiclass": ["num_class"], "multiclassova": ["num_class", "sigmoid"]}
+    given = [flag.partition(":") for flag in flags if flag != "sqrt"]
+    wrong = sorted(key for key, _, _ in given) != needed.get(name, [])
+    for key, _, value in given:
+        wrong |= not NUMBER.fullmatch(value) or (key == "num_class" and value != str(n_outputs))
+    if name == "custom" or wrong or flags.count("sqrt") > (name in _WITH_SQRT):
+        raise ModelError(f"the objective {line[:60]!r} is none of LightGBM's: the model is corrupt, save it again")
+    return line
 
 
 def _scale(objective_line: str) -> float:
@@ -249,10 +390,10 @@ def _scale(objective_line: str) -> float:
 
 
 def _objective(line: str) -> _Objective:
-    name, *flags = line.split()
+    name, *flags = line.split(" ")
     if name not in _OBJECTIVES:
         raise UnsupportedModelError(
-            f"the objective {name!r} gives neither a class nor a value to aim at: train with one of "
+            f"the objective {name[:40]!r} gives neither a class nor a value to aim at: train with one of "
             + ", ".join(sorted(_OBJECTIVES))
         )
     # regression on the square root of the target, which predictions square again
@@ -261,7 +402,7 @@ def _objective(line: str) -> _Objective:
 
 def _decision(line: str, n_outputs: int, role: Role, classes: Sequence[Any] | None) -> Decision:
     """How ``predict`` of a booster, a classifier or a regressor turns scores into its answer."""
-    name, objective = line.split()[0], _objective(line)
+    name, objective = _split(line)[0], _objective(line)
     if objective.task == "multiclass":
         if role == "regressor":
             raise UnsupportedModelError(f"a regressor of objective {name!r} predicts classes: use LGBMClassifier")
@@ -298,64 +439,119 @@ def _saturation(ensemble: Ensemble) -> float:
     return _LINK_SLACK * math.exp(min(float(highest.max()), 700.0))
 
 
-def _tree(data: Mapping[str, str], number: int, output: int, weight: float) -> Tree:
-    if data.get("is_linear", "0") != "0":
+#: Entries of a tree that scores do not need: whole numbers or not, and how many there are more than inner nodes.
+STATISTICS = {
+    "split_gain": ("float", 0),
+    "internal_value": ("float", 0),
+    "internal_weight": ("float", 0),
+    "internal_count": ("int", 0),
+    "leaf_weight": ("float", 1),
+    "leaf_count": ("int", 1),
+}
+
+
+def saved_tree(data: Mapping[str, str], number: int, n_features: int) -> SavedTree:
+    """One tree of a parsed text, every entry checked; raises as `read_text` does."""
+    fields = _TreeFields(data, f"Tree={number}")
+    if fields.integer("Tree") != number:
+        raise fields.error("Tree", f"this is tree {number}")
+    if "is_linear" in data and fields.integer("is_linear"):
         raise UnsupportedModelError("leaves hold linear models (linear_tree=true): train with linear_tree=false")
-    n_leaves = int(data["num_leaves"])
+    n_leaves = fields.integer("num_leaves")
+    if n_leaves < 1:
+        raise fields.error("num_leaves", f"{n_leaves} leaves")
     n_inner = n_leaves - 1
-    value = _floats(data, "leaf_value", n_leaves)
-    feature = _integers(data, "split_feature", n_inner)
-    threshold = _floats(data, "threshold", n_inner)
-    bits = _integers(data, "decision_type", n_inner)
-    categorical = (bits & _CATEGORICAL) > 0
-    missing_type = bits >> _MISSING_SHIFT & 3
-    if np.any((missing_type == _MISSING_ZERO) & ~categorical):
+    feature = fields.integers("split_feature", n_inner, 0, n_features - 1)
+    # infinite where only NaN goes right
+    threshold = fields.floats("threshold", n_inner, lambda value: not math.isnan(value))
+    bits = fields.integers("decision_type", n_inner, 0, (_MISSING_NAN + 1 << _MISSING_SHIFT) - 1)
+    missing_zero = (bits >> _MISSING_SHIFT == _MISSING_ZERO) & (bits & _CATEGORICAL == 0)
+    if missing_zero.any():
         raise UnsupportedModelError(
             f"tree {number} takes zero for a missing value, which cuts a hole into its splits: train with "
             "zero_as_missing=false, and NaN for missing values"
         )
-    _check_unused(data, n_leaves)
-    missing_left = np.where(missing_type == _MISSING_NAN, (bits & _DEFAULT_LEFT) > 0, threshold >= 0) & ~categorical
-    pad = np.zeros(n_leaves, np.int64)
-    # inner nodes first, then the leaves, which children count as ~0, ~1, …
-    left, right = (
-        np.concatenate([np.where(child < 0, n_inner + ~child, child), pad])
-        for child in (_integers(data, side, n_inner) for side in ("left_child", "right_child"))
-    )
-    children = np.concatenate([left[:n_inner], right[:n_inner]])
-    later = np.minimum(left[:n_inner], right[:n_inner]) > np.arange(n_inner)
+    left, right = (fields.integers(key, n_inner, -n_leaves, n_inner - 1) for key in ("left_child", "right_child"))
+    # leaves count as ~0, ~1, …; a child comes after its parent
+    children = np.where(np.concatenate([left, right]) < 0, n_inner - 1 - np.concatenate([left, right]), 0)
+    children += np.maximum(np.concatenate([left, right]), 0)
+    later = children > np.tile(np.arange(n_inner), 2)
     if not (np.array_equal(np.sort(children), np.arange(1, n_inner + n_leaves)) and later.all()):
         raise ModelError(f"the nodes of tree {number} are not linked to one tree: the model is corrupt, save it again")
+    bounds, words = _bit_sets(fields, threshold[bits & _CATEGORICAL > 0])
+    if "shrinkage" in data:
+        fields.floats("shrinkage", 1)
+    return SavedTree(
+        feature=feature,
+        threshold=threshold,
+        bits=bits,
+        left=left,
+        right=right,
+        value=fields.floats("leaf_value", n_leaves),
+        bounds=bounds,
+        words=words,
+        statistics=_statistics(fields, n_inner),
+    )
+
+
+def _statistics(fields: _TreeFields, n_inner: int) -> dict[str, str]:
+    """Entries that scores do not need; of a tree without splits the library leaves some empty."""
+    found = {}
+    for key, (kind, more) in STATISTICS.items():
+        if key in fields.data and (n_inner or fields.data[key]):
+            if kind == "int":
+                fields.integers(key, n_inner + more, -(2**31), 2**31 - 1)
+            else:
+                fields.floats(key, n_inner + more, lambda _: True)
+            found[key] = fields.data[key]
+    return found
+
+
+def _bit_sets(fields: _TreeFields, which: FloatArray) -> tuple[IntArray, IntArray]:
+    """Bounds and words of the category sets; `which` are the sets that the categorical splits name."""
+    n_sets = fields.integer("num_cat")
+    if n_sets != len(which):
+        raise fields.error("num_cat", f"{n_sets} sets for {len(which)} categorical splits")
+    if not n_sets:
+        return np.zeros(1, np.int64), np.zeros(0, np.int64)
+    if not np.array_equal(np.sort(which), np.arange(n_sets)):
+        raise fields.error("threshold", "a categorical split names a set that its tree lacks, or two splits the same")
+    bounds = fields.integers("cat_boundaries", n_sets + 1, 0, 2**31 - 1)
+    if bounds[0] != 0 or np.any(np.diff(bounds) < 0):
+        raise fields.error("cat_boundaries", "the bounds of the sets do not increase from 0")
+    return bounds, fields.integers("cat_threshold", int(bounds[-1]), 0, 2**32 - 1)
+
+
+def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
+    n_inner, n_leaves = len(saved.feature), len(saved.value)
+    categorical = saved.bits & _CATEGORICAL > 0
+    takes_nan = saved.bits >> _MISSING_SHIFT == _MISSING_NAN
+    missing_left = np.where(takes_nan, saved.bits & _DEFAULT_LEFT > 0, saved.threshold >= 0) & ~categorical
+    pad = np.zeros(n_leaves, np.int64)
+    # inner nodes first, then the leaves
+    left, right = (
+        np.concatenate([np.where(child < 0, n_inner + ~child, child), pad]) for child in (saved.left, saved.right)
+    )
     return Tree(
         kind=np.concatenate(
             [np.where(categorical, SplitKind.SUBSET, SplitKind.AXIS), np.full(n_leaves, SplitKind.LEAF)]
         ).astype(np.uint8),
-        feature=np.concatenate([feature, pad]),
-        threshold=np.concatenate([_outside_zero_zone(threshold), pad]),
+        feature=np.concatenate([saved.feature, pad]),
+        threshold=np.concatenate([_outside_zero_zone(saved.threshold), pad]),
         left=left,
         right=right,
         missing_left=np.concatenate([missing_left, pad.astype(bool)]),
-        value=np.concatenate([np.zeros(n_inner), value]),
-        subsets=_subsets(data, np.flatnonzero(categorical), threshold),
+        value=np.concatenate([np.zeros(n_inner), saved.value]),
+        subsets={int(node): _codes(saved, int(saved.threshold[node])) for node in np.flatnonzero(categorical)},
         output=output,
         weight=weight,
     )
 
 
-def _check_unused(data: Mapping[str, str], n_leaves: int) -> None:
-    """Check the fields that scores do not need, since the library aborts the process on malformed ones."""
-    for key, parse_field, n in (
-        ("split_gain", _floats, n_leaves - 1),
-        ("internal_value", _floats, n_leaves - 1),
-        ("internal_weight", _floats, n_leaves - 1),
-        ("internal_count", _integers, n_leaves - 1),
-        ("leaf_weight", _floats, n_leaves),
-        ("leaf_count", _integers, n_leaves),
-        ("shrinkage", _floats, 1),
-        ("num_cat", _integers, 1),
-    ):
-        if data.get(key):
-            parse_field(data, key, n)
+def _codes(saved: SavedTree, k: int) -> IntArray:
+    """Codes in bit set k, which is of 32-bit words."""
+    words = saved.words[saved.bounds[k] : saved.bounds[k + 1]].astype("<u4")
+    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
 
 
 def _outside_zero_zone(threshold: FloatArray) -> FloatArray:
@@ -365,37 +561,40 @@ def _outside_zero_zone(threshold: FloatArray) -> FloatArray:
     return np.where(zone, edge, threshold)
 
 
-def _subsets(data: Mapping[str, str], nodes: IntArray, threshold: FloatArray) -> dict[int, IntArray]:
-    """Codes that go left by node, from bit sets of 32-bit words."""
-    if not len(nodes):
-        return {}
-    n_sets = int(data["num_cat"])
-    bounds = _integers(data, "cat_boundaries", n_sets + 1)
-    words = _integers(data, "cat_threshold", int(bounds[-1]))
-    if bounds[0] != 0 or np.any(np.diff(bounds) < 0) or np.any(words < 0) or np.any(words >= 2**32):
-        raise ModelError("the category sets of a tree do not fit together: the model is corrupt, save it again")
-    which = threshold[nodes].astype(np.int64)
-    if np.any(which < 0) or np.any(which >= n_sets):
-        raise ModelError("a split names a category set that its tree lacks: the model is corrupt, save it again")
-    return {
-        int(node): np.flatnonzero(
-            np.unpackbits(words[bounds[k] : bounds[k + 1]].astype("<u4").view(np.uint8), bitorder="little")
-        )
-        for node, k in zip(nodes, which, strict=True)
-    }
+@dataclass(frozen=True)
+class _TreeFields:
+    """Lines of one tree, read only as what they must be."""
 
+    data: Mapping[str, str]
+    place: str
 
-def _floats(data: Mapping[str, str], key: str, n: int) -> FloatArray:
-    return np.array([float(word) for word in _words(data, key, n)], np.float64)
+    def error(self, key: str, problem: str, index: int | None = None) -> ModelError:
+        at = key if index is None else f"{key}[{index}]"
+        return ModelError(f"{problem}, at {self.place}.{at}: the model is corrupt, save it again")
 
+    def integer(self, key: str) -> int:
+        text = _entry(self.data, key, self.place)
+        if not WHOLE.fullmatch(text):
+            raise self.error(key, f"{text[:40]!r} is no whole number")
+        return int(text)
 
-def _integers(data: Mapping[str, str], key: str, n: int) -> IntArray:
-    return np.array([int(word) for word in _words(data, key, n)], np.int64)
+    def integers(self, key: str, n: int, low: int, high: int) -> IntArray:
+        words = self._words(key, n)
+        for index, word in enumerate(words):
+            if not WHOLE.fullmatch(word) or not low <= int(word) <= high:
+                raise self.error(key, f"{word[:40]!r} is no whole number between {low} and {high}", index)
+        return np.array([int(word) for word in words], np.int64)
 
+    def floats(self, key: str, n: int, accept: Callable[[float], bool] = math.isfinite) -> FloatArray:
+        words = self._words(key, n)
+        for index, word in enumerate(words):
+            if not _is_printed_number(word) or not accept(float(word)):
+                raise self.error(key, f"{word[:40]!r} does not belong there", index)
+        return np.array([float(word) for word in words], np.float64)
 
-def _words(data: Mapping[str, str], key: str, n: int) -> list[str]:
-    # a tree without splits may leave its empty fields out
-    words = data.get(key, "").split() if n == 0 else data[key].split()
-    if n < 0 or len(words) != n:
-        raise ModelError(f"a tree has {len(words)} entries of {key!r}, not {n}: the model is corrupt, save it again")
-    return words
+    def _words(self, key: str, n: int) -> list[str]:
+        # a tree without splits may leave its empty fields out
+        words = _split(self.data.get(key, "") if n == 0 else _entry(self.data, key, self.place))
+        if len(words) != n:
+            raise self.error(key, f"{len(words)} entries where {n} belong")
+        return words

@@ -23,8 +23,10 @@ Role = Literal["booster", "classifier", "regressor"]
 #: As in `ocf.ensemble.Decision`.
 Link = Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
 
-#: Largest table of category sets, in entries. Past it the codes are hardly category codes.
-_MAX_SET_ENTRIES = 2**28
+#: Largest table of category sets or of leaf values, in entries. Past it the codes are hardly category codes.
+_MAX_ENTRIES = 2**28
+#: Most columns of a model. Each is described on its own; a damaged file may announce billions.
+MAX_FEATURES = 100_000
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def join(
     """
     if not trees:
         raise ModelError("the model has no trees: fit it with at least one boosting round before reading it")
-    kept = [_reachable(tree, t) for t, tree in enumerate(trees)]
+    kept = [reachable(tree.kind != SplitKind.LEAF, tree.left, tree.right, t) for t, tree in enumerate(trees)]
     offsets = np.concatenate([[0], np.cumsum([len(nodes) for nodes in kept])])
     kind = np.concatenate([tree.kind[nodes] for tree, nodes in zip(trees, kept, strict=True)])
     is_leaf = kind == SplitKind.LEAF
@@ -103,6 +105,11 @@ def join(
         )
         for name in ("left", "right")
     }
+    if int(is_leaf.sum()) * len(base_score) > _MAX_ENTRIES:
+        raise UnsupportedModelError(
+            f"{int(is_leaf.sum())} leaves with {len(base_score)} scores each are too many to tabulate: train on fewer "
+            "classes or with fewer rounds"
+        )
     leaf_values = np.zeros((int(is_leaf.sum()), len(base_score)))
     outputs = np.repeat([tree.output for tree in trees], np.diff(offsets))[is_leaf]
     leaf_values[np.arange(len(leaf_values)), outputs] = gather("value", is_leaf, 0.0)[is_leaf]
@@ -127,9 +134,23 @@ def join(
     )
 
 
-def _reachable(tree: Tree, number: int) -> IntArray:
-    """Nodes that a row can reach, in ascending order."""
-    n = len(tree.kind)
+def reachable(inner: BoolArray, left: IntArray, right: IntArray, number: int) -> IntArray:
+    """Nodes that a row can reach, in ascending order.
+
+    Parameters
+    ----------
+    inner : (n_nodes,) bool
+        Nodes that are no leaves; only their children count.
+    left, right : (n_nodes,) int64
+    number : int
+        Of the tree, for the message.
+
+    Raises
+    ------
+    ModelError
+        A child lies outside the tree, or a node has two parents.
+    """
+    n = len(inner)
     seen = np.zeros(n, bool)
     level = np.zeros(1, np.int64)
     while len(level):
@@ -138,8 +159,8 @@ def _reachable(tree: Tree, number: int) -> IntArray:
         if seen[level].any() or len(np.unique(level)) != len(level):
             raise ModelError(f"a node of tree {number} has two parents: the model is corrupt, save it again")
         seen[level] = True
-        inner = level[tree.kind[level] != SplitKind.LEAF]
-        level = np.concatenate([tree.left[inner], tree.right[inner]])
+        above = level[inner[level]]
+        level = np.concatenate([left[above], right[above]])
     return np.flatnonzero(seen)
 
 
@@ -157,7 +178,7 @@ def _set_table(
             set_index[start + np.searchsorted(nodes, node)] = len(codes)
             codes.append(tree.subsets[int(node)])
     width = max((int(c.max()) + 1 for c in codes if len(c)), default=0)
-    if len(codes) * width > _MAX_SET_ENTRIES:
+    if len(codes) * width > _MAX_ENTRIES:
         raise UnsupportedModelError(
             f"category codes up to {width - 1} in {len(codes)} splits are too many to tabulate: number the "
             "categories 0, 1, 2, … and fit again"

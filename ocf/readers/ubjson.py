@@ -1,4 +1,4 @@
-"""A strict decoder of UBJSON (draft 12), the binary format of XGBoost's model files.
+"""A strict decoder and an encoder of UBJSON (draft 12), the binary format of XGBoost's model files.
 
 Arrays of numbers with a declared type come back as numpy arrays, everything else as plain Python objects.
 The decoder never trusts a length that it reads: a count that the remaining bytes cannot hold is an error at
@@ -63,6 +63,8 @@ class _Decoder:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        #: Entries that may still be announced: not all take a byte, so that nested counts could multiply.
+        self._budget = len(data)
         self._containers: dict[bytes, Callable[[int], Any]] = {b"[": self._array, b"{": self._object}
 
     def error(self, problem: str) -> ModelError:
@@ -131,8 +133,15 @@ class _Decoder:
             kind = self.take(1)
             if not self._next_is(b"#"):
                 raise self.error("a typed container needs a count")
-            return kind, self._length()
-        return kind, self._length() if self._next_is(b"#") else None
+            return kind, self._count()
+        return kind, self._count() if self._next_is(b"#") else None
+
+    def _count(self) -> int:
+        count = self._length()
+        self._budget -= count
+        if self._budget < 0:
+            raise self.error(f"a count of {count}, and with it more entries than the file has bytes")
+        return count
 
     def _next_is(self, wanted: bytes) -> bool:
         if self.data[self.at : self.at + 1] != wanted:
@@ -163,3 +172,38 @@ class _Decoder:
                 raise self.error(f"the key {key[:40]!r} comes twice")
             items[key] = self.value(kind or self.marker(), depth)
         return items
+
+
+def encode(value: Any) -> bytes:
+    """UBJSON document of a value: a mapping, sequence, text, whole number or numpy array of numbers.
+
+    Lists carry their length and numpy arrays their type, as XGBoost writes them.
+
+    Raises
+    ------
+    TypeError
+        For other values.
+    """
+    if isinstance(value, np.ndarray):
+        marker, dtype = next((m, d) for m, d in _NUMBERS.items() if d == value.dtype.newbyteorder(">"))
+        return b"[$" + marker + b"#" + _encoded_length(len(value)) + value.astype(dtype).tobytes()
+    if isinstance(value, dict):
+        return b"{" + b"".join(_encoded_text(key) + encode(part) for key, part in value.items()) + b"}"
+    if isinstance(value, list | tuple):
+        return b"[#" + _encoded_length(len(value)) + b"".join(encode(part) for part in value)
+    if isinstance(value, str):
+        return b"S" + _encoded_text(value)
+    if isinstance(value, np.float32):
+        return b"d" + struct.pack(">f", value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _encoded_length(value)
+    raise TypeError(f"no UBJSON for {type(value)}")
+
+
+def _encoded_length(number: int) -> bytes:
+    return b"L" + struct.pack(">q", number)
+
+
+def _encoded_text(text: str) -> bytes:
+    data = text.encode()
+    return _encoded_length(len(data)) + data

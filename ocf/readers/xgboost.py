@@ -21,7 +21,8 @@ from ocf.errors import DataError, MissingDependencyError, ModelError, Unsupporte
 from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.trees import Role, as_categories, fit_columns
-from ocf.readers.xgboost_format import parse, read_categories, read_document, saved_role
+from ocf.readers.xgboost_format import ensemble_of, parse, read_categories, read_document, read_saved, saved_role
+from ocf.readers.xgboost_writer import write
 
 
 def matches(model: object) -> bool:
@@ -42,7 +43,8 @@ def sniff(data: bytes) -> bool:
 def load(path: Path) -> Any:
     """Model of a JSON or UBJSON file, loaded by XGBoost itself.
 
-    The file is checked by this reader first, since the library may crash on a damaged one.
+    The library may crash on a damaged file. So it never sees the file: this reader checks every part of it and
+    writes it anew (`ocf.readers.xgboost_writer`).
 
     Returns
     -------
@@ -61,7 +63,9 @@ def load(path: Path) -> Any:
     data = Path(path).read_bytes()
     try:
         document = parse(data)
-        read_document(document)
+        saved = read_saved(document)
+        ensemble_of(saved, saved_role(document))
+        checked = write(document, saved)
     except ModelError as cause:
         raise type(cause)(f"{path}: {cause}") from cause
     try:
@@ -75,7 +79,7 @@ def load(path: Path) -> Any:
     }
     native = kinds[saved_role(document)]()
     try:
-        native.load_model(bytearray(data))
+        native.load_model(bytearray(checked))
     except (xgboost.core.XGBoostError, ValueError, TypeError) as cause:
         raise ModelError(f"{path}: XGBoost cannot load it ({_first_line(cause)}): save the model again") from cause
     return native

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -27,11 +27,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.floats import float32_less_than
 from ocf.readers import ubjson
-from ocf.readers.trees import Link, Role, Tree, join
+from ocf.readers.document import Part, load_json
+from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join, reachable
 
 #: float32 rounding of the sigmoid, or of the softmax of two close scores, decides within a few 2**-24.
 _LINK_SLACK = 2.0**-22
@@ -81,18 +82,80 @@ def parse(data: bytes) -> dict[str, Any]:
     """
     if not data.strip():
         raise ModelError("the model file is empty: save the model again")
-    if re.match(rb"\s*\{\s*[\"}]", data):
-        try:
-            document = json.loads(data)
-        except (ValueError, RecursionError) as cause:
-            raise ModelError(f"invalid JSON in the model file ({cause}; truncated?): save the model again") from cause
-    else:
-        document = ubjson.decode(data)
+    document = load_json(data) if re.match(rb"\s*\{\s*[\"}]", data) else ubjson.decode(data)
     if not isinstance(document, dict) or "learner" not in document:
         raise ModelError(
             "the file is no XGBoost model (no 'learner' in it): save it with model.save_model('model.json')"
         )
     return document
+
+
+@dataclass(frozen=True)
+class SavedTree:
+    """One tree as its file holds it, checked: every node but the pruned ones is reached once from the root.
+
+    Attributes
+    ----------
+    left, right, feature : (n_nodes,) int64
+        Children are -1 at leaves.
+    condition : (n_nodes,) float32
+        Threshold of numeric splits, value of leaves.
+    default_left, categorical, kept : (n_nodes,) bool
+        `kept` is False at pruned nodes.
+    subsets : mapping of int to int array
+        Codes that go right, by categorical node.
+    statistics : mapping of str to (n_nodes,) float32
+        What scores do not need.
+    """
+
+    left: IntArray
+    right: IntArray
+    feature: IntArray
+    condition: NDArray[np.float32]
+    default_left: BoolArray
+    categorical: BoolArray
+    kept: BoolArray
+    subsets: Mapping[int, IntArray]
+    statistics: Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model document whose every part has been checked.
+
+    Attributes
+    ----------
+    n_features, n_groups : int
+    base_score : (1,) or (n_groups,) float64
+        In the space of the prediction.
+    objective : str
+    trees : sequence of SavedTree
+    groups : (n_trees,) int64
+        Class that a tree adds to.
+    weights : (n_trees,) float32 or None
+        Of dart; None without.
+    rounds : (n_rounds + 1,) int64
+        Trees of round r are ``rounds[r]:rounds[r + 1]``.
+    names, types : tuple of str
+        Of features; may be empty.
+    best_iteration : int or None
+        Of early stopping.
+    categories : mapping of int to tuple
+        As `read_categories` returns them.
+    """
+
+    n_features: int
+    n_groups: int
+    base_score: FloatArray
+    objective: str
+    trees: Sequence[SavedTree]
+    groups: IntArray
+    weights: NDArray[np.float32] | None
+    rounds: IntArray
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    best_iteration: int | None
+    categories: Mapping[int, tuple[Any, ...]]
 
 
 def read_document(document: Mapping[str, Any], role: Role | None = None) -> Ensemble:
@@ -108,22 +171,27 @@ def read_document(document: Mapping[str, Any], role: Role | None = None) -> Ense
     Raises
     ------
     ModelError
-        A part is missing or malformed.
+        A part is missing or malformed; the message names its place.
     UnsupportedModelError
         The model is no sum of trees with a class or a value as its answer.
     """
-    role = role or saved_role(document)
-    try:
-        return _ensemble(document, role)
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as cause:
-        raise ModelError(
-            f"the XGBoost model lacks a part or holds a wrong one ({type(cause).__name__}: {cause}): it is "
-            "corrupt, save it again"
-        ) from cause
-    except ValueError as cause:
-        if isinstance(cause, ModelError):
-            raise
-        raise ModelError(f"the XGBoost model is corrupt ({cause}): save it again") from cause
+    return ensemble_of(read_saved(document), role or saved_role(document))
+
+
+def ensemble_of(saved: SavedModel, role: Role) -> Ensemble:
+    """Ensemble of a checked document; see `read_document`."""
+    objective = _objective(saved.objective)
+    weights = np.ones(len(saved.trees)) if saved.weights is None else saved.weights
+    return join(
+        [
+            _tree(saved.trees[t], output=int(saved.groups[t]), weight=float(weights[t]))
+            for t in range(_n_trees_used(saved, role))
+        ],
+        feature_names=saved.names or tuple(f"f{i}" for i in range(saved.n_features)),
+        base_score=_base_score(saved.base_score, objective, saved.n_groups),
+        decision=_decision(saved.objective, objective, saved.n_groups, role),
+        precision="float32",
+    )
 
 
 def read_categories(document: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:
@@ -144,84 +212,73 @@ def read_categories(document: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:
     ModelError
         The categories are malformed.
     """
-    booster = document["learner"]["gradient_booster"]
-    model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
-    try:
-        columns = model.get("cats", {}).get("enc", ())
-        read = {j: _names(column) for j, column in enumerate(columns)}
-    except (KeyError, TypeError, ValueError, AttributeError) as cause:
-        raise ModelError(f"the model's categories are malformed ({cause}): it is corrupt, save it again") from cause
-    return {j: names for j, names in read.items() if names}
-
-
-def _names(column: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Categories of one column: whole numbers, or words as ranges of one string of UTF-8."""
-    values = _column(column["values"], np.int64)
-    if "offsets" not in column:
-        return tuple(values.tolist())
-    text = values.astype(np.int8).tobytes()
-    ends = _column(column["offsets"], np.int64)
-    if len(ends) and (np.diff(ends).min(initial=0) < 0 or ends[0] != 0 or ends[-1] != len(text)):
-        raise ValueError("the names do not fill their text")
-    return tuple(text[a:b].decode() for a, b in pairwise(ends.tolist()))
+    learner = Part(document)["learner"]
+    return _categories(trees_part(learner), learner["learner_model_param"]["num_feature"].printed_integer())
 
 
 def saved_role(document: Mapping[str, Any]) -> Role:
     """Estimators note their type in the files that they save."""
     try:
         note = json.loads(document["learner"]["attributes"]["scikit_learn"])["_estimator_type"]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError):
         return "booster"
     return note if note in ("classifier", "regressor") else "booster"
 
 
-def _ensemble(document: Mapping[str, Any], role: Role) -> Ensemble:
-    learner = document["learner"]
+def trees_part(learner: Part) -> Part:
+    """Part of a document that holds the trees: dart wraps it once more."""
+    booster = learner["gradient_booster"]
+    return booster["gbtree"]["model"] if booster["name"].value == "dart" else booster["model"]
+
+
+def read_saved(document: Mapping[str, Any]) -> SavedModel:
+    """Every part of a model document, checked; raises as `read_document` does."""
+    learner = Part(document)["learner"]
     _refuse_other_than_trees(learner)
     parameters = learner["learner_model_param"]
-    n_groups = max(int(parameters["num_class"]), 1)
-    objective = _objective(learner["objective"]["name"])
+    model = trees_part(learner)
+    trees = model["trees"].parts()
+    n_trees = model["gbtree_model_param"]["num_trees"]
+    if n_trees.printed_integer() != len(trees):
+        raise n_trees.error(f"{n_trees.value} trees are announced and {len(trees)} are there")
+    n_groups = max(parameters["num_class"].printed_integer(), 1)
+    if n_groups > len(trees) > 0:
+        raise parameters["num_class"].error(f"{n_groups} classes need more than {len(trees)} trees")
+    n_features = parameters["num_feature"].printed_integer()
+    if n_features > MAX_FEATURES:
+        raise UnsupportedModelError(
+            f"the model has {n_features} features, ocf takes {MAX_FEATURES}: train on fewer columns"
+        )
+    names, types = _feature_texts(learner, n_features)
+    _check_objective(learner["objective"], n_groups)
     booster = learner["gradient_booster"]
-    model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
-    groups = np.asarray(model["tree_info"], np.int64)
-    weights = _column(booster["weight_drop"], np.float32) if booster["name"] == "dart" else np.ones(len(groups))
-    if not len(groups) == len(weights) == len(model["trees"]):
-        raise ModelError("the model's trees, tree_info and weight_drop differ in length: it is corrupt, save it again")
-    if len(groups) and not 0 <= groups.min() <= groups.max() < n_groups:
-        raise ModelError("a tree adds to a class that the model does not have: it is corrupt, save it again")
-    n_features = int(parameters["num_feature"])
-    names = tuple(str(name) for name in learner.get("feature_names", ()))
-    if names and len(names) != n_features:
-        raise ModelError(f"the model has {n_features} features but {len(names)} names: it is corrupt, save it again")
-    return join(
-        [
-            _tree(model["trees"][t], output=int(groups[t]), weight=float(weights[t]))
-            for t in range(_n_trees_used(learner, model, n_groups, role))
-        ],
-        feature_names=names or tuple(f"f{i}" for i in range(n_features)),
-        base_score=_base_score(parameters["base_score"], objective, n_groups),
-        decision=_decision(learner["objective"]["name"], objective, n_groups, role),
-        precision="float32",
+    dart = booster["name"].value == "dart"
+    rounds = _rounds(model, len(trees), n_groups)
+    return SavedModel(
+        n_features=n_features,
+        n_groups=n_groups,
+        base_score=_stored_base_score(parameters["base_score"], n_groups),
+        objective=learner["objective"]["name"].text(),
+        trees=[_saved_tree(tree, number, n_features) for number, tree in enumerate(trees)],
+        groups=model["tree_info"].integers(len(trees), 0, n_groups - 1),
+        weights=booster["weight_drop"].finite_singles(len(trees)) if dart else None,
+        rounds=rounds,
+        names=names,
+        types=types,
+        best_iteration=_best_iteration(learner),
+        categories=_categories(model, n_features),
     )
 
 
-def _column(values: Any, dtype: Any) -> NDArray[Any]:
-    """One-dimensional array; JSON holds lists, UBJSON arrays."""
-    with np.errstate(all="ignore"):  # nonsense in a damaged file is found by the checks that follow
-        column = np.asarray(values).astype(dtype) if len(values) else np.zeros(0, dtype)
-    if column.ndim != 1:
-        raise ModelError("an array of the model is not one-dimensional: it is corrupt, save it again")
-    return column
-
-
-def _refuse_other_than_trees(learner: Mapping[str, Any]) -> None:
-    booster = learner["gradient_booster"]["name"]
+def _refuse_other_than_trees(learner: Part) -> None:
+    booster = learner["gradient_booster"]["name"].text()
     if booster not in ("gbtree", "dart"):
         raise UnsupportedModelError(
-            f"the booster {booster!r} is no sum of trees: train with booster='gbtree' or 'dart', or give a "
+            f"the booster {booster[:40]!r} is no sum of trees: train with booster='gbtree' or 'dart', or give a "
             "linear scikit-learn model instead"
         )
-    n_targets = int(learner["learner_model_param"].get("num_target", 1))
+    parameters = learner["learner_model_param"]
+    n_targets = parameters["num_target"].printed_integer() if "num_target" in parameters else 1
     if n_targets > 1:
         raise UnsupportedModelError(
             f"the model predicts {n_targets} targets at once: train one model per target, explain one of them"
@@ -231,37 +288,92 @@ def _refuse_other_than_trees(learner: Mapping[str, Any]) -> None:
 def _objective(name: str) -> _Objective:
     if name not in _OBJECTIVES:
         raise UnsupportedModelError(
-            f"the objective {name!r} gives neither a class nor a value to aim at: train with one of "
+            f"the objective {name[:40]!r} gives neither a class nor a value to aim at: train with one of "
             + ", ".join(sorted(_OBJECTIVES))
         )
     return _OBJECTIVES[name]
 
 
-def _n_trees_used(learner: Mapping[str, Any], model: Mapping[str, Any], n_groups: int, role: Role) -> int:
-    """Count the trees that ``predict`` sums: the estimators stop after the best round of early stopping."""
-    n_trees = len(model["trees"])
-    bounds = model.get("iteration_indptr")
-    if bounds is None or not len(bounds):
+def _check_objective(objective: Part, n_groups: int) -> None:
+    """Check the objective's parameters, with which the library transforms scores."""
+    if _objective(objective["name"].text()).task == "multiclass":
+        n_classes = objective["softmax_multiclass_param"]["num_class"]
+        if n_classes.printed_integer() != n_groups:
+            raise n_classes.error(f"{n_classes.value} classes here and {n_groups} in learner_model_param")
+    for group in objective.fields():
+        if group != "name":
+            for key in objective[group].fields():
+                if len(objective[group][key].printed_numbers()) != 1:
+                    raise objective[group][key].error("one number is expected")
+
+
+#: Types of features that XGBoost writes: quantitative, integer, indicator, category.
+_FEATURE_TYPES = frozenset({"float", "q", "int", "i", "c"})
+
+
+def _feature_texts(learner: Part, n_features: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and types of the features, each empty where the document has none."""
+    names, types = (learner[key].texts() if key in learner else () for key in ("feature_names", "feature_types"))
+    for key, texts in (("feature_names", names), ("feature_types", types)):
+        if texts and len(texts) != n_features:
+            raise learner[key].error(f"the model has {n_features} features but {len(texts)} of these")
+    if len(set(names)) != len(names) or any(set(name) & set("[]<") for name in names):
+        raise learner["feature_names"].error("a name comes twice, or holds one of '[', ']' and '<'")
+    if not set(types) <= _FEATURE_TYPES:
+        raise learner["feature_types"].error(f"a type is none of {', '.join(sorted(_FEATURE_TYPES))}")
+    return names, types
+
+
+def _rounds(model: Part, n_trees: int, n_groups: int) -> IntArray:
+    """Bounds of the boosting rounds among the trees."""
+    parameters = model["gbtree_model_param"]
+    per_round = 1
+    if "num_parallel_tree" in parameters:
+        per_round = max(parameters["num_parallel_tree"].printed_integer(), 1)
+    if "iteration_indptr" not in model or not len(model["iteration_indptr"].parts()):
         # files from before 2.0 do not say where rounds begin, but all are of one size there
-        per_round = n_groups * max(int(model["gbtree_model_param"].get("num_parallel_tree", 1)), 1)
-        bounds = np.append(np.arange(0, n_trees, per_round), n_trees)
-    bounds = _column(bounds, np.int64)
+        return np.append(np.arange(0, n_trees, n_groups * per_round), n_trees)
+    bounds = model["iteration_indptr"].integers(low=0, high=n_trees)
     if bounds[0] != 0 or bounds[-1] != n_trees or np.any(np.diff(bounds) < 0):
-        raise ModelError("the bounds of the boosting rounds do not fit the trees: the model is corrupt, save it again")
-    best = (learner.get("attributes") or {}).get("best_iteration")
-    if role == "booster" or best is None:
-        return n_trees
-    if int(best) < 0:
-        raise ModelError(f"the best round is {best}: the model is corrupt, save it again")
-    return int(bounds[min(int(best) + 1, len(bounds) - 1)])
+        raise model["iteration_indptr"].error("the bounds of the boosting rounds do not fit the trees")
+    return bounds
 
 
-def _base_score(text: str, objective: _Objective, n_groups: int) -> FloatArray:
-    """Scores of a model without trees, from one number or, since 3.1, one number per class."""
-    stored = np.atleast_1d(np.asarray(json.loads(text), np.float64)).astype(np.float32)
-    if stored.shape not in ((1,), (n_groups,)) or not np.isfinite(stored).all():
-        raise ModelError(f"base_score {text[:60]!r} does not fit {n_groups} scores: the model is corrupt")
-    return np.broadcast_to(_to_margin(stored, objective.link), n_groups).astype(np.float64)
+def _best_iteration(learner: Part) -> int | None:
+    if "attributes" not in learner:
+        return None
+    attributes = learner["attributes"]
+    for key in attributes.fields():
+        attributes[key].text()
+    return attributes["best_iteration"].printed_integer() if "best_iteration" in attributes else None
+
+
+def _n_trees_used(saved: SavedModel, role: Role) -> int:
+    """Count the trees that ``predict`` sums: the estimators stop after the best round of early stopping."""
+    if role == "booster" or saved.best_iteration is None:
+        return len(saved.trees)
+    n_rounds = len(saved.rounds) - 1
+    if saved.best_iteration >= n_rounds:
+        raise ModelError(
+            f"the best round is {saved.best_iteration} of {n_rounds}, at learner.attributes.best_iteration: the model "
+            "is corrupt, save it again"
+        )
+    return int(saved.rounds[saved.best_iteration + 1])
+
+
+def _stored_base_score(part: Part, n_groups: int) -> FloatArray:
+    """Prediction of a model without trees: one number or, since 3.1, one number per class."""
+    stored = part.printed_numbers()
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(stored.astype(np.float32)).all()
+    if stored.shape not in ((1,), (n_groups,)) or not finite:
+        raise part.error(f"the base_score {part.value[:60]!r} does not fit {n_groups} scores")
+    return stored
+
+
+def _base_score(stored: FloatArray, objective: _Objective, n_groups: int) -> FloatArray:
+    """Scores of a model without trees."""
+    return np.broadcast_to(_to_margin(stored.astype(np.float32), objective.link), n_groups).astype(np.float64)
 
 
 def _to_margin(stored: NDArray[np.float32], link: Link) -> NDArray[np.float32]:
@@ -305,64 +417,140 @@ def _decision(name: str, objective: _Objective, n_groups: int, role: Role) -> De
     return two_classes(threshold=0.5 if shows_score else 0.0)
 
 
-def _tree(data: Mapping[str, Any], output: int, weight: float) -> Tree:
-    if int(data["tree_param"].get("size_leaf_vector", 1)) > 1:
+#: Arrays of a tree that scores do not need.
+STATISTICS = ("base_weights", "loss_changes", "sum_hessian")
+#: Parent of the root, and feature of a pruned node.
+NO_NODE = 2**31 - 1
+_SETS = ("categories_nodes", "categories", "categories_segments", "categories_sizes")
+#: Codes are stored in float32, which counts no further.
+_MAX_CODE = 2**24 - 1
+
+
+def _saved_tree(part: Part, number: int, n_features: int) -> SavedTree:
+    parameters = part["tree_param"]
+    if "size_leaf_vector" in parameters and parameters["size_leaf_vector"].printed_integer() > 1:
         raise UnsupportedModelError(
             "leaves hold vectors (multi_strategy='multi_output_tree'): train with multi_strategy='one_output_per_tree'"
         )
-    left = _column(data["left_children"], np.int64)
+    if part["id"].integer() != number:  # the library puts the tree where its id says
+        raise part["id"].error(f"the id of tree {number} is {part['id'].value}")
+    parameters["num_feature"].printed_integer()
+    n = parameters["num_nodes"].printed_integer(1)
+    left, right = (part[key].integers(n, -1, n - 1) for key in ("left_children", "right_children"))
+    inner = left != -1
+    kept = _kept_nodes(part, number, left, right)
+    split_type = part["split_type"].integers(n, 0, 1) if "split_type" in part else np.zeros(n, np.int64)
+    categorical = (split_type == 1) & inner & kept
+    feature = part["split_indices"].integers(n, 0)
+    for node in np.flatnonzero(inner & kept & (feature >= n_features))[:1]:
+        raise part["split_indices"].error(f"the model has no feature {feature[node]}", int(node))
+    condition = part["split_conditions"].singles(n)
+    wrong = np.where(inner, np.isnan(condition), ~np.isfinite(condition)) & kept
+    for node in np.flatnonzero(wrong)[:1]:
+        raise part["split_conditions"].error("a threshold or leaf value is no number", int(node))
+    subsets = _subsets(part, split_type)
+    return SavedTree(
+        left=left,
+        right=right,
+        feature=feature,
+        condition=condition,
+        default_left=part["default_left"].flags(n),
+        categorical=categorical,
+        kept=kept,
+        subsets={v: subsets[v] for v in np.flatnonzero(categorical).tolist()},
+        statistics={key: part[key].singles(n) for key in STATISTICS},
+    )
+
+
+def _kept_nodes(part: Part, number: int, left: IntArray, right: IntArray) -> BoolArray:
+    """Nodes below the root, each reached once; the others must be those that the library has pruned."""
     n = len(left)
-    right = _column(data["right_children"], np.int64)
-    feature = _column(data["split_indices"], np.int64)
-    conditions = _column(data["split_conditions"], np.float32)
-    default_left = _column(data["default_left"], bool)
-    split_type = _column(data.get("split_type", np.zeros(n)), np.int64)
-    categorical = split_type == 1
-    if not all(len(column) == n for column in (right, feature, conditions, default_left, categorical)):
-        raise ModelError("the arrays of a tree differ in length: the model is corrupt, save it again")
-    listed = _column(data.get("categories_nodes", ()), np.int64)
-    if not (np.isin(split_type, (0, 1)).all() and np.array_equal(np.flatnonzero(categorical), listed)):
-        raise ModelError(
-            "the categorical splits of a tree do not have one set each: the model is corrupt, save it again"
-        )
-    kind = np.where(categorical, SplitKind.SUBSET, SplitKind.AXIS).astype(np.uint8)
-    kind[left == -1] = SplitKind.LEAF
-    _check_unused(data, kind, left, right)
-    subset = kind == SplitKind.SUBSET
+    inner = left != -1
+    for node in np.flatnonzero(inner != (right != -1))[:1]:
+        raise part["right_children"].error("a node has one child", int(node))
+    kept = np.zeros(n, bool)
+    kept[reachable(inner, left, right, number)] = True
+    n_pruned = part["tree_param"]["num_deleted"].printed_integer() if "num_deleted" in part["tree_param"] else 0
+    if n_pruned != n - kept.sum():
+        raise part["tree_param"].error(f"{n_pruned} pruned nodes are announced, {n - kept.sum()} hang loose")
+    parents = part["parents"].integers(n)
+    above = np.flatnonzero(inner & kept)
+    for children in (left[above], right[above]):
+        for node in children[parents[children] != above][:1]:
+            raise part["parents"].error("the parents and children of the tree disagree", int(node))
+    return kept
+
+
+def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
+    kind = np.where(saved.categorical, SplitKind.SUBSET, SplitKind.AXIS).astype(np.uint8)
+    kind[saved.left == -1] = SplitKind.LEAF
     return Tree(
         kind=kind,
-        feature=feature,
-        threshold=float32_less_than(conditions),
+        feature=saved.feature,
+        threshold=float32_less_than(saved.condition),
         # listed categories go right in the library, left in the ensemble
-        left=np.where(subset, right, left),
-        right=np.where(subset, left, right),
-        missing_left=default_left ^ subset,
-        value=conditions.astype(np.float64),
-        subsets=_subsets(data) if subset.any() else {},
+        left=np.where(saved.categorical, saved.right, saved.left),
+        right=np.where(saved.categorical, saved.left, saved.right),
+        missing_left=saved.default_left ^ saved.categorical,
+        value=saved.condition.astype(np.float64),
+        subsets=saved.subsets,
         output=output,
         weight=weight,
     )
 
 
-def _check_unused(data: Mapping[str, Any], kind: NDArray[np.uint8], left: IntArray, right: IntArray) -> None:
-    """Check the arrays that scores do not need, since the library crashes the process on malformed ones."""
-    n = len(kind)
-    if any(len(data[key]) != n for key in ("base_weights", "loss_changes", "sum_hessian", "parents")):
-        raise ModelError("the arrays of a tree differ in length: the model is corrupt, save it again")
-    parents = _column(data["parents"], np.int64)
-    inner = np.flatnonzero(kind != SplitKind.LEAF)
-    for children in (left[inner], right[inner]):
-        inside = (children > 0) & (children < n)
-        if not inside.all() or np.any(parents[children] != inner):
-            raise ModelError("the parents and children of a tree disagree: the model is corrupt, save it again")
-
-
-def _subsets(data: Mapping[str, Any]) -> dict[int, IntArray]:
+def _subsets(part: Part, split_type: IntArray) -> dict[int, IntArray]:
     """Return the listed category codes by node."""
-    codes = _column(data["categories"], np.int64)
-    starts = _column(data["categories_segments"], np.int64)
-    sizes = _column(data["categories_sizes"], np.int64)
-    nodes = _column(data["categories_nodes"], np.int64)
-    if not len(nodes) == len(starts) == len(sizes) or np.any(starts < 0) or np.any(starts + sizes > len(codes)):
-        raise ModelError("the category sets of a tree do not fit together: the model is corrupt, save it again")
+    listed = np.flatnonzero(split_type == 1)
+    if not len(listed) and not any(key in part for key in _SETS):  # files from before 1.3
+        return {}
+    nodes = part["categories_nodes"].integers()
+    if not np.array_equal(nodes, listed):
+        raise part["categories_nodes"].error("the categorical splits of the tree do not have one set each")
+    codes = part["categories"].integers(low=0, high=_MAX_CODE)
+    starts, sizes = (
+        part[key].integers(len(nodes), 0, len(codes)) for key in ("categories_segments", "categories_sizes")
+    )
+    for k in np.flatnonzero(starts + sizes > len(codes))[:1]:
+        raise part["categories_sizes"].error("the set ends beyond the listed categories", int(k))
     return {int(v): codes[a : a + k] for v, a, k in zip(nodes, starts, sizes, strict=True)}
+
+
+def _categories(model: Part, n_features: int) -> dict[int, tuple[Any, ...]]:
+    if "cats" not in model:
+        return {}
+    columns = model["cats"]["enc"].parts()
+    if columns and len(columns) != n_features:
+        raise model["cats"]["enc"].error(f"the model has {n_features} features but {len(columns)} of these")
+    read = {j: _names(column) for j, column in enumerate(columns)}
+    _check_order(model["cats"], [len(names) for names in read.values()])
+    return {j: names for j, names in read.items() if names}
+
+
+def _check_order(cats: Part, sizes: Sequence[int]) -> None:
+    """Check how the library finds a category: for each column, its categories' positions in the order of its search."""
+    ends = np.cumsum([0, *sizes]) if len(sizes) else np.zeros(0, np.int64)
+    segments = cats["feature_segments"]
+    if not np.array_equal(segments.integers(), ends):
+        raise segments.error("the segments are not those of the categories")
+    order = cats["sorted_idx"].integers(sum(sizes), 0)
+    if not np.array_equal(np.sort(order + np.repeat(ends[:-1], sizes)), np.arange(sum(sizes))):
+        raise cats["sorted_idx"].error("the order of the categories is no permutation")
+
+
+def _names(column: Part) -> tuple[Any, ...]:
+    """Categories of one column: whole numbers, or words as ranges of one string of UTF-8."""
+    if "offsets" not in column:
+        names: tuple[Any, ...] = tuple(column["values"].integers(low=-(2**63), high=2**63 - 1).tolist())
+    else:
+        text = column["values"].integers(low=-128, high=127).astype(np.int8).tobytes()
+        ends = column["offsets"].integers(low=0)
+        if (len(ends) and (np.diff(ends).min(initial=0) < 0 or ends[0] != 0)) or (ends[-1:].sum() != len(text)):
+            raise column["offsets"].error("the names of the model's categories do not fill their text")
+        try:
+            names = tuple(text[a:b].decode() for a, b in pairwise(ends.tolist()))
+        except UnicodeDecodeError:
+            raise column["values"].error("the names of the model's categories are no UTF-8") from None
+    if len(set(names)) != len(names):
+        raise column.error("one of the model's categories comes twice")
+    return names
