@@ -375,7 +375,7 @@ def _objective_line(header: Mapping[str, str], n_outputs: int) -> str:
     wrong = sorted(key for key, _, _ in given) != needed.get(name, [])
     for key, _, value in given:
         wrong |= not NUMBER.fullmatch(value) or (key == "num_class" and value != str(n_outputs))
-    if name == "custom" or wrong or flags.count("sqrt") > (name in _WITH_SQRT):
+    if wrong or flags.count("sqrt") > (name in _WITH_SQRT):
         raise ModelError(f"the objective {line[:60]!r} is none of LightGBM's: the model is corrupt, save it again")
     return line
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocf.errors import ModelError
+from ocf.readers import ubjson
 from ocf.readers.ubjson import decode
 
 
@@ -51,6 +52,32 @@ values = st.recursive(
 @given(values)
 def test_decodes_what_was_written(value: Any) -> None:
     assert decode(encode(value)) == value
+
+
+written = st.recursive(
+    st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(written)
+def test_what_is_encoded_is_decoded(value: Any) -> None:
+    assert decode(ubjson.encode(value)) == value
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "i8", "f4", "f8"])
+def test_encoded_arrays_keep_type_and_bits(dtype: str) -> None:
+    values = np.frombuffer(np.random.default_rng(0).bytes(64 * np.dtype(dtype).itemsize), dtype)
+    found = decode(ubjson.encode({"values": values}))["values"]
+    assert found.dtype == values.dtype
+    assert found.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, {1}])
+def test_nothing_else_is_encoded(value: Any) -> None:
+    with pytest.raises(TypeError, match="no UBJSON"):
+        ubjson.encode([value])
 
 
 @pytest.mark.parametrize(

@@ -337,6 +337,17 @@ def test_lightgbm_categories_survive(ends: str, tmp_path: Path) -> None:
     check_conformance(model)
 
 
+def test_lightgbm_own_objectives_by_either_name(tmp_path: Path) -> None:
+    """A model of the user's own objective has no line of it; the library takes the word ``custom`` for the same."""
+    text = lgb_model({"objective": "regression"}).model_to_string()
+    for line in ("", "objective=custom\n"):
+        (tmp_path / "model.txt").write_text(text.replace("objective=regression\n", line))
+        ours = load_model(tmp_path / "model.txt")
+        original = lgb.Booster(model_file=tmp_path / "model.txt")
+        np.testing.assert_array_equal(ours.predict(table()), original.predict(table()))
+        check_conformance(read_model(ours))
+
+
 LGB_DAMAGE: dict[str, tuple[str, str, str]] = {
     "wrong num_cat": ("num_cat=1", "num_cat=0", r"0 sets for 1 categorical splits, at Tree=0\.num_cat"),
     "more sets than splits": ("num_cat=1", "num_cat=2", r"2 sets for 1 categorical splits"),
