@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ocf.ensemble import Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.document import NUMBER, WHOLE
 from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join
@@ -463,7 +463,7 @@ def saved_tree(data: Mapping[str, str], number: int, n_features: int) -> SavedTr
     n_inner = n_leaves - 1
     feature = fields.integers("split_feature", n_inner, 0, n_features - 1)
     # infinite where only NaN goes right
-    threshold = fields.floats("threshold", n_inner, lambda value: not math.isnan(value))
+    threshold = fields.floats("threshold", n_inner, np.isnan)
     bits = fields.integers("decision_type", n_inner, 0, (_MISSING_NAN + 1 << _MISSING_SHIFT) - 1)
     missing_zero = (bits >> _MISSING_SHIFT == _MISSING_ZERO) & (bits & _CATEGORICAL == 0)
     if missing_zero.any():
@@ -502,7 +502,7 @@ def _statistics(fields: _TreeFields, n_inner: int) -> dict[str, str]:
             if kind == "int":
                 fields.integers(key, n_inner + more, -(2**31), 2**31 - 1)
             else:
-                fields.floats(key, n_inner + more, lambda _: True)
+                fields.floats(key, n_inner + more, lambda column: np.zeros(len(column), bool))
             found[key] = fields.data[key]
     return found
 
@@ -580,17 +580,26 @@ class _TreeFields:
 
     def integers(self, key: str, n: int, low: int, high: int) -> IntArray:
         words = self._words(key, n)
-        for index, word in enumerate(words):
-            if not WHOLE.fullmatch(word) or not low <= int(word) <= high:
-                raise self.error(key, f"{word[:40]!r} is no whole number between {low} and {high}", index)
-        return np.array([int(word) for word in words], np.int64)
+        self._check(key, words, WHOLE.fullmatch, "whole number")
+        column = np.array([int(word) for word in words], np.int64)
+        for index in np.flatnonzero((column < low) | (column > high))[:1]:
+            raise self.error(key, f"{words[index]} is not between {low} and {high}", int(index))
+        return column
 
-    def floats(self, key: str, n: int, accept: Callable[[float], bool] = math.isfinite) -> FloatArray:
+    def floats(self, key: str, n: int, refuse: Callable[[FloatArray], BoolArray] | None = None) -> FloatArray:
+        """Numbers; by default finite ones."""
         words = self._words(key, n)
-        for index, word in enumerate(words):
-            if not _is_printed_number(word) or not accept(float(word)):
-                raise self.error(key, f"{word[:40]!r} does not belong there", index)
-        return np.array([float(word) for word in words], np.float64)
+        self._check(key, words, _is_printed_number, "number")
+        column = np.array([float(word) for word in words], np.float64)
+        wrong = ~np.isfinite(column) if refuse is None else refuse(column)
+        for index in np.flatnonzero(wrong)[:1]:
+            raise self.error(key, f"{words[index][:40]} does not belong there", int(index))
+        return column
+
+    def _check(self, key: str, words: Sequence[str], is_one: Callable[[str], object], name: str) -> None:
+        if not all(map(is_one, words)):
+            index = next(i for i, word in enumerate(words) if not is_one(word))
+            raise self.error(key, f"{words[index][:40]!r} is no {name}", index)
 
     def _words(self, key: str, n: int) -> list[str]:
         # a tree without splits may leave its empty fields out

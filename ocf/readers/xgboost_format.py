@@ -539,18 +539,21 @@ def _check_order(cats: Part, sizes: Sequence[int]) -> None:
 
 
 def _names(column: Part) -> tuple[Any, ...]:
-    """Categories of one column: whole numbers, or words as ranges of one string of UTF-8."""
+    """Categories of one column: whole numbers, or words as ranges of one text."""
     if "offsets" not in column:
         names: tuple[Any, ...] = tuple(column["values"].integers(low=-(2**63), high=2**63 - 1).tolist())
     else:
         text = column["values"].integers(low=-128, high=127).astype(np.int8).tobytes()
+        if not text.isascii():
+            # XGBoost counts characters where it needs bytes, and so cuts names in the wrong places
+            raise UnsupportedModelError(
+                f"XGBoost does not store names of categories in other letters than ASCII as they were, at {column.at}: "
+                "rename the categories and fit again"
+            )
         ends = column["offsets"].integers(low=0)
-        if (len(ends) and (np.diff(ends).min(initial=0) < 0 or ends[0] != 0)) or (ends[-1:].sum() != len(text)):
+        if (len(ends) and (np.diff(ends).min(initial=0) < 0 or ends[0] != 0)) or ends[-1:].sum() != len(text):
             raise column["offsets"].error("the names of the model's categories do not fill their text")
-        try:
-            names = tuple(text[a:b].decode() for a, b in pairwise(ends.tolist()))
-        except UnicodeDecodeError:
-            raise column["values"].error("the names of the model's categories are no UTF-8") from None
+        names = tuple(text[a:b].decode() for a, b in pairwise(ends.tolist()))
     if len(set(names)) != len(names):
         raise column.error("one of the model's categories comes twice")
     return names

@@ -358,6 +358,18 @@ def test_categories_of_a_table(kind: str, one_hot: int) -> None:
     np.testing.assert_allclose(model.scores(odd), model.ensemble.scores(odd), rtol=0, atol=model.ensemble.rounding)
 
 
+@pytest.mark.parametrize("position", [0, 2])
+def test_categories_that_xgboost_cuts_short_are_refused(position: int) -> None:
+    """It counts characters where it needs bytes: 'é ü' becomes 'é ', and the names after it shift."""
+    names = ["b", "x"]
+    names.insert(position, "é ü")
+    color = np.random.default_rng(0).choice(names, N)
+    frame = pd.DataFrame({"color": pd.Categorical(color, categories=names)})
+    native = xgb.XGBClassifier(n_estimators=2, n_jobs=1, enable_categorical=True).fit(frame, color == "é ü")
+    with pytest.raises(UnsupportedModelError, match=r"cats\.enc\[0\]: rename the categories"):
+        reader.read(native)
+
+
 def test_integer_categories_of_an_array(tmp_path: Path) -> None:
     frame, y = categorical_table()
     x = codes(frame)
