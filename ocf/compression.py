@@ -16,7 +16,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +31,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted, validate_data
 
 from ocf.checkpoint import Checkpoint
+from ocf.documents import fit, read_json, refused
 from ocf.ensemble import BoolArray, FloatArray, SplitKind
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explainer import Explainer
@@ -39,7 +40,8 @@ from ocf.inference import infer_space
 from ocf.linear import LinearExplainer, explainer_for
 from ocf.model import UserModel, as_user_model
 from ocf.progress import Progress
-from ocf.thresholds import BitArray, Threshold, binarize, metrics, names_of, of_change
+from ocf.schemas import CompressedRowSchema, ThresholdsSchema
+from ocf.thresholds import BitArray, Threshold, binarize, check_threshold, metrics, names_of, of_change
 
 if TYPE_CHECKING:
     from ocf.explanation import Explanations
@@ -357,7 +359,7 @@ class CounterfactualDiscretizer(_ThresholdTransformer):
         """Record of each row: status, cost, and the coded values that its cheapest counterfactual changes."""
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
         with (
-            Checkpoint(self.checkpoint, self._fingerprint(origins)) as kept,
+            Checkpoint(self.checkpoint, self._fingerprint(origins), record_check(*origins.shape)) as kept,
             Progress(len(rows), self.progress) as bar,
         ):
             for record in kept.done.values():
@@ -566,26 +568,23 @@ class ThresholdBinarizer(_ThresholdTransformer):
     @classmethod
     def from_json(cls, source: str | Path) -> ThresholdBinarizer:
         """Binarizer from the file that `to_json` or ``ocf compress`` wrote, ready to transform."""
-        try:
-            data = json.loads(Path(source).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"cannot read {source}: {error.strerror or error}") from None
-        except ValueError as error:
-            raise DataError(f"{source} is not JSON: {error}") from None
-        return cls(data).fit()
+        data = read_json(source)
+        with refused(str(source)):
+            return cls(data).fit()
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Take over the document; `X` and `y` are not looked at."""
         data = self.document
         if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
             raise DataError(f"this holds no thresholds that ocf wrote (schema {SCHEMA!r})")
-        try:
+        found = fit(data, ThresholdsSchema, "the thresholds")
+        with refused("the thresholds"):
             self.space_ = FeatureSpace.from_dict(data["space"])
-            rows = [(self.space_.index(r["feature"]), float(r["value"]), r["multiplicity"]) for r in data["thresholds"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"the thresholds are incomplete or damaged: {error!r}") from None
-        self._thresholds = tuple(Threshold(i, value) for i, value, _ in rows)
-        self._multiplicities = np.array([n for *_, n in rows], np.int64)
+            rows = [(Threshold(self.space_.index(t.feature), t.value), t.multiplicity) for t in found.thresholds]
+            for threshold, _ in rows:
+                check_threshold(threshold, self.space_)
+        self._thresholds = tuple(threshold for threshold, _ in rows)
+        self._multiplicities = np.array([n for _, n in rows], np.int64)
         self.n_features_in_ = len(self.space_.columns)
         self.feature_names_in_ = np.array(self.space_.columns, dtype=object)
         return self
@@ -595,6 +594,23 @@ class ThresholdBinarizer(_ThresholdTransformer):
         tags.target_tags.required = False
         tags.requires_fit = True
         return tags
+
+
+def record_check(n_rows: int, n_features: int) -> Callable[[int, dict[str, Any]], None]:
+    """What refuses a record of a checkpoint that is none of a table's rows.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Of the table.
+    """
+
+    def check(row: int, record: dict[str, Any]) -> None:
+        found = fit({"row": row, **record}, CompressedRowSchema, "the record")
+        if row >= n_rows or any(i >= n_features for i, _ in found.changes):
+            raise DataError("it names a row or feature that does not exist")
+
+    return check
 
 
 # -- helpers ---------------------------------------------------------------------------------------------------

@@ -24,9 +24,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ocf.curves import Curve, around, codes_of, exact, level_code, position
+from ocf.documents import fit, refused
 from ocf.ensemble import FloatArray
 from ocf.errors import ProblemError
 from ocf.features import Feature, FeatureSpace
+from ocf.schemas import ConstraintSchema
 from ocf.words import nearest
 
 SENSES = ("<=", ">=", "=")
@@ -583,7 +585,7 @@ KINDS: dict[str, tuple[str, str]] = {
 def from_dict(data: Mapping[str, Any]) -> Constraint:
     """Constraint from what ``to_dict`` wrote, or from a table of a problem file."""
     kind = data.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ProblemError(f"unknown kind of constraint {nearest(kind, KINDS)}")
     module, name = KINDS[kind]
     cls: type[Constraint] = getattr(import_module(module), name)
@@ -591,6 +593,27 @@ def from_dict(data: Mapping[str, Any]) -> Constraint:
         return cls.from_dict(data)
     except KeyError as error:
         raise ProblemError(f"a constraint of kind {kind!r} needs {error}") from None
+
+
+def from_file(data: Mapping[str, Any], where: str) -> Constraint:
+    """Constraint from plain values that a file holds.
+
+    Parameters
+    ----------
+    data : mapping
+    where : str
+        Names the file and the place in messages.
+
+    Raises
+    ------
+    ProblemError
+    """
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ProblemError(f"{where}: unknown kind of constraint {nearest(kind, KINDS)}")
+    fit(data, ConstraintSchema, where, ProblemError)
+    with refused(where, ProblemError):
+        return from_dict(data)
 
 
 def checked(constraints: Any, space: FeatureSpace) -> tuple[Constraint, ...]:

@@ -107,7 +107,7 @@ class Curve:
             return said
         if isinstance(said, Mapping):
             if set(said) == {"between"}:
-                return cls(between=tuple(_finite(a) for a in said["between"]))
+                return cls(between=tuple(_finite(a) for a in _listed(said["between"])))
             if set(said) == {"levels"} and isinstance(said["levels"], list | tuple):
                 return cls(levels=tuple((level, _finite(amount)) for level, amount in _pairs(said["levels"])))
             if "points" not in said:
@@ -207,9 +207,17 @@ class Curve:
         return ("steps at " if self.steps else "through ") + ", ".join(f"({x:g}, {y:g})" for x, y in self.points or ())
 
 
+def _listed(amounts: Any) -> Sequence[Any]:
+    if isinstance(amounts, list | tuple | np.ndarray):
+        return list(amounts)
+    raise ProblemError(f"'between' is a list of amounts, not {amounts!r}")
+
+
 def _pairs(points: Any) -> list[tuple[Any, Any]]:
     try:
-        return [(x, y) for x, y in points]
+        pairs = [(x, y) for x, y in points]
+        hash(tuple(x for x, _ in pairs))  # numbers, or levels, which are keys
+        return pairs
     except (TypeError, ValueError):
         raise ProblemError(f"points are pairs of a number and an amount, not {points!r}") from None
 

@@ -152,6 +152,9 @@ class Ensemble:
 
     def _check(self) -> None:
         n = len(self.kind)
+        offsets = self.tree_offsets
+        if len(offsets) > 1 and (offsets[0] != 0 or offsets[-1] != n or np.any(offsets[1:] <= offsets[:-1])):
+            raise ModelError("tree_offsets do not divide the nodes into trees: the model is corrupt")
         for name in ("feature", "threshold", "left", "right", "leaf", "set_index", "oblique_index"):
             if getattr(self, name).shape != (n,):
                 raise ModelError(f"ensemble array {name!r} has shape {getattr(self, name).shape}, not ({n},)")
@@ -391,7 +394,13 @@ class Ensemble:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Ensemble:
-        """Ensemble from what `to_dict` wrote."""
+        """Ensemble from what `to_dict` wrote.
+
+        Raises
+        ------
+        ModelError
+            The arrays do not describe trees.
+        """
         kwargs: dict[str, Any] = {}
         for name, value in data.items():
             if name == "decision":
@@ -401,4 +410,74 @@ class Ensemble:
             elif isinstance(value, list):
                 value = tuple(value)
             kwargs[name] = value
-        return cls(**kwargs)
+        ensemble = cls(**kwargs)
+        check_structure(ensemble)
+        return ensemble
+
+
+# -- arrays from a file ----------------------------------------------------------------------------------------
+
+
+def check_structure(ensemble: Ensemble) -> None:
+    """Refuse arrays that do not describe trees, beyond what every `Ensemble` is checked for.
+
+    Raises
+    ------
+    ModelError
+        The message names the array.
+    """
+    _check_decision(ensemble)
+    _check_trees(ensemble)
+    _check_tables(ensemble)
+
+
+def _require(holds: Any, what: str) -> None:
+    if not holds:
+        raise ModelError(f"{what}: the model is corrupt")
+
+
+def _check_decision(e: Ensemble) -> None:
+    rule, n = e.decision, e.n_outputs
+    outputs = {"argmax": len(rule.classes), "threshold": 1, "value": 1}[rule.kind]
+    labels = {"argmax": max(n, 2), "threshold": 2, "value": 0}[rule.kind]
+    _require(n == outputs and len(rule.classes) == labels, f"{n} scores and {len(rule.classes)} classes do not fit")
+    _require(len(set(map(str, rule.classes))) == len(rule.classes), "two classes have one label")
+    numbers = (rule.threshold, rule.slack, *e.base_score.tolist())
+    _require(np.isfinite(numbers).all(), "a base score or the threshold of the decision is not finite")
+    _require(len(set(e.feature_names)) == e.n_features, "two columns have one name")
+
+
+def _check_trees(e: Ensemble) -> None:
+    n, offsets = len(e.kind), e.tree_offsets
+    _require(e.tree_weights.shape == (e.n_trees,), f"there are {e.tree_weights.size} weights of {e.n_trees} trees")
+    inner = e.kind != SplitKind.LEAF
+    _require(len(e.leaf_values) == n - inner.sum(), "leaf_values do not fit the leaves")
+    children = np.concatenate([e.left[inner], e.right[inner]])
+    parents = np.bincount(children, minlength=n)
+    parents[offsets[:-1]] += 1
+    _require((parents == 1).all(), "a node has no parent, or several")
+    level, reached = offsets[:-1], 0  # no node has two parents, so this ends
+    while len(level):
+        reached += len(level)
+        level = level[inner[level]]
+        level = np.concatenate([e.left[level], e.right[level]])
+    _require(reached == n, "a node cannot be reached from the root of its tree")
+    _require(np.isfinite(e.leaf_values).all() and e.leaf_values.shape[1], "leaf_values are empty or not finite")
+    _require((e.leaf[inner] == -1).all(), "an inner node has the number of a leaf")
+    _require(e.missing_left is None or e.missing_left.shape == (n,), "missing_left does not fit the nodes")
+
+
+def _check_tables(e: Ensemble) -> None:
+    subset, oblique = e.kind == SplitKind.SUBSET, e.kind == SplitKind.OBLIQUE
+    _require(e.sets.ndim == 2, "sets is no table")
+    rows = e.set_index[subset]
+    _require(((rows >= 0) & (rows < len(e.sets))).all(), "set_index names a set that does not exist")
+    pointers, size = e.oblique_indptr, len(e.oblique_data)
+    ordered = pointers.ndim == 1 and len(pointers) and pointers[0] == 0 and pointers[-1] == size
+    _require(ordered and (np.diff(pointers) >= 0).all(), "oblique_indptr does not divide the weights into rows")
+    rows = e.oblique_index[oblique]
+    _require(((rows >= 0) & (rows < len(pointers) - 1)).all(), "oblique_index names weights that do not exist")
+    same = e.oblique_indices.shape == e.oblique_codes.shape == (size,) == e.oblique_data.shape
+    _require(same and e.oblique_slack.shape == (len(pointers) - 1,), "the arrays of oblique splits do not fit")
+    columns = e.oblique_indices
+    _require(((columns >= 0) & (columns < e.n_features)).all(), "an oblique split tests a column that does not exist")

@@ -15,8 +15,10 @@ import pandas as pd
 from ocf import records, render
 from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
+from ocf.documents import fit, refused
 from ocf.errors import DataError
 from ocf.features import Feature, FeatureSpace
+from ocf.schemas import ExplanationSchema
 from ocf.solvers.result import Progress, Status, relative_gap
 from ocf.verify import Claims, Verification, verify
 
@@ -259,10 +261,9 @@ class Explanation:
         found = records.unpack(data)
         if len(found) != 1:
             raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
-        try:
+        fit(found[0], ExplanationSchema, "the explanation")
+        with refused("the explanation"):
             return _from_record(found[0])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"the explanation is incomplete or damaged: {error!r}") from None
 
     @classmethod
     def from_json(cls, source: str | Path) -> Explanation:

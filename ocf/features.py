@@ -477,6 +477,9 @@ def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
             fields[name] = tuple(fields[name])
     for name in ("lower", "upper"):
         fields[name] = float(fields[name])  # "inf" and "-inf" are written as words, for JSON has none
+    if fields.get("permitted") is not None and fields.get("kind") in ("numeric", "integer"):
+        low, high = fields["permitted"]
+        fields["permitted"] = (float(low), float(high))
     if fields.get("cost") is not None:
         fields["cost"] = Curve.parse(fields["cost"])
     return Feature(**fields)

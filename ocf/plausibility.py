@@ -178,6 +178,11 @@ class IsolationDepth:
     doubt: float = 0.0
     weight: float = 0.0
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all its numbers are finite."""
+        return bool(np.isfinite([self.least or 0.0, self.doubt, self.weight]).all())
+
     @cached_property
     def penalty(self) -> FloatArray:
         """Cost of each leaf, (n_leaves,): the soft term of its tree, 0 in the deepest leaf."""

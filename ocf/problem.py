@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 
 from ocf.constraints import Constraint, from_dict
 from ocf.costs import Cost
+from ocf.documents import fit, parse_json, refused
 from ocf.ensemble import Ensemble, FloatArray
-from ocf.errors import OcfError, ProblemError
+from ocf.errors import ProblemError
 from ocf.features import FeatureSpace
 from ocf.plausibility import IsolationDepth, join_trees
 from ocf.records import plain
+from ocf.schemas import ProblemSchema
 from ocf.targets import Requirements, Target, target_from_dict
 
 #: Of the JSON that `Problem.to_json` writes.
@@ -78,6 +81,24 @@ class Problem:
             return None
         return np.concatenate([np.zeros(self.ensemble.n_leaves), self.plausibility.penalty])
 
+    def check(self) -> None:
+        """Refuse parts that do not fit each other, which those that an `Explainer` makes always do.
+
+        Raises
+        ------
+        ProblemError
+        """
+        self.target.check(self.ensemble)
+        for feature, value in zip(self.space.features, self.origin.tolist(), strict=True):
+            fits = value in range(len(feature.levels)) if feature.discrete else math.isfinite(value)
+            if not (fits or math.isnan(value)):
+                raise ProblemError(f"feature {feature.name!r}: the origin {value!r} is none of its values")
+            feature.permitted_codes()
+        if self.plausibility and (self.plausibility.forest.n_outputs != 1 or not self.plausibility.is_finite):
+            raise ProblemError("the plausibility holds a number that is not finite, or trees of more than one depth")
+        for constraint in self.constraints:
+            constraint.check(self.space)
+
     def to_json(self) -> str:
         """JSON from which `from_json` makes the same problem again, to the last bit."""
         data = {
@@ -94,15 +115,20 @@ class Problem:
 
     @classmethod
     def from_json(cls, text: str) -> Problem:
-        """Problem from what `to_json` wrote."""
-        try:
-            data: dict[str, Any] = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ProblemError(f"not a problem file: {error}") from None
+        """Problem from what `to_json` wrote.
+
+        Raises
+        ------
+        ProblemError, DataError, ModelError
+            It is something else, or a part is missing, malformed or does not fit the others; the message names it.
+        """
+        # the thresholds of leaves are NaN, and some bounds infinite
+        data: Any = parse_json(text, "the problem", ProblemError, infinite=True)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ProblemError(f"not a problem of schema {SCHEMA!r}")
-        try:
-            return cls(
+        fit(data, ProblemSchema, "the problem", ProblemError)
+        with refused("the problem", ProblemError):
+            problem = cls(
                 Ensemble.from_dict(data["ensemble"]),
                 FeatureSpace.from_dict(data["space"]),
                 np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
@@ -111,7 +137,5 @@ class Problem:
                 IsolationDepth.from_dict(data["plausibility"]) if data.get("plausibility") else None,
                 tuple(map(from_dict, data.get("constraints", ()))),
             )
-        except OcfError:
-            raise  # says what is wrong better than we could here
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ProblemError(f"the problem file is incomplete or damaged: {error!r}") from None
+            problem.check()
+            return problem

@@ -67,7 +67,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,8 +74,9 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from ocf.constraints import Constraint, from_dict
+from ocf.constraints import Constraint, from_file
 from ocf.curves import Curve
+from ocf.documents import parse_toml, read_text
 from ocf.errors import ProblemError
 from ocf.features import Action, Feature, FeatureSpace, Kind
 from ocf.words import nearest
@@ -264,14 +264,7 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         file, the key and what to write instead.
     """
     path = Path(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
-    except OSError as error:
-        raise ProblemError(f"cannot read the problem file {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ProblemError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ProblemError(f"{path} is not valid TOML: {error}") from None
+    data = parse_toml(read_text(path, ProblemError, "the problem file"), str(path), ProblemError)
     for section, content in data.items():
         if section not in SECTIONS:
             hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
@@ -315,16 +308,13 @@ def _constraints(tables: Any, path: Path) -> tuple[Constraint, ...]:
         where = f"{path}: [[constraints]] {table.get('name') or number}"
         if "kind" not in table:
             raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINT)}")
-        if table["kind"] not in _CONSTRAINT:
+        if str(table["kind"]) not in _CONSTRAINT:
             raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINT)}")
-        known = ("kind", "name", *_CONSTRAINT[table["kind"]])
+        known = ("kind", "name", *_CONSTRAINT[str(table["kind"])])
         for key in table:
             if key not in known:
                 raise ProblemError(f"{where}: unknown key {nearest(key, known)}")
-        try:
-            out.append(from_dict(table))
-        except ProblemError as error:
-            raise ProblemError(f"{where}: {error}") from None
+        out.append(from_file(table, where))
     return tuple(out)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ocf.documents import as_table, fit, parse_json, read_text, refused
 from ocf.errors import DataError
+from ocf.schemas import TableSchema
 
 #: Schema of the JSON of one explanation, and of a file of several.
 ONE, MANY = "ocf.explanation/1", "ocf.explanations/1"
+
+#: Names of dtypes; what makes an array of elements of any size is none.
+_DTYPE = re.compile(r"[A-Za-z_]+\d{0,3}(\[[^\[\]]*\])?")
 
 #: What the rows of a batch have in common and a file of several holds once.
 SHARED = ("features", "norm", "constraints", "classes", "method")
@@ -54,6 +60,7 @@ def table_to_record(table: pd.DataFrame) -> dict[str, Any]:
 
 def table_from_record(record: Mapping[str, Any], row: Any) -> pd.DataFrame:
     """One-row table from what `table_to_record` wrote, with `row` as its index label."""
+    fit(record, TableSchema, "a table of one row")
     values, dtypes = record["values"], record["dtypes"]
     columns = [pd.Series(_column(values[c], dtypes[c]), index=[0]) for c in values]
     table = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=[0])
@@ -71,6 +78,8 @@ def _dtype_record(dtype: Any) -> Any:
 def _column(value: Any, dtype: Any) -> Any:
     if isinstance(dtype, Mapping):
         return pd.Categorical([value], categories=dtype["categories"], ordered=dtype["ordered"])
+    if not _DTYPE.fullmatch(dtype):
+        raise DataError(f"{dtype[:40]!r} is no dtype of a column")
     if dtype == "object":
         return np.array([value], dtype=object)
     if value is None and dtype.startswith("float"):
@@ -104,8 +113,10 @@ def unpack(data: Any) -> list[dict[str, Any]]:
     if schema == ONE:
         return [dict(data)]
     if schema == MANY and isinstance(data.get("rows"), list):
-        shared = data.get("shared", {})
-        return [{"schema": ONE, **shared, **row} for row in data["rows"]]
+        shared = as_table(data.get("shared", {}), "shared")
+        return [
+            {"schema": ONE, **shared, **as_table(row, f"rows[{number}]")} for number, row in enumerate(data["rows"])
+        ]
     raise DataError(f"this is not an explanation that ocf wrote: its schema is {schema!r}, not {ONE!r} or {MANY!r}")
 
 
@@ -127,14 +138,6 @@ def loads(source: str | Path) -> list[dict[str, Any]]:
     """
     is_text = isinstance(source, str) and source.lstrip().startswith(("{", "["))
     name = "the text" if is_text else str(source)
-    try:
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        data = json.loads(text)
-    except OSError as error:
-        raise DataError(f"cannot read {name}: {error.strerror or error}") from None
-    except ValueError as error:  # not JSON, or not even UTF-8
-        raise DataError(f"{name} is not JSON: {error}") from None
-    try:
+    data = parse_json(str(source) if is_text else read_text(source), name)
+    with refused(name):
         return unpack(data)
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None

@@ -126,6 +126,14 @@ class Target(Protocol):
     def probability(self) -> float | None:
         """Probability that a class should reach; `met_by` then needs the model's probabilities."""
 
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have.
+
+        Raises
+        ------
+        ProblemError
+        """
+
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """Requirements, of which a point with the target meets one alternative."""
 
@@ -176,6 +184,10 @@ class ClassTarget:
                 return cls(index)
         raise ProblemError(f"the model has no class {nearest(target, classes)}")
 
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, (self.index,))
+
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One: the class beats every other."""
         return (self.requirements(ensemble),)
@@ -209,6 +221,10 @@ class ClassSetTarget:
 
     indices: tuple[int, ...]
     probability = None
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, self.indices)
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One per class: it beats every class outside the set."""
@@ -247,6 +263,12 @@ class ProbabilityTarget:
 
     indices: tuple[int, ...]
     probability: float
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, self.indices)
+        if ensemble.decision.link not in _PROBABLE:
+            raise ProblemError("the model shows no probabilities, so that none can be wanted")
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One per class."""
@@ -293,6 +315,14 @@ class IntervalTarget:
     upper: float
     probability = None
 
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        if ensemble.decision.classes:
+            raise ProblemError("the model has classes: an interval is wanted of a regressor's value")
+        empty = not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf
+        if empty or (self.lower == -math.inf and self.upper == math.inf):
+            raise ProblemError(f"the target interval ({self.lower}, {self.upper}) holds no value, or every one")
+
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One: the score is neither too low nor too high."""
         rows = []
@@ -322,6 +352,12 @@ class IntervalTarget:
         """JSON-ready dict."""
         lower, upper = self.named(())
         return {"kind": "interval", "lower": lower, "upper": upper}
+
+
+def _check_classes(ensemble: Ensemble, indices: Sequence[int]) -> None:
+    n = len(ensemble.decision.classes)
+    if not indices or not set(indices) <= set(range(n)) or list(indices) != sorted(set(indices)):
+        raise ProblemError(f"the target names the classes {list(indices)} by number, but the model has {n}")
 
 
 # -- from what a user says -------------------------------------------------------------------------------------

@@ -94,6 +94,20 @@ def name_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> str:
     return f"{feature.name} > {feature.levels[int(threshold.value)]}"
 
 
+def check_threshold(threshold: Threshold, space: FeatureSpace) -> None:
+    """Refuse a threshold whose value is no number, or no index of a level where it should be one.
+
+    Raises
+    ------
+    DataError
+    """
+    feature, value = space.features[threshold.feature], threshold.value
+    if not np.isfinite(value):
+        raise DataError(f"feature {feature.name!r}: the threshold {value} is no finite number")
+    if not compares_numbers(feature) and value not in range(len(feature.levels)):
+        raise DataError(f"feature {feature.name!r}: the threshold {value} is the index of none of its levels")
+
+
 def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
     """Distinct names of thresholds: with six digits where these tell them apart, with all of them elsewhere."""
     short = [name_of(t, space) for t in thresholds]

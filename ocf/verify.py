@@ -18,7 +18,9 @@ import numpy as np
 import pandas as pd
 
 from ocf import records
+from ocf.documents import fit, refused
 from ocf.errors import DataError
+from ocf.schemas import ClaimsSchema
 from ocf.verify_constraints import Change, broken, curve_amount, quadratic_part
 
 if TYPE_CHECKING:
@@ -164,10 +166,10 @@ def verify_file(
     """
     out = []
     for number, record in enumerate(records.loads(Path(path))):
-        try:
+        where = f"{path}: explanation {number}"
+        fit(record, ClaimsSchema, where)
+        with refused(where):
             out.append((record["row"], _verify_record(record, model, forest)))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise DataError(f"{path}: explanation {number} is incomplete or damaged: {error!r}") from error
     return out
 
 

@@ -54,13 +54,49 @@ def test_other_files_are_refused_and_left_alone(tmp_path, text):
     assert path.read_text() == text
 
 
-def test_a_damaged_line_is_named(tmp_path):
+@pytest.mark.parametrize(
+    "line", ["x", "[]", "{}", '{"row": -1}', '{"row": "1"}', '{"row": 1, "row": 2}', '{"row": NaN}', "[" * 100_000]
+)
+def test_a_line_that_cannot_be_read_is_kept_aside_and_its_row_done_again(tmp_path, caplog, line):
     path = tmp_path / "rows"
     write(path)
     lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], "x", *lines[2:]]) + "\n")
-    with pytest.raises(DataError, match="line 2 of it is damaged"), Checkpoint(path, "a"):
-        pass
+    path.write_text("\n".join([*lines[:2], line, *lines[3:]]) + "\n")
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 2]
+        kept.add(1, {"status": "optimal"})
+    assert f"{path}, line 3" in caplog.text
+    assert (tmp_path / "rows.unreadable").read_text() == line + "\n"
+    caplog.clear()
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+    assert not caplog.text
+
+
+def test_two_records_of_one_row_are_both_kept_aside(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+    text = path.read_text()
+    path.write_text(text.replace('"row": 2', '"row": 0'))
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [1]
+    assert len((tmp_path / "rows.unreadable").read_text().splitlines()) == 2
+    path.write_text(text + text.splitlines()[-1] + "\n")  # one record, written twice
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+
+
+def test_records_that_the_caller_refuses_are_kept_aside(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+
+    def check(row, record):
+        if record["cost"] > 0.5:
+            raise DataError("too dear")
+
+    with Checkpoint(path, "a", check) as kept:
+        assert sorted(kept.done) == [0, 1]
+    assert b"0.666" in (tmp_path / "rows.unreadable").read_bytes()
 
 
 def test_a_place_that_cannot_be_written(tmp_path):

@@ -310,6 +310,12 @@ def test_thresholds_in_a_file_do_the_same_without_the_model(cancer, fitted, tmp_
     path.write_text(json.dumps(damaged))
     with pytest.raises((DataError, ProblemError), match="nothing"):
         ThresholdBinarizer.from_json(path)
+    for value, words in ((float("nan"), "NaN is no number"), ("3", r"at thresholds\[0\]\.value: expected `float`")):
+        damaged["thresholds"][0]["value"] = value
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(DataError, match=words) as caught:
+            ThresholdBinarizer.from_json(path)
+        assert str(path) in str(caught.value)
     path.write_text("{}")
     with pytest.raises(DataError, match="no thresholds that ocf wrote"):
         ThresholdBinarizer.from_json(path)

@@ -300,8 +300,19 @@ def test_problem_files_say_the_same(tmp_path: Path, explainer: Explainer) -> Non
         ("[[constraints]]\nmost = 2", "give its kind"),
         ('[[constraints]]\nkind = "linar"', "did you mean 'linear'"),
         ('[[constraints]]\nkind = "max_changes"\nmots = 2', "did you mean 'most'"),
+        ('[[constraints]]\nkind = ["linear"]', "unknown kind ['linear']"),
+        (
+            '[[constraints]]\nkind = "budget"\nlimit = 2\ncosts = 5',
+            "[[constraints]] 1 is incomplete or damaged: at costs",
+        ),
+        ('[[constraints]]\nkind = "budget"\nlimit = 2\ncosts = { x = { between = 1 } }', "'between' is a list"),
+        ('[[constraints]]\nkind = "linear"\nterms = [1]\nsense = "="\nbound = 1', "at terms[0]: expected `array`"),
+        ('[[constraints]]\nkind = "max_changes"\nmost = 2\namong = 3', "at among: expected `array`"),
         ('[[constraints]]\nkind = "max_changes"\nmost = -2', "at least 0"),
-        ('[[constraints]]\nkind = "linear"\nname = "a"\nterms = { x = 1 }', "[[constraints]] a: a constraint of kind"),
+        (
+            '[[constraints]]\nkind = "linear"\nname = "a"\nterms = { x = 1 }',
+            "[[constraints]] a is incomplete or damaged: `sense` is missing",
+        ),
     ],
 )
 def test_mistakes_in_problem_files(tmp_path: Path, text: str, says: str) -> None:

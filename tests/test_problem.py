@@ -46,7 +46,7 @@ def test_json_is_strict_about_infinities_and_missing_values(problem: Problem) ->
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", '{"schema": "ocf.problem/1"'])
 def test_text_that_is_no_json(text: str) -> None:
-    with pytest.raises(ProblemError, match="not a problem file"):
+    with pytest.raises(ProblemError, match="the problem is not JSON"):
         Problem.from_json(text)
 
 

@@ -217,6 +217,9 @@ def test_columns_in_another_order_are_put_right() -> None:
     [
         ("", "not JSON"),
         ("{", "not JSON"),
+        ("[" * 100_000, "file.json is nested more than 64 levels"),
+        ('{"schema": "ocf.explanation/1", "schema": 1}', "'schema' occurs twice"),
+        ('{"schema": "ocf.explanations/1", "shared": [], "rows": []}', "shared: an object"),
         ("[]", "not an explanation"),
         ('{"schema": "other/1"}', "'other/1'"),
         ('{"schema": "ocf.explanation/1"}', "incomplete or damaged"),
@@ -235,7 +238,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot read"):
         verify_file(tmp_path / "none.json", model())
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match="not UTF-8"):
         verify_file(tmp_path / "binary.json", model())
 
 

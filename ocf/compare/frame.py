@@ -11,6 +11,8 @@ import pandas as pd
 
 from ocf.compare.checks import Disagreement, disagreements
 from ocf.compare.results import Results
+from ocf.compare.schemas import SuiteSchema
+from ocf.documents import fit
 from ocf.errors import DataError
 from ocf.explanation import TIMES
 from ocf.records import number
@@ -87,16 +89,21 @@ def compare(results: Results) -> Comparison:
     DataError
         It holds no run yet.
     """
-    lines = {line["key"]: line for line in results.of("run")}  # of two lines of one run the later counts
+    suite = fit(results.suite["suite"], SuiteSchema, f"{results.path}, line 1: suite")
+    lines = _latest(results.of("run"), "method")
     if not lines:
         raise DataError(f"{results.path} holds no run yet: run the suite first")
-    runs = _frame(list(lines.values()))
-    relaxations = _frame(list({line["key"]: line for line in results.of("relaxation")}.values()))
+    runs = _frame(lines)
+    relaxations = _frame(_latest(results.of("relaxation"), "formulation"))
     found = disagreements(runs, relaxations)
     runs["unverified"] = runs["checks"].map(bool)
     runs.loc[runs["key"].isin({d.key for d in found}), "status"] = "wrong"
-    suite = results.suite["suite"]
-    return Comparison(results, runs, relaxations, found, float(suite["limits"]["time"]), float(suite["shift"]))
+    return Comparison(results, runs, relaxations, found, suite.limits.time, suite.shift)
+
+
+def _latest(lines: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    """Of several lines of one run the last."""
+    return list({(line["instance"], line[what]): line for line in lines}.values())
 
 
 def _frame(lines: list[dict[str, Any]]) -> pd.DataFrame:

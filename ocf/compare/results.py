@@ -1,5 +1,8 @@
 """The results file: one JSON line for each thing that is known, appended as it comes and never changed.
 
+A line that cannot be read is reported and left out; whoever appends to the file moves such lines to
+``results.jsonl.unreadable`` beside it and does their runs again.
+
 The first line is the suite; then come ``session`` lines (date, command), ``machine`` lines, ``group`` lines (an
 ensemble that was prepared), ``skipped`` lines (what could not be run), and one line for each ``run`` and
 ``relaxation``. A line is on the disk before the next run begins.
@@ -12,7 +15,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,8 @@ from types import TracebackType
 from typing import Any
 
 from ocf import records
+from ocf.compare.schemas import LINES
+from ocf.documents import as_table, fit, keep_aside, parse_json
 from ocf.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -42,11 +47,14 @@ class Results:
         In the order in which they were written.
     checksum : str
         SHA-256 of the file.
+    unreadable : tuple of bytes
+        Lines that are left out because they cannot be read.
     """
 
     path: Path
     lines: list[dict[str, Any]]
     checksum: str
+    unreadable: tuple[bytes, ...] = ()
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """Lines of one kind."""
@@ -59,12 +67,12 @@ class Results:
 
 
 def read(folder: str | Path) -> Results:
-    """Read the results in a folder; a last line that was cut off is left out.
+    """Read the results in a folder; lines that cannot be read are left out, with a warning for each.
 
     Raises
     ------
     DataError
-        There are none, or a line that is not the last is damaged.
+        There are none, or the first line is damaged.
     """
     path = Path(folder)
     path = path / FILE if path.is_dir() else path
@@ -72,20 +80,41 @@ def read(folder: str | Path) -> Results:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"there are no results in {folder}: cannot read {path} ({error.strerror or error})") from None
-    lines = []
     whole, _, rest = content.rpartition(b"\n")
-    for number, text in enumerate(whole.split(b"\n") if whole else [], 1):
+    texts = whole.split(b"\n") if whole else []
+    lines, unreadable = [_first(texts[0] if texts else b"", path)], []
+    for number, text in enumerate(texts[1:], 2):
         try:
-            line = json.loads(text)
-            line["kind"]
-        except (ValueError, TypeError, KeyError):
-            raise DataError(f"{path}: line {number} is damaged: delete that line to use the others") from None
-        lines.append(line)
+            lines.append(_line(text, f"{path}, line {number}"))
+        except DataError as error:
+            unreadable.append(text)
+            logger.warning("%s: the line is left out; if it is a run, the same command runs it again", error)
     if rest:
         logger.warning("%s: the last line was cut off and is left out; that run will be run again", path)
-    if not lines or lines[0].get("schema") != SCHEMA:
-        raise DataError(f"{path} does not hold results of ocf compare (schema {SCHEMA!r})")
-    return Results(path, lines, hashlib.sha256(content).hexdigest())
+    return Results(path, lines, hashlib.sha256(content).hexdigest(), tuple(unreadable))
+
+
+def _first(text: bytes, path: Path) -> dict[str, Any]:
+    """The line of the suite."""
+    nothing = DataError(f"{path} does not hold results of ocf compare (schema {SCHEMA!r})")
+    try:
+        line = parse_json(text, f"{path}, line 1")
+    except DataError as error:
+        raise (error if text.startswith(b"{") else nothing) from None
+    if not isinstance(line, dict) or line.get("schema") != SCHEMA or line.get("kind") != "suite":
+        raise nothing
+    fit(line, LINES["suite"], f"{path}, line 1")
+    return line
+
+
+def _line(text: bytes, where: str) -> dict[str, Any]:
+    """Any other line."""
+    line = dict(as_table(parse_json(text, where), where))
+    kind = line.get("kind")
+    if not isinstance(kind, str) or kind not in LINES or kind == "suite":
+        raise DataError(f"{where}: {str(kind)[:40]!r} is no kind of line")
+    fit(line, LINES[kind], where)
+    return line
 
 
 class Writer:
@@ -112,11 +141,15 @@ class Writer:
         self.path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from None
+        self._fd = self._open()
         try:
             self._lock()
+            while os.fstat(self._fd).st_ino != self.path.stat().st_ino:  # another process has just put lines aside
+                os.close(self._fd)
+                self._fd = self._open()
+                self._lock()
             self.lines = self._existing(suite)
         except BaseException:
             os.close(self._fd)
@@ -129,6 +162,12 @@ class Writer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._fd)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from None
 
     def _lock(self) -> None:
         import fcntl
@@ -150,14 +189,34 @@ class Writer:
             self.add({"kind": "suite", "schema": SCHEMA, **suite})
             return []
         found = read(self.path)
-        if complete < size:
-            os.ftruncate(self._fd, complete)
         if found.suite["fingerprint"] != suite["fingerprint"]:
             raise DataError(
                 f"{self.path} holds results of another suite ({found.suite['name']!r}, fingerprint "
                 f"{found.suite['fingerprint']}, not {suite['fingerprint']}): give another folder with -o, or delete it"
             )
+        if complete < size:
+            os.ftruncate(self._fd, complete)
+        if found.unreadable:
+            self._put_aside(content[:complete], found.unreadable)
         return found.lines
+
+    def _put_aside(self, content: bytes, unreadable: Sequence[bytes]) -> None:
+        """Move lines to the file beside this one, which another file with the others then replaces."""
+        bad = set(unreadable)
+        fresh = self.path.with_name(self.path.name + ".new")
+        try:
+            aside = keep_aside(self.path, unreadable)
+            with fresh.open("wb") as file:
+                file.writelines(line + b"\n" for line in content.split(b"\n")[:-1] if line not in bad)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path)
+        except OSError as error:
+            raise DataError(f"cannot move unreadable lines of {self.path}: {error.strerror or error}") from None
+        logger.warning("%d lines of %s are moved to %s", len(unreadable), self.path, aside.name)
+        old, self._fd = self._fd, self._open()
+        self._lock()
+        os.close(old)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append one line; when this returns, it is on the disk.

@@ -43,7 +43,6 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -54,6 +53,7 @@ from typing import Any, NamedTuple
 from ocf.compare.keys import checksum, plain
 from ocf.compare.methods import Method
 from ocf.compare.recipes import RECIPES, Recipe
+from ocf.documents import parse_toml, read_text
 from ocf.errors import OcfError, ProblemError
 from ocf.words import nearest
 
@@ -193,6 +193,10 @@ def _many(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: all(map(holds, value)) and len(value) > 0 if isinstance(value, list) else holds(value)
 
 
+def _norm(value: Any) -> bool:
+    return _text(value) or (_table(value) and all(map(_number, value.values())))
+
+
 def _rows(value: Any) -> bool:
     if isinstance(value, list):
         return len(value) > 0 and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value)
@@ -229,7 +233,7 @@ _INSTANCES = {
     "features": Key(_table, "a table of feature settings, as in a problem file"),
     "rows": Key(_rows, "a number of rows, or a list of positions"),
     "target": Key(lambda v: v not in ([], ""), "a class, or a list of them to be crossed"),
-    "norm": Key(_many(lambda v: _text(v) or _table(v)), '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
+    "norm": Key(_many(_norm), '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
     "constraints": Key(
         lambda v: isinstance(v, list) and len(v) > 0 and all(map(_table, v)),
         "a list of tables, each of arguments of Explainer.explain",
@@ -287,15 +291,9 @@ def load_suite(source: str | Path) -> Suite:
         text = (resources.files("ocf.compare") / "suites" / f"{source}.toml").read_text(encoding="utf-8")
         return parse_suite(text, str(source))
     path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ProblemError(f"there is no suite {nearest(source, built_in())}, nor a file of that name") from None
-    except OSError as error:
-        raise ProblemError(f"cannot read the suite {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ProblemError(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
-    return parse_suite(text, str(path), path.parent)
+    if not path.exists():
+        raise ProblemError(f"there is no suite {nearest(source, built_in())}, nor a file of that name")
+    return parse_suite(read_text(path, ProblemError, "the suite"), str(path), path.parent)
 
 
 def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
@@ -313,10 +311,7 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
     ------
     ProblemError
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProblemError(f"{where} is not valid TOML: {error}") from None
+    data = parse_toml(text, where, ProblemError)
     _check(data, _TOP, where)
     limits = data.get("limits", {})
     report = data.get("report", {})

@@ -62,6 +62,9 @@ def test_names_of_methods() -> None:
     ("text", "words"),
     [
         ("x = [", "a.toml is not valid TOML"),
+        ("instances = [{ data = 1979-05-27 }]", "a.toml: at instances[0].data: 1979-05-27 is a date or time"),
+        ("x = " + "[" * 5000, "a.toml is nested more than 64 levels deep"),
+        ('instances = [{ data = "iris", norm = { l1 = "x" } }]', "norm = {'l1': 'x'} should be"),
         ("limit = { time = 3 }", "a.toml: unknown key 'limit' (did you mean 'limits'?)"),
         ("limits = { tim = 3 }", "[limits]: unknown key 'tim' (did you mean 'time'?)"),
         ("limits = { time = -3 }", "time = -3 should be a positive number of seconds"),
