@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -52,7 +53,9 @@ def run_isolated(call: Callable[[], Any], cpu: float = CPU, wall: float = WALL, 
     A child that needs more of the processor's time than `cpu` is ended by the system, even inside native code.
     """
     read, write = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child does not use
+        pid = os.fork()
     if pid == 0:
         os.close(read)
         _child(call, write, cpu, memory)
