@@ -252,7 +252,7 @@ def _spoilt_array(rng: np.random.Generator, data: bytes) -> Mutant:
     elif kind == 2 and array.dtype.names is None:
         array = array[None] if rng.random() < 0.5 else array.T
     elif array.size:
-        flat = array.copy().reshape(-1)
+        flat = np.frombuffer(bytearray(array.tobytes()), array.dtype)  # a copy would not keep what is between fields
         k = int(rng.integers(len(flat)))
         field = _choice(rng, array.dtype.names) if array.dtype.names else ()
         values = flat[field] if field else flat
@@ -262,7 +262,7 @@ def _spoilt_array(rng: np.random.Generator, data: bytes) -> Mutant:
                 values[k] = new if values.dtype.kind == "f" or np.isfinite(new) else -3
             except (TypeError, ValueError, OverflowError):
                 values[k] = values[0]
-        array = flat.reshape(array.shape)
+        array = flat.reshape(array.shape, order="C")
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)
     return out.getvalue(), f"array of {array.dtype} changed ({kind})"
