@@ -1,0 +1,474 @@
+"""The cheapest change of a row of a table by brute force, through nothing but the user's own model.
+
+Nothing here shares code with ocf's reading of a table. Thresholds come from each library's own dump; the values of a
+feature at which the encoded row crosses one are bisected through the user's own Pipeline, from several rows, over all
+admissible numbers of the column's dtype; all combinations of what is found are put to the user's own ``predict``. What
+is found is a true counterfactual, so its cost bounds the optimum from above, whatever was missed.
+
+Of ocf only the description of the features is used (kind, bounds, levels, scale), which is part of what it says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from oracle.tables import TableInstance
+from sklearn.pipeline import Pipeline
+
+FloatArray = np.ndarray
+
+#: Most combinations that are put to the model; the cheapest ones are.
+LIMIT = 20_000
+#: Most combinations whose costs are compared.
+PRODUCT = 2_000_000
+#: Rows of the data from which features are varied, besides the row asked about.
+BASES = 2
+#: Numbers that preprocessing likes to treat in a way of their own.
+SPECIAL = (0.0, 1.0, -1.0, 99.0, 0.5)
+
+
+# -- thresholds, by each library's own dump ------------------------------------------------------------------------
+
+
+def thresholds(model: Any) -> dict[int, FloatArray]:
+    """Per model column the largest float64 on the lower side of each split, sorted.
+
+    Parameters
+    ----------
+    model : estimator
+        The last step of a Pipeline.
+    """
+    library = type(model).__module__.partition(".")[0]
+    splits = {"lightgbm": _of_lightgbm, "xgboost": _of_xgboost}.get(library, _of_sklearn)
+    found: dict[int, set[float]] = {}
+    for column, bound in splits(model):
+        found.setdefault(int(column), set()).add(float(bound))
+    return {column: np.array(sorted(bounds)) for column, bounds in found.items()}
+
+
+def _of_sklearn(model: Any) -> Iterator[tuple[int, float]]:
+    if hasattr(model, "_predictors"):
+        yield from _of_hist(model)
+        return
+    estimators = [model] if hasattr(model, "tree_") else np.ravel(model.estimators_)
+    for estimator in estimators:
+        tree = estimator.tree_
+        for node in np.flatnonzero(tree.children_left != tree.children_right):
+            yield tree.feature[node], last_rounded(tree.threshold[node], strict=False)
+
+
+def _of_hist(model: Any) -> Iterator[tuple[int, float]]:
+    is_category = model.is_categorical_
+    order = np.arange(model.n_features_in_)
+    if is_category is not None and getattr(model, "_preprocessor", None) is not None:
+        order = np.concatenate([np.flatnonzero(is_category), np.flatnonzero(~is_category)])  # as it is trained
+    for predictor in np.ravel(model._predictors):
+        for node in predictor.nodes:
+            if not node["is_leaf"] and not node["is_categorical"]:
+                yield order[node["feature_idx"]], node["num_threshold"]
+
+
+def _of_lightgbm(model: Any) -> Iterator[tuple[int, float]]:
+    def walk(node: dict[str, Any]) -> Iterator[tuple[int, float]]:
+        if "split_feature" in node:
+            if node["decision_type"] == "<=":
+                yield node["split_feature"], node["threshold"]
+            yield from walk(node["left_child"])
+            yield from walk(node["right_child"])
+
+    for tree in model.booster_.dump_model()["tree_info"]:
+        yield from walk(tree["tree_structure"])
+
+
+def _of_xgboost(model: Any) -> Iterator[tuple[int, float]]:
+    saved = json.loads(model.get_booster().save_raw("json"))
+    for tree in saved["learner"]["gradient_booster"]["model"]["trees"]:
+        for node, left in enumerate(tree["left_children"]):
+            if left >= 0 and not tree["split_type"][node]:
+                bound = np.float32(tree["split_conditions"][node])
+                yield tree["split_indices"][node], last_rounded(float(bound), strict=True)
+
+
+def last_rounded(threshold: float, *, strict: bool) -> float:
+    """Largest float64 whose nearest float32 is at most, or below, a threshold."""
+    near = np.float32(threshold)
+    # a NumPy scalar would compare with a Python float in float32
+    if float(near) > threshold or (strict and float(near) == threshold):
+        near = np.nextafter(near, np.float32(-np.inf))
+    middle = (float(near) + float(np.nextafter(near, np.float32(np.inf)))) / 2
+    return middle if np.float32(middle) <= near else float(np.nextafter(middle, -np.inf))
+
+
+# -- the numbers of a column -----------------------------------------------------------------------------------------
+
+
+class Grid(NamedTuple):
+    """The numbers that a feature may take, by whole numbers in their order."""
+
+    dtype: np.dtype[Any] | None
+
+    def keys(self, values: FloatArray) -> np.ndarray:
+        """Of the nearest numbers of the grid."""
+        if self.dtype is None:
+            return np.clip(np.rint(values), -(2.0**53), 2.0**53).astype(np.int64)
+        with np.errstate(over="ignore"):
+            bits = np.asarray(values, np.float64).astype(self.dtype).view(f"i{self.dtype.itemsize}").astype(np.int64)
+        lowest = np.iinfo(f"i{self.dtype.itemsize}").min
+        return np.where(bits >= 0, bits, lowest - bits)
+
+    def values(self, keys: np.ndarray) -> FloatArray:
+        if self.dtype is None:
+            return keys.astype(np.float64)
+        lowest = np.iinfo(f"i{self.dtype.itemsize}").min
+        bits = np.where(keys >= 0, keys, lowest - keys).astype(f"i{self.dtype.itemsize}")
+        return bits.view(self.dtype).astype(np.float64)
+
+
+def middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Mean of whole numbers, rounded down, without overflow."""
+    return (low & high) + ((low ^ high) >> 1)
+
+
+# -- the question ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about a row of a table, ready for brute force.
+
+    Attributes
+    ----------
+    instance : TableInstance
+    features : tuple of ocf.features.Feature
+        As ocf describes them.
+    """
+
+    instance: TableInstance
+    features: tuple[Any, ...]
+
+    @cached_property
+    def origin(self) -> FloatArray:
+        """The row's numbers, and the indices of its levels; NaN where it has none."""
+        return self.coded(self.instance.frame)[0]
+
+    def coded(self, table: pd.DataFrame) -> FloatArray:
+        """Numbers, and indices of levels, of a table; NaN also for levels that ocf does not know."""
+        out = np.full((len(table), len(self.features)), np.nan)
+        for i, feature in enumerate(self.features):
+            for k, value in enumerate(table[feature.name]):
+                if not pd.isna(value):
+                    out[k, i] = _index(feature.levels, value) if feature.levels else float(value)
+        return out
+
+    @cached_property
+    def conventions(self) -> tuple[tuple[Any, ...], ...]:
+        """Dtypes of the columns: those of the row, and those of the data where they differ."""
+        names = [f.name for f in self.features]
+        row, data = (tuple(t.dtypes[n] for n in names) for t in (self.instance.frame, self.instance.data))
+        return (row,) if list(map(str, row)) == list(map(str, data)) else (row, data)
+
+    def grid(self, i: int, *, wide: bool = False) -> Grid:
+        """The numbers that a feature may take, in the dtype of the data or of the row: the narrower, or the wider."""
+        feature = self.features[i]
+        if feature.kind == "integer":
+            return Grid(None)
+        said = (feature.dtype, str(self.instance.frame.dtypes[feature.name]))
+        dtypes = [np.dtype(d if d in ("float16", "float32") else np.float64) for d in said]
+        return Grid((max if wide else min)(dtypes, key=lambda d: d.itemsize))
+
+    def limits(self, i: int) -> tuple[float, float]:
+        """Lowest and highest admissible number of a feature."""
+        feature, origin = self.features[i], float(self.origin[i])
+        low, high = min(feature.lower, origin), max(feature.upper, origin)
+        permitted = self.instance.question.get("permitted_range", {}).get(feature.name)
+        if permitted is not None:
+            low, high = max(low, float(permitted[0])), min(high, float(permitted[1]))
+        low = origin if feature.action in ("fixed", "increasing") and origin > low else low
+        high = origin if feature.action in ("fixed", "decreasing") and origin < high else high
+        return low, high
+
+    def levels(self, i: int) -> FloatArray:
+        """Indices of the admissible levels of a feature."""
+        feature, origin = self.features[i], self.origin[i]
+        permitted = self.instance.question.get("permitted_range", {}).get(feature.name)
+        codes = [k for k, v in enumerate(feature.levels) if permitted is None or v in list(permitted)]
+        fits = {
+            "free": lambda k: True,
+            "fixed": lambda k: k == origin,
+            "increasing": lambda k: k >= origin,
+            "decreasing": lambda k: k <= origin,
+        }[feature.action]
+        return np.array([k for k in codes if fits(k)], np.float64)
+
+    def costs(self, i: int, values: FloatArray) -> FloatArray:
+        """Cost of moving a feature from the row's value to each of `values`."""
+        feature, origin = self.features[i], self.origin[i]
+        if math.isnan(origin):
+            return np.zeros(len(values))
+        if feature.kind in ("categorical", "binary"):
+            distance = (values != origin).astype(np.float64)
+        elif feature.kind == "ordinal":
+            distance = np.abs(values - origin) / feature.scale  # by index: levels are words
+        else:
+            distance = np.abs(values - origin) / feature.scale
+        count = (values != origin).astype(np.float64)
+        return {"l0": count, "l1": distance, "l2": distance**2}[self.instance.question["norm"]]
+
+    def frames(self, rows: FloatArray, dtypes: tuple[Any, ...]) -> Iterator[tuple[np.ndarray, pd.DataFrame]]:
+        """Tables of coded rows, each with the places of its rows.
+
+        A column of a row is in its dtype where that holds its value exactly, and wider otherwise. Rows that differ in
+        this stand in tables of their own, for libraries compute in the dtype that the columns have in common.
+        """
+        fits = np.column_stack([_fits(rows[:, i], dtypes[i], f) for i, f in enumerate(self.features)])
+        kinds, kind_of = np.unique(fits, axis=0, return_inverse=True)
+        for k, kind in enumerate(kinds):
+            at = np.flatnonzero(np.ravel(kind_of) == k)
+            columns = {
+                f.name: self._column(i, rows[at, i], dtypes[i], bool(kind[i])) for i, f in enumerate(self.features)
+            }
+            yield at, pd.DataFrame(columns)[list(self.instance.data.columns)]
+
+    def _column(self, i: int, codes: FloatArray, dtype: Any, fits: bool) -> pd.Series:
+        feature = self.features[i]
+        if not feature.levels:
+            column = pd.Series(codes)
+            return column.astype(dtype) if fits else column
+        words = np.empty(len(codes), object)
+        words[:] = [None if math.isnan(c) else feature.levels[int(c)] for c in codes]
+        words[np.isnan(codes)] = self.instance.frame[feature.name].iloc[0] if math.isnan(self.origin[i]) else np.nan
+        if isinstance(dtype, pd.CategoricalDtype):
+            absent = [v for v in feature.levels if v not in dtype.categories and v in set(words)]
+            dtype = pd.CategoricalDtype([*dtype.categories, *absent], dtype.ordered)
+        return pd.Series(words, dtype=object).astype(dtype)
+
+    def encode(self, rows: FloatArray, dtypes: tuple[Any, ...]) -> FloatArray:
+        """Model columns of coded rows."""
+        parts = [(at, self.instance.encode(table)) for at, table in self.frames(rows, dtypes)]
+        out = np.empty((len(rows), parts[0][1].shape[1]))
+        for at, encoded in parts:
+            out[at] = encoded
+        return out
+
+    def meets(self, rows: FloatArray) -> np.ndarray:
+        """Which coded rows the user's own model gives the target, in every convention."""
+        out = np.ones(len(rows), bool)
+        for dtypes in self.conventions:
+            for at, table in self.frames(rows, dtypes):
+                out[at] &= self.instance.predict(table) == self.instance.question["target"]
+        return out
+
+
+def _index(levels: tuple[Any, ...], value: Any) -> float:
+    return float(levels.index(value)) if value in levels else math.nan
+
+
+def _fits(values: FloatArray, dtype: Any, feature: Any) -> np.ndarray:
+    """Whether a dtype of numbers holds each value exactly."""
+    if feature.levels:
+        return np.ones(len(values), bool)
+    if pd.api.types.is_float_dtype(dtype):
+        narrow = np.dtype(str(dtype).lower())
+        with np.errstate(over="ignore"):
+            return (values.astype(narrow).astype(np.float64) == values) | np.isnan(values)
+    if not pd.api.types.is_integer_dtype(dtype):
+        return np.zeros(len(values), bool)
+    ends = np.iinfo(str(dtype).lower())
+    nullable = np.isnan(values) & isinstance(dtype, pd.api.extensions.ExtensionDtype)
+    return nullable | ((values == np.rint(values)) & (ends.min <= values) & (values <= ends.max))
+
+
+# -- candidates ------------------------------------------------------------------------------------------------------
+
+
+class _Crossing(NamedTuple):
+    """Two neighbouring probes of a feature between which a model column crosses a threshold."""
+
+    base: int
+    feature: int
+    low: int
+    high: int
+    column: int
+    bound: float
+
+
+def candidates(asked: Asked) -> list[FloatArray] | None:
+    """Values of each feature that may make a difference, nearest first; None where one has no admissible value."""
+    n = len(asked.features)
+    out: list[FloatArray] = []
+    for i, feature in enumerate(asked.features):
+        if math.isnan(asked.origin[i]):
+            out.append(np.array([np.nan]))
+        elif feature.levels:
+            out.append(asked.levels(i))
+        else:
+            out.append(_probes(asked, i))
+        if not len(out[i]):
+            return None
+    numbers = [i for i in range(n) if not asked.features[i].levels and not math.isnan(asked.origin[i])]
+    if numbers:
+        model = asked.instance.model
+        bounds = thresholds(model[-1] if isinstance(model, Pipeline) else model)
+        _refine(asked, bounds, out, numbers)
+    return [values[np.argsort(asked.costs(i, values), kind="stable")] for i, values in enumerate(out)]
+
+
+def _probes(asked: Asked, i: int) -> FloatArray:
+    """Admissible numbers of a feature all over its range, in order; the row's own among them if it may stay."""
+    low, high = asked.limits(i)
+    grid, origin = asked.grid(i), asked.origin[i]
+    if low > high:
+        return np.zeros(0)
+    data = asked.coded(asked.instance.data)[:, i]
+    values = np.concatenate([np.linspace(low, high, 33), data[~np.isnan(data)], SPECIAL, [low, high, origin]])
+    keys = np.unique(grid.keys(values))
+    beside = grid.keys(np.array([*SPECIAL, low, high, origin]))
+    keys = np.unique(np.concatenate([keys, beside - 1, beside + 1]))
+    numbers = np.append(grid.values(keys), origin)  # the row's own number may be off the grid
+    return np.unique(numbers[(low <= numbers) & (numbers <= high)])
+
+
+def _bases(asked: Asked) -> FloatArray:
+    """The row asked about and some of the data with the same values missing."""
+    data = asked.coded(asked.instance.data)
+    gaps = np.isnan(asked.origin)
+    data[:, gaps] = np.nan
+    data = data[~np.isnan(data[:, ~gaps]).any(axis=1)]
+    picked = np.linspace(0, len(data) - 1, BASES).astype(int) if len(data) else []
+    return np.vstack([asked.origin, data[picked]])
+
+
+def _refine(asked: Asked, bounds: dict[int, FloatArray], out: list[FloatArray], numbers: list[int]) -> None:
+    """Add the numbers on both sides of every crossing, and keep the nearest of each behaviour."""
+    bases = _bases(asked)
+    for dtypes in asked.conventions:
+        encode = _varied(asked, bases, dtypes)
+        crossings = list(_crossings(asked, bounds, encode, out, numbers, len(bases)))
+        for i, low, high in _bisected(asked, encode, crossings):
+            out[i] = np.append(out[i], asked.grid(i).values(np.array([low, high])))
+    for i in numbers:
+        low, high = asked.limits(i)
+        out[i] = np.unique(out[i][(low <= out[i]) & (out[i] <= high)])
+        out[i] = _distinct(asked, bases, bounds, out[i], i)
+
+
+#: Encodes rows: place of the base, feature that differs from it, and its value.
+Varied = Callable[[np.ndarray, np.ndarray, FloatArray], FloatArray]
+
+
+def _varied(asked: Asked, bases: FloatArray, dtypes: tuple[Any, ...]) -> Varied:
+    def encode(base: np.ndarray, feature: np.ndarray, values: FloatArray) -> FloatArray:
+        rows = bases[base].copy()
+        rows[np.arange(len(rows)), feature] = values
+        return asked.encode(rows, dtypes)
+
+    return encode
+
+
+def _sides(encoded: FloatArray, bounds: dict[int, FloatArray]) -> np.ndarray:
+    """How many thresholds of each column lie below, (n, n_model_columns); -1 for missing."""
+    out = np.zeros(encoded.shape, np.int64)
+    for column, cuts in bounds.items():
+        found = np.searchsorted(cuts, encoded[:, column], side="left")
+        out[:, column] = np.where(np.isnan(encoded[:, column]), -1, found)
+    return out
+
+
+def _crossings(
+    asked: Asked,
+    bounds: dict[int, FloatArray],
+    encode: Varied,
+    probes: list[FloatArray],
+    numbers: list[int],
+    n_bases: int,
+) -> Iterator[_Crossing]:
+    for i in numbers:
+        values, grid = probes[i], asked.grid(i)
+        for base in range(n_bases):
+            sides = _sides(encode(np.full(len(values), base), np.full(len(values), i), values), bounds)
+            for k, column in np.argwhere(sides[1:] != sides[:-1]):
+                low, high = (int(key) for key in grid.keys(values[[k, k + 1]]))
+                first, last = sorted((sides[k, column], sides[k + 1, column]))
+                for cut in range(max(first, 0), max(last, 0)):
+                    yield _Crossing(base, i, low, high, int(column), float(bounds[int(column)][cut]))
+                if first == -1:  # a number that is encoded as a missing one
+                    yield _Crossing(base, i, low, high, int(column), math.inf)
+
+
+def _bisected(asked: Asked, encode: Varied, crossings: list[_Crossing]) -> Iterator[tuple[int, int, int]]:
+    """Feature and keys of the two neighbouring numbers of each crossing."""
+    if not crossings:
+        return
+    base, feature, low, high, column = (np.array([c[k] for c in crossings], np.int64) for k in range(5))
+    bound = np.array([c.bound for c in crossings])
+
+    def holds(keys: np.ndarray) -> np.ndarray:
+        values = np.empty(len(keys))
+        for i in np.unique(feature):
+            values[feature == i] = asked.grid(int(i)).values(keys[feature == i])
+        return encode(base, feature, values)[np.arange(len(keys)), column] <= bound
+
+    at_low = holds(low)
+    while (low + 1 < high).any():
+        between = middle(low, high)
+        same = holds(between) == at_low
+        low, high = np.where(same, between, low), np.where(same, high, between)
+    yield from zip(feature.tolist(), low.tolist(), high.tolist(), strict=True)
+
+
+def _distinct(asked: Asked, bases: FloatArray, bounds: dict[int, FloatArray], values: FloatArray, i: int) -> FloatArray:
+    """Of the values on either side of the row's own, the nearest of each behaviour."""
+    parts = []
+    for dtypes in asked.conventions:
+        encode = _varied(asked, bases, dtypes)
+        parts += [
+            _sides(encode(np.full(len(values), b), np.full(len(values), i), values), bounds) for b in range(len(bases))
+        ]
+    behaviour = np.hstack(parts)
+    origin = asked.origin[i]
+    kept = []
+    for side in (values[::-1] <= origin, values >= origin):
+        order = np.arange(len(values))[::-1][side] if len(kept) == 0 else np.flatnonzero(side)
+        _, first = np.unique(behaviour[order], axis=0, return_index=True)
+        kept.append(values[order[first]])
+    return np.unique(np.concatenate(kept))
+
+
+# -- search ----------------------------------------------------------------------------------------------------------
+
+
+class Found(NamedTuple):
+    """The cheapest counterfactual of all combinations that were tried; `cost` is infinite where there is none."""
+
+    cost: float
+    table: pd.DataFrame | None
+
+
+def cheapest(asked: Asked, below: float = math.inf) -> Found:
+    """The cheapest admissible point that has the target, of cost less than `below`, as far as brute force finds one."""
+    values = candidates(asked)
+    if values is None:
+        return Found(math.inf, None)
+    costs = [asked.costs(i, v) for i, v in enumerate(values)]
+    while math.prod(map(len, values)) > PRODUCT:
+        longest = max(range(len(values)), key=lambda i: len(values[i]))
+        keep = np.unique(np.append(np.arange(5), np.arange(5, len(values[longest]), 2)))
+        values[longest], costs[longest] = values[longest][keep], costs[longest][keep]
+    total = sum(np.meshgrid(*costs, indexing="ij")).ravel()
+    affordable = np.flatnonzero(total < below)
+    order = affordable[np.argsort(total[affordable], kind="stable")][:LIMIT]
+    for part in np.split(order, range(500, len(order), 2000)):
+        places = np.unravel_index(part, [len(v) for v in values])
+        rows = np.column_stack([v[place] for v, place in zip(values, places, strict=True)])
+        met = np.flatnonzero(asked.meets(rows)) if len(rows) else []
+        if len(met):
+            table = next(asked.frames(rows[met[:1]], asked.conventions[0]))[1]
+            return Found(float(total[part[met[0]]]), table)
+    return Found(math.inf, None)

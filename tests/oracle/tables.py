@@ -1,0 +1,577 @@
+"""Random tables, the models trained on them, and a question about one row, for an oracle that starts from the table.
+
+An instance is made from its theme and seed alone: ``make("far rows", 7)`` replays a failure. To extend the oracle, add
+a line to `COLUMNS` (a kind of column), `NUMBER_STEPS` or `LEVEL_STEPS` (a preprocessing of one), `MODELS`, `ROWS` (a
+way in which a row is given) or `THEMES` (what is drawn more often together).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.tree import DecisionTreeClassifier
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class TableInstance:
+    """A trained model, the table that describes its features, and a question about one row.
+
+    Attributes
+    ----------
+    theme : str
+    seed : int
+    model : estimator
+        The library's own object or a Pipeline.
+    named : bool
+        Whether it was fitted on a DataFrame; otherwise it takes arrays.
+    data : DataFrame
+        What ocf is told of the table: some of the training rows.
+    row : DataFrame, Series, or list
+        As it is given to ocf.
+    frame : DataFrame
+        The same row as a table that the model takes.
+    features, question : dict
+        Settings, as `ocf.Explainer` and `ocf.Explainer.explain` take them.
+    """
+
+    theme: str
+    seed: int
+    model: Any
+    named: bool
+    data: pd.DataFrame
+    row: Any
+    frame: pd.DataFrame
+    features: dict[str, dict[str, Any]]
+    question: dict[str, Any]
+
+    def predict(self, table: pd.DataFrame) -> np.ndarray:
+        """What the user's own model says of a table."""
+        return np.asarray(self.model.predict(table if self.named else table.to_numpy()))
+
+    def encode(self, table: pd.DataFrame) -> np.ndarray:
+        """What the trees get to see of a table without native categories, (n, n_model_columns)."""
+        given = table if self.named else table.to_numpy()
+        encoded = self.model[:-1].transform(given) if isinstance(self.model, Pipeline) else given
+        encoded = encoded.toarray() if hasattr(encoded, "toarray") else encoded
+        return np.column_stack([_floats(column) for column in pd.DataFrame(encoded).items()])
+
+    def describe(self) -> str:
+        """How to see this instance again, and what is in it."""
+        kinds = ", ".join(f"{name}: {dtype}" for name, dtype in self.data.dtypes.items())
+        return (
+            f"oracle.tables.make({self.theme!r}, {self.seed})\n  table: {kinds}; {len(self.data)} rows\n"
+            f"  row: {self.frame.iloc[0].to_dict()} as {type(self.row).__name__}"
+            f" of {', '.join(map(str, self.frame.dtypes))}\n  features: {self.features}\n  question: {self.question}\n"
+            f"  model: {' '.join(repr(self.model).split())}"
+        )
+
+
+def _floats(column: tuple[Any, pd.Series]) -> np.ndarray:
+    values = column[1]
+    if isinstance(values.dtype, pd.CategoricalDtype) or values.dtype == object:
+        try:
+            return values.astype("Float64").to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            return np.zeros(len(values))  # levels of a native category: they have no thresholds
+    return values.to_numpy(np.float64, na_value=np.nan)
+
+
+# -- columns ---------------------------------------------------------------------------------------------------
+
+
+def _coded(rng: Rng, n: int) -> np.ndarray:
+    """Measurements of which some are codes: 0 and 99."""
+    values = np.round(rng.normal(40, 15, n), 2)
+    values[rng.random(n) < 0.15] = 0.0
+    values[rng.random(n) < 0.15] = 99.0
+    return values
+
+
+def _words(rng: Rng, n: int) -> np.ndarray:
+    levels = np.array(["ash", "birch", "cedar", "date", "elm", "fir"], dtype=object)[: rng.integers(2, 7)]
+    return levels[np.minimum(rng.integers(0, len(levels) + 1, n), len(levels) - 1)]
+
+
+#: Name -> maker of n values.
+COLUMNS: dict[str, Callable[[Rng, int], pd.Series]] = {
+    "float64": lambda rng, n: pd.Series(rng.normal(rng.normal(0, 10), 10.0 ** rng.integers(-2, 4), n)),
+    "float32": lambda rng, n: pd.Series(rng.normal(rng.normal(0, 10), 10.0 ** rng.integers(-2, 3), n), dtype="float32"),
+    "coarse": lambda rng, n: pd.Series(rng.integers(0, 9, n) / 4),
+    "coded": lambda rng, n: pd.Series(_coded(rng, n)),
+    "skewed": lambda rng, n: pd.Series(rng.exponential(3.0, n)),
+    "int64": lambda rng, n: pd.Series(rng.integers(-20, 60, n)),
+    "int8": lambda rng, n: pd.Series(rng.integers(-5, 8, n), dtype="int8"),
+    "Int64": lambda rng, n: pd.Series(rng.integers(0, 12, n), dtype="Int64"),
+    "Float64": lambda rng, n: pd.Series(np.round(rng.normal(0, 5, n), 1), dtype="Float64"),
+    "bool": lambda rng, n: pd.Series(rng.random(n) < 0.5),
+    "flag": lambda rng, n: pd.Series(rng.integers(0, 2, n)),
+    "text": lambda rng, n: pd.Series(_words(rng, n), dtype=object),
+    "category": lambda rng, n: pd.Series(_words(rng, n)).astype("category"),
+    "colour": lambda rng, n: pd.Series(rng.choice(["blue", "green", "grey", "pink", "red", "white"], n), dtype=object),
+    "ordered": lambda rng, n: pd.Series(
+        pd.Categorical(rng.choice(["low", "mid", "high"], n), categories=["low", "mid", "high"], ordered=True)
+    ),
+}
+LEVELS = ("text", "colour", "category", "ordered")
+FLAGS = ("bool", "flag")
+NUMBERS = tuple(name for name in COLUMNS if name not in LEVELS + FLAGS)
+#: Those that can hold a missing value and keep their dtype.
+GAPPY = ("float64", "float32", "coarse", "coded", "skewed", "Int64", "Float64", *LEVELS)
+
+
+# -- preprocessing ---------------------------------------------------------------------------------------------
+
+
+def _array(values: Any) -> np.ndarray:
+    out = np.asarray(values)
+    return out.astype(np.float64) if out.dtype == object else out
+
+
+def without_code(values: Any) -> np.ndarray:
+    """Numbers with the code 99 made 0."""
+    return np.where(_array(values) == 99, 0, _array(values))
+
+
+def steps_with_hole(values: Any) -> np.ndarray:
+    """Tens, but a value of its own for exactly 0."""
+    return np.where(_array(values) == 0, 7.0, np.floor(_array(values) / 10))
+
+
+def log_of_size(values: Any) -> np.ndarray:
+    """Logarithm, of the size of negative numbers: not monotone."""
+    return np.log1p(np.abs(_array(values)))
+
+
+#: Name -> maker of a transformer of one number column.
+NUMBER_STEPS: dict[str, Callable[[Rng], Any]] = {
+    "passthrough": lambda rng: "passthrough",
+    "standard": lambda rng: StandardScaler(),
+    "minmax": lambda rng: MinMaxScaler(clip=bool(rng.integers(2))),
+    "maxabs": lambda rng: MaxAbsScaler(),
+    "robust": lambda rng: RobustScaler(),
+    "mean": lambda rng: SimpleImputer(add_indicator=bool(rng.integers(2))),
+    "frequent": lambda rng: SimpleImputer(strategy="most_frequent", add_indicator=bool(rng.integers(2))),
+    "constant": lambda rng: SimpleImputer(strategy="constant", fill_value=0),
+    "zero": lambda rng: SimpleImputer(missing_values=0, add_indicator=bool(rng.integers(2))),
+    "mean_standard": lambda rng: make_pipeline(SimpleImputer(), StandardScaler()),
+    "bins": lambda rng: KBinsDiscretizer(
+        3,
+        encode=("ordinal", "onehot")[rng.integers(2)],
+        strategy="uniform",
+    ),
+    "binary": lambda rng: Binarizer(threshold=float(np.round(rng.normal(), 2))),
+    "power": lambda rng: PowerTransformer(),
+    "quantile": lambda rng: QuantileTransformer(n_quantiles=10),
+    "log": lambda rng: FunctionTransformer(log_of_size),
+    "code": lambda rng: FunctionTransformer(without_code),
+    "hole": lambda rng: FunctionTransformer(steps_with_hole),
+    "drop": lambda rng: "drop",
+}
+
+#: Name -> maker of a transformer of one column of levels.
+LEVEL_STEPS: dict[str, Callable[[Rng], Any]] = {
+    "onehot": lambda rng: OneHotEncoder(handle_unknown="ignore"),
+    "onehot_drop": lambda rng: OneHotEncoder(drop=("first", "if_binary")[rng.integers(2)]),
+    "onehot_rare": lambda rng: OneHotEncoder(min_frequency=0.3, handle_unknown="infrequent_if_exist"),
+    "ordinal": lambda rng: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    "target": lambda rng: TargetEncoder(),
+    "filled": lambda rng: make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    ),
+    "named": lambda rng: make_pipeline(SimpleImputer(strategy="constant", fill_value="ash"), OrdinalEncoder()),
+}
+
+
+# -- models ----------------------------------------------------------------------------------------------------
+
+
+def _xgboost(trees: int, depth: int, seed: int) -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(
+        n_estimators=trees, max_depth=depth, learning_rate=0.5, random_state=seed, n_jobs=1, enable_categorical=True,
+        max_cat_to_onehot=1 + 9 * (seed % 2),
+    )  # fmt: skip
+
+
+def _lightgbm(trees: int, depth: int, seed: int) -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(
+        n_estimators=trees, max_depth=depth, num_leaves=2**depth, learning_rate=0.5, min_child_samples=3,
+        min_data_in_bin=1, random_state=seed, n_jobs=1, verbose=-1, min_data_per_group=1, cat_smooth=0.1, cat_l2=0.0,
+        max_cat_to_onehot=1 + 9 * (seed % 2),
+    )  # fmt: skip
+
+
+#: Name -> maker of an unfitted classifier of some trees, depth and seed.
+MODELS: dict[str, Callable[[int, int, int], Any]] = {
+    "tree": lambda trees, depth, seed: DecisionTreeClassifier(max_depth=depth + 1, random_state=seed),
+    "forest": lambda trees, depth, seed: RandomForestClassifier(trees, max_depth=depth, random_state=seed),
+    "extra": lambda trees, depth, seed: ExtraTreesClassifier(trees, max_depth=depth, random_state=seed),
+    "boosting": lambda trees, depth, seed: GradientBoostingClassifier(
+        n_estimators=trees, max_depth=depth, learning_rate=0.5, random_state=seed
+    ),
+    "hist": lambda trees, depth, seed: HistGradientBoostingClassifier(
+        max_iter=trees, max_depth=depth, learning_rate=0.5, min_samples_leaf=3, random_state=seed, early_stopping=False,
+        categorical_features="from_dtype",
+    ),
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+}  # fmt: skip
+NATIVE = ("hist", "xgboost", "lightgbm")
+
+
+# -- what is drawn together ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an instance is drawn from.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Of `COLUMNS`, in order.
+    way : {"pipeline", "whole", "plain"}
+        What stands between the table and the trees: a step for each column, one for all of them, or nothing.
+    models, numbers, levels, rows : tuple of str
+        Of `MODELS`, `NUMBER_STEPS`, `LEVEL_STEPS` and `ROWS`: one of them is taken.
+    gaps : bool
+        Whether values are missing.
+    data : {"all", "few", "lacks a level"}
+        Which training rows ocf gets.
+    after : {"", "standard", "best", "products"}
+        A step on all encoded columns.
+    tight : bool
+        Whether bounds are narrower than the data.
+    """
+
+    columns: tuple[str, ...]
+    way: str
+    models: tuple[str, ...]
+    rows: tuple[str, ...]
+    numbers: tuple[str, ...] = tuple(NUMBER_STEPS)
+    levels: tuple[str, ...] = tuple(LEVEL_STEPS)
+    gaps: bool = False
+    data: str = "all"
+    after: str = ""
+    tight: bool = False
+
+
+def _draw(rng: Rng, names: tuple[str, ...], low: int, high: int) -> tuple[str, ...]:
+    return tuple(str(name) for name in rng.choice(names, rng.integers(low, high + 1)))
+
+
+def _any(rng: Rng) -> Plan:
+    way = str(rng.choice(["pipeline", "pipeline", "plain", "whole"]))
+    levels = {"pipeline": LEVELS, "plain": ("category",), "whole": ()}[way]
+    first = _draw(rng, levels, 0, 1) if levels else ()
+    columns = first + _draw(rng, NUMBERS + FLAGS + levels, 1, 4 - len(first))
+    return Plan(
+        columns=columns,
+        way=way,
+        models=NATIVE if way == "plain" and "category" in columns else tuple(MODELS),
+        rows=tuple(ROWS),
+        gaps=rng.random() < 0.3,
+        data=str(rng.choice(["all", "all", "few", "lacks a level"])),
+        after=str(rng.choice(["", "", "", "standard", "best", "products"])),
+        tight=rng.random() < 0.2,
+    )
+
+
+def _missing_beside_category(rng: Rng) -> Plan:
+    columns = ("category", *_draw(rng, (*NUMBERS, "category"), 1, 3))
+    return Plan(columns, "plain", NATIVE, ("missing",), gaps=True)
+
+
+def _absent_level(rng: Rng) -> Plan:
+    columns = (*_draw(rng, ("colour", "colour", "category"), 1, 1), *_draw(rng, ("float64", "int64"), 0, 2))
+    levels = ("onehot", "onehot", "onehot", "onehot_rare")
+    models = ("tree", "forest", "extra", "boosting", "xgboost")
+    return Plan(columns, "pipeline", models, ("known",), ("passthrough", "standard"), levels, data="lacks a level")
+
+
+def _float32(rng: Rng) -> Plan:
+    columns = _draw(rng, ("float32",), 1, 3)
+    models = ("tree", "forest", "extra", "boosting")
+    scaler = str(rng.choice(["standard", "standard", "minmax", "robust", "power"]))
+    rows = ("wider", "wider", "list", "between")
+    return Plan(columns, str(rng.choice(["whole", "pipeline"])), models, rows, (scaler,))
+
+
+def _far_rows(rng: Rng) -> Plan:
+    numbers = ("standard", "minmax", "robust", "maxabs", "mean_standard", "quantile", "power")
+    columns = _draw(rng, ("float64", "float32", "int64", "coarse"), 1, 3)
+    rows = ("far", "known", "between")
+    return Plan(columns, "pipeline", tuple(MODELS), rows, numbers, data=str(rng.choice(["all", "few"])), tight=True)
+
+
+def _holes(rng: Rng) -> Plan:
+    return Plan(_draw(rng, ("coded", "int64", "coarse"), 1, 3), "pipeline", tuple(MODELS), ("known",), ("zero", "code"))
+
+
+def _products(rng: Rng) -> Plan:
+    columns = _draw(rng, ("coarse", "int8", "coded"), 2, 3)
+    numbers = ("passthrough", "standard")
+    return Plan(columns, "pipeline", ("tree", "forest", "boosting"), ("known",), numbers, data="few", after="products")
+
+
+#: Name -> drawer of plans. All but the first have once led to false answers.
+THEMES: dict[str, Callable[[Rng], Plan]] = {
+    "any": _any,
+    "missing beside a category": _missing_beside_category,
+    "absent level": _absent_level,
+    "float32": _float32,
+    "far rows": _far_rows,
+    "holes": _holes,
+    "products": _products,
+}
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+def _numeric(table: pd.DataFrame) -> list[str]:
+    return [
+        str(name)
+        for name, dtype in table.dtypes.items()
+        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype) and table[name].nunique() > 2
+    ]
+
+
+def _far(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """Some numbers far outside the data."""
+    out = row.copy()
+    for name in _numeric(table):
+        if rng.random() < 0.6:
+            low, high = float(table[name].min()), float(table[name].max())
+            value = (low if rng.random() < 0.5 else high) + rng.choice([-100, -8, -4, 4, 8, 100]) * (high - low)
+            out[name] = _held(value, table[name].dtype)
+    return out
+
+
+def _held(value: float, dtype: Any) -> pd.Series:
+    """Column of one number, as near as its dtype allows."""
+    if not pd.api.types.is_integer_dtype(dtype):
+        return pd.Series([value], dtype=dtype)
+    ends = np.iinfo(str(dtype).lower())
+    return pd.Series([int(np.clip(round(value), ends.min, ends.max))], dtype=dtype)
+
+
+def _between(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """Values of different rows, the numbers between those of the data."""
+    out = pd.concat([table[[name]].sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
+                     for name in table.columns], axis=1)  # fmt: skip
+    for name in _numeric(table):
+        value = float(table[name].min()) + rng.random() * float(table[name].max() - table[name].min())
+        out[name] = _held(value, table[name].dtype)
+    return out
+
+
+def _wider(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """Every number as float64, some of them between two numbers of the column's dtype."""
+    out = row.copy()
+    for name in _numeric(table):
+        value = float(row[name].iloc[0])
+        exact = pd.api.types.is_integer_dtype(table[name].dtype) or rng.random() < 0.5
+        out[name] = pd.Series([value if exact else np.nextafter(value, np.inf)])
+    return out
+
+
+def _missing(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """Values taken out where the column can do without."""
+    out = row.copy()
+    gappy = [name for name in table.columns[::-1] if table[name].isna().any()]
+    for name in gappy[: rng.integers(1, max(2, len(table.columns)))]:  # the first column most often stays
+        out[name] = pd.Series([None], dtype=table[name].dtype)
+    return out
+
+
+Given = tuple[Any, pd.DataFrame]
+
+#: Name -> maker of a row, as it is given to ocf and as a table, from the training table and one of its rows.
+ROWS: dict[str, Callable[[Rng, pd.DataFrame, pd.DataFrame], Given]] = {
+    "known": lambda rng, table, row: (row, row),
+    "far": lambda rng, table, row: (far := _far(rng, table, row), far),
+    "between": lambda rng, table, row: (new := _between(rng, table, row), new),
+    "wider": lambda rng, table, row: (wide := _wider(rng, table, row), wide),
+    "missing": lambda rng, table, row: (gappy := _missing(rng, table, row), gappy),
+    "list": lambda rng, table, row: ([None if pd.isna(v) else v for v in row.iloc[0].tolist()], _of_array(row)),
+    "series": lambda rng, table, row: (row.iloc[0], row.iloc[0].to_frame().T.infer_objects()),
+    "record": lambda rng, table, row: (made := pd.DataFrame(row.to_dict("records")), made),
+}
+
+
+def _of_array(row: pd.DataFrame) -> pd.DataFrame:
+    """A row of a list: numbers in one dtype; with words among them the table's own dtypes."""
+    array = np.asarray(row.iloc[0].tolist())
+    return pd.DataFrame(array[None, :], columns=row.columns) if array.dtype.kind in "fi" else row
+
+
+# -- instances -----------------------------------------------------------------------------------------------
+
+
+def spread(n: int, seed: int, themes: Sequence[str] = tuple(THEMES)) -> Iterator[tuple[str, int]]:
+    """Themes and seeds of `n` instances: every other one of the first theme, which is all of them together."""
+    for k in range(n):
+        theme = themes[0] if k % 2 == 0 else themes[k // 2 % len(themes)]
+        yield theme, seed * 1_000_000 + k
+
+
+def make(theme: str, seed: int) -> TableInstance:
+    """The instance of a theme and a seed; draws again until the libraries themselves accept what was drawn."""
+    for attempt in range(100):
+        rng = np.random.default_rng([seed, attempt, *map(ord, theme)])
+        plan = THEMES[theme](rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return _instance(theme, seed, rng, plan)
+            except (ValueError, TypeError, AttributeError):
+                continue  # no model: a scaler of text, missing values without a rule, labels of one class, …
+    raise RuntimeError(f"theme {theme!r}, seed {seed}: a hundred draws and no model")
+
+
+def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
+    table = _table(rng, plan)
+    labels = _labels(rng, table)
+    named = plan.way == "pipeline" or not all(d in ("float64", "int64", "float32") for d in map(str, table.dtypes))
+    named = named or rng.random() < 0.7
+    model = _model(rng, plan, table)
+    model.fit(table if named else table.to_numpy(), labels)
+    data = _told(rng, plan, table)
+    start = data.sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
+    row, frame = ROWS[str(rng.choice(plan.rows))](rng, table, start)
+    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {})
+    current = made.predict(frame)[0]  # a row that the model refuses is drawn again
+    others = [label for label in np.unique(labels).tolist() if label != current]
+    question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
+    made = replace(made, question=question, features=_settings(rng, plan, data))
+    if not np.isin(made.question["target"], labels):
+        raise ValueError("no such class")
+    return made
+
+
+def _table(rng: Rng, plan: Plan) -> pd.DataFrame:
+    n = int(rng.integers(50, 120))
+    columns = {f"{kind}_{j}": COLUMNS[kind](rng, n) for j, kind in enumerate(plan.columns)}
+    table = pd.DataFrame(columns)
+    for name, kind in zip(table.columns, plan.columns, strict=True):
+        if plan.gaps and kind in GAPPY and rng.random() < 0.7:
+            table[name] = table[name].mask(rng.random(n) < 0.2)
+    return table
+
+
+def _labels(rng: Rng, table: pd.DataFrame) -> np.ndarray:
+    score = rng.normal(0, 0.3, len(table))
+    for name in table.columns:
+        ranks = table[name].rank(method="dense").to_numpy(np.float64, na_value=np.nan)
+        known = np.nan_to_num(ranks, nan=float(rng.integers(0, 3)))
+        shuffled = rng.permutation(int(known.max()) + 1)[known.astype(int)] if known.max() < 10 else known
+        score += rng.normal() * (shuffled - shuffled.mean()) / (shuffled.std() + 1e-9)
+    classes = 3 if rng.random() < 0.2 else 2
+    codes = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    return codes if rng.random() < 0.7 else codes * 10
+
+
+def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
+    name = str(rng.choice(plan.models))
+    model = MODELS[name](int(rng.integers(1, 7)), int(rng.integers(2, 4)), int(rng.integers(2**16)))
+    if plan.way == "plain":
+        return model
+    if plan.way == "whole":
+        return make_pipeline(NUMBER_STEPS[str(rng.choice(plan.numbers))](rng), model)
+    steps = []
+    for column, kind in zip(table.columns, plan.columns, strict=True):
+        makers: Mapping[str, Callable[[Rng], Any]] = LEVEL_STEPS if kind in LEVELS else NUMBER_STEPS
+        allowed = plan.levels if kind in LEVELS else plan.numbers
+        allowed = ("passthrough", "standard") if kind in FLAGS else allowed
+        steps.append((column, makers[str(rng.choice(allowed))](rng), [column]))
+    first = ColumnTransformer(steps, sparse_threshold=float(rng.choice([0.0, 0.3])))
+    after = {
+        "standard": StandardScaler(with_mean=False),
+        "best": SelectKBest(k=min(2, len(steps))),
+        "products": PolynomialFeatures(interaction_only=True, include_bias=False),
+    }
+    return make_pipeline(first, *([after[plan.after]] if plan.after else []), model)
+
+
+def _told(rng: Rng, plan: Plan, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the table that ocf gets to see."""
+    if plan.data == "few":
+        return table.sample(int(rng.integers(2, 9)), random_state=int(rng.integers(2**31))).reset_index(drop=True)
+    told = table
+    for name in table.columns:
+        if plan.data == "lacks a level" and name not in _numeric(table) and table[name].nunique() > 2:
+            left_out = table[name].dropna().unique()[0]
+            told = told[told[name].isna() | (told[name] != left_out)]
+            if isinstance(told[name].dtype, pd.CategoricalDtype) and rng.random() < 0.5:
+                told = told.assign(**{name: told[name].cat.remove_unused_categories()})
+            break
+    return told.reset_index(drop=True)
+
+
+def _settings(rng: Rng, plan: Plan, data: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What the user says of the features."""
+    said: dict[str, dict[str, Any]] = {}
+    for name in _numeric(data):
+        if plan.tight:
+            middle = float(data[name].sample(1, random_state=int(rng.integers(2**31))).fillna(0).iloc[0])
+            span = rng.random() ** 3 * float(data[name].max() - data[name].min())
+            said[name] = {"bounds": (float(np.floor(middle - span / 2)), float(np.ceil(middle + span / 2)))}
+        if rng.random() < 0.1:
+            said.setdefault(name, {})["actionability"] = str(rng.choice(["increasing", "decreasing"]))
+    if len(data.columns) > 1 and rng.random() < 0.1:
+        said.setdefault(str(rng.choice(list(data.columns))), {})["actionability"] = "fixed"
+    return said
+
+
+def _options(rng: Rng, data: pd.DataFrame, frame: pd.DataFrame) -> dict[str, Any]:
+    """How the question is asked."""
+    options: dict[str, Any] = {
+        "norm": str(rng.choice(["l1", "l1", "l2", "l0"])),
+        "solver": str(rng.choice(["auto", "box", "highs"])),
+        "reduce": bool(rng.random() < 0.6),
+    }
+    name = str(rng.choice(list(data.columns)))
+    if rng.random() < 0.15 and not frame[name].isna().iloc[0]:
+        values = data[name].dropna()
+        if name in _numeric(data):
+            low, high = sorted(float(v) for v in values.sample(2, replace=True, random_state=int(rng.integers(2**31))))
+            options["permitted_range"] = {name: (low, high)}
+        else:
+            options["permitted_range"] = {name: [values.iloc[0], *values[values != values.iloc[0]].iloc[:1]]}
+    return options

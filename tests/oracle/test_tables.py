@@ -1,0 +1,107 @@
+"""What ocf says of tables, in all their dtypes and Pipelines, against brute force through the user's own Pipeline."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracle import table_check
+from oracle.table_brute_force import Asked, cheapest, last_rounded, thresholds
+from oracle.table_check import FalseClaim, check_table
+from oracle.tables import MODELS, TableInstance, make
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Explainer
+from ocf.inference import infer_space
+
+
+def steps() -> TableInstance:
+    """One number behind a scaler: the class is 1 above 4.5, and the row stands at 2 of 0 to 9."""
+    data = pd.DataFrame({"size": np.arange(10.0)})
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0)).fit(data, data["size"] > 4.5)
+    row = data.iloc[[2]]
+    return TableInstance("steps", 0, model, True, data, row, row, {}, {"target": True, "norm": "l1"})
+
+
+def test_brute_force_finds_the_nearest_number() -> None:
+    instance = steps()
+    best = cheapest(Asked(instance, infer_space(instance.data).features))
+    value = best.table["size"].iloc[0]
+    assert instance.predict(best.table)[0]
+    assert not instance.predict(pd.DataFrame({"size": [np.nextafter(value, -np.inf)]}))[0]
+    assert best.cost == (value - 2) / 9
+
+
+def test_brute_force_has_found_nothing_cheaper_than_the_cheapest() -> None:
+    asked = Asked(steps(), infer_space(steps().data).features)
+    cost = cheapest(asked).cost
+    assert cheapest(asked, cost).table is None
+    assert cheapest(asked, np.nextafter(cost, 1)).table is not None
+
+
+@pytest.mark.parametrize(
+    ("lie", "what"),
+    [
+        ({"status": "infeasible", "counterfactual": None}, "infeasible"),
+        ({"size": 8.0, "cost": 6 / 9, "bound": 6 / 9}, "optimal"),
+        ({"size": 8.0, "cost": 6 / 9, "bound": 5 / 9, "status": "feasible"}, "bound"),
+        ({"size": 8.0, "cost": 6 / 9, "bound": 5 / 9}, "optimal"),
+        ({"size": 3.0, "cost": 1 / 9, "bound": 1 / 9}, "point"),
+        ({"size": 9.5, "cost": 7.5 / 9, "bound": 7.5 / 9}, "point"),
+        ({"size": 8.0, "cost": 0.1, "bound": 0.1}, "point"),
+        ({"status": "error", "message": "internal error: KeyError: 0"}, "crash"),
+    ],
+)
+def test_lies_are_noticed(lie: dict[str, Any], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = pd.DataFrame({"size": [lie.get("size", np.nan)]})
+    said = {"status": "optimal", "counterfactual": point, "cost": None, "bound": np.inf, "message": "", "method": {}}
+
+    class Liar(Explainer):
+        def explain(self, *args: Any, **kwargs: Any) -> Any:
+            return [SimpleNamespace(**{**said, **lie})]
+
+    monkeypatch.setattr(table_check, "Explainer", Liar)
+    with pytest.raises(FalseClaim, match=f"^{what}:"):
+        check_table(steps())
+
+
+def test_a_crash_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*args: Any) -> None:
+        raise KeyError("size")
+
+    monkeypatch.setattr(table_check, "Explainer", crash)
+    with pytest.raises(FalseClaim, match="crash: KeyError"):
+        check_table(steps())
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_last_rounded(strict: bool) -> None:
+    rng = np.random.default_rng(0)
+    for threshold in [0.0, 1.0, -1.0, 0.1, 1e-40, *rng.normal(size=50), *rng.normal(size=50).astype(np.float32)]:
+        last = last_rounded(float(threshold), strict=strict)
+        below, above = (float(np.float32(v)) for v in (last, np.nextafter(last, np.inf)))
+        assert (below < threshold) if strict else (below <= threshold)
+        assert (above >= threshold) if strict else (above > threshold)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_thresholds_are_where_the_model_turns(name: str) -> None:
+    """Of a single split the prediction is another on either side, one float64 apart."""
+    values = np.random.default_rng(1).normal(size=(80, 1))
+    model = MODELS[name](1, 1, 0).set_params(max_depth=1).fit(values, (values[:, 0] > 0.2).astype(int))
+    bounds = thresholds(model)[0]
+    assert len(bounds) == 1
+    sides = np.array([[bounds[0]], [np.nextafter(bounds[0], np.inf)]])
+    assert model.predict_proba(sides)[0, 1] < model.predict_proba(sides)[1, 1]
+
+
+def test_instances_repeat() -> None:
+    first, again = make("any", 3), make("any", 3)
+    assert first.describe() == again.describe()
+    pd.testing.assert_frame_equal(first.data, again.data)
+    assert (first.predict(first.data) == again.predict(again.data)).all()
