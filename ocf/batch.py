@@ -76,6 +76,8 @@ class Task:
             "formulation": way.formulation,
             "solver": way.solver,
             "why": way.why,
+            "proved_by": outcome.proved_by,
+            "solvers": list(dict.fromkeys(r.solver for r in outcome.results)),
             "solver_version": last.version if last else "",
             "options": dict(last.options) if last else {},
             "reduction": self.reduce,

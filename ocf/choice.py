@@ -81,6 +81,12 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
     return Way(BOUNDS_FROM, "box", "nothing couples the features, and the box search is the fastest then")
 
 
+def other_solvers(cells: CellProblem, first: Way) -> list[str]:
+    """Names of solvers that go on, in turn, where the one that ``"auto"`` chose errs."""
+    found = {name: _usable(name) for name in (*SOLVERS, *CELL_SOLVERS) if name != first.solver}
+    return [name for name, solver in found.items() if solver is not None and not solver.refuses(cells)]
+
+
 def second_way(cells: CellProblem, first: Way) -> Way:
     """A way that shares neither formulation nor solver with the first.
 

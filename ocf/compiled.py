@@ -55,13 +55,16 @@ class Compiled:
         """Column of the first sliding value."""
         return self.n_leaves + sum(map(len, self.steps)) + sum(map(len, self.levels))
 
-    def instance(self, cells: CellProblem) -> Reduced:
+    def instance(self, cells: CellProblem, size: float | None = None) -> Reduced:
         """The matrix of one row: its costs and cuts, without what is closed, dead or decided.
 
         Parameters
         ----------
         cells : CellProblem
             Of the same partition and target; not infeasible.
+        size : float, optional
+            A cost of the size of the optimum, by which to choose the units of sliding values and squares; inf where
+            none is known. By default they keep those of the model.
         """
         form = self._with_cuts(self._with_tangents(self._with_exclusions(cells), cells), cells)
         alias, x0 = self._substitution(cells)
@@ -69,7 +72,34 @@ class Compiled:
         kept, index = np.unique(alias[new], return_inverse=True)
         p = sp.csr_array((np.ones(len(new)), (new, index)), shape=(form.n_cols, len(kept)))
         reduced = form.with_costs(*self._costs(cells)).substitute(p, x0)
-        return Reduced(reduced.form.tidy(), reduced.P, reduced.x0)
+        reduced = Reduced(reduced.form.tidy(), reduced.P, reduced.x0)
+        return reduced if size is None or self.slides is None else self._in_units(reduced, kept, size)
+
+    def _in_units(self, reduced: Reduced, kept: IntArray, size: float) -> Reduced:
+        """Sliding values in units of how far they can slide, squares in units of a part of the optimum.
+
+        Solvers work within absolute tolerances: HiGHS takes a value that can slide by 1e-6 for one that stands still,
+        and a square of 1e-6 for nothing, where the optimum may be no larger.
+        """
+        assert self.slides is not None
+        form, place = reduced.form, {int(column): k for k, column in enumerate(kept)}
+        unit, square = np.ones(form.n_cols), _power_of_two(size) / 64 if 0 < size < np.inf else 1.0
+        root = _power_of_two(np.sqrt(square))
+        for column in map(int, self.slides.of_cell.values()):
+            k = place[self.first_slide + column]
+            if not form.integer[k] and 0 < form.upper[k] < np.inf:
+                unit[k] = _power_of_two(form.upper[k])
+        squares = [*self.slides.excess.values(), *(q for _, q in self.slides.forms)]
+        own = [place[self.first_slide + column] for column in squares]
+        roots = [place[self.first_slide + z] for z, _ in self.slides.forms]
+        unit[own], unit[roots] = root * root, root
+        largest = np.asarray(abs(form.A @ sp.diags_array(unit)).max(axis=1).todense()).ravel()
+        sliding = np.asarray((form.A[:, unit != 1] != 0).sum(axis=1)).ravel() > 0
+        factor = np.where(sliding & (largest > 0) & (largest < 1), largest, 1.0)
+        factor[factor != 1] = [_power_of_two(v) for v in factor[factor != 1]]
+        for columns, own_unit in ((roots, root), (own, root * root)):  # a row with a square may hold its root as well
+            factor[np.asarray((form.A[:, columns] != 0).sum(axis=1)).ravel() > 0] = own_unit
+        return reduced.scaled(unit, 1 / factor)
 
     def _with_exclusions(self, cells: CellProblem) -> StandardForm:
         if not cells.excluded:
@@ -162,6 +192,11 @@ class Compiled:
                 alias[a + live] = -1
                 x0[a + live] = 1.0
         return alias, x0
+
+
+def _power_of_two(value: float) -> float:
+    """The largest power of two that is not larger."""
+    return float(2.0 ** (np.frexp(value)[1] - 1))
 
 
 def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -> Compiled:

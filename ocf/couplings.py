@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 #: Integer and grid features with at most this many admissible values get a cell for each where a relation needs it.
 MAX_VALUES = 200
 
+#: Part of the cost that a further tangent must be able to add to a bound.
+SAME_TANGENT = 1e-10
+
 #: Rounding of float64 sums of weights that is allowed for, relative to the largest sum.
 ROUNDING = 1e-12
 
@@ -196,6 +199,19 @@ class Values:
             for share in (0.25, 0.5, 1.0):
                 yield -1 - k, share * math.sqrt(max(upper, 0.0))
                 yield -1 - k, -share * math.sqrt(max(upper, 0.0))
+
+    def worthwhile(
+        self, new: Sequence[tuple[int, float]], known: Sequence[tuple[int, float]], upper: float
+    ) -> list[tuple[int, float]]:
+        """Tangents that differ from those known; two that are nearly one only spoil a solver's linear algebra."""
+        out: list[tuple[int, float]] = []
+        for j, at in new:
+            curvature = 2.0 if j < 0 else float(self.price(j)[1])
+            near = min((abs(at - other) for k, other in (*known, *out) if k == j), default=math.inf)
+            # between two tangents the square is missed by an eighth of the curvature times their distance squared
+            if curvature * near * near / 8 > SAME_TANGENT * upper:
+                out.append((j, at))
+        return out
 
     # -- the cheapest point of a choice of cells -----------------------------------------------------------
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ocf.batch import Row, Task, run_batch
 from ocf.cells import CellProblem, Partition, partition, to_alternatives, to_cells
-from ocf.choice import AUTO, Way, choose, second_value_way, second_way
+from ocf.choice import AUTO, Way, choose, other_solvers, second_value_way, second_way
 from ocf.compiled import Compiled, compile_formulation
 from ocf.conflict import conflict
 from ocf.constraints import Constraint, broken_by, checked, unsatisfiable
@@ -76,7 +76,10 @@ class _Asked(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """An outcome; seconds of building and compiling; other points of the same cost, and whether these are all."""
+    """An outcome; seconds of building and compiling; other points of the same cost, whether these are all, and ranges.
+
+    The ranges are those of all points, the outcome's first; see `ocf.ties.same_cost`.
+    """
 
     outcome: Outcome
     built: dict[str, float]
@@ -489,7 +492,8 @@ class Explainer:
             both claims, the second in ``method["cross_check"]``.
         n_optimal : int
             How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
-            `Explanation.ties_complete` says whether there are more.
+            `Explanation.ties_complete` says whether there are more. Values that neither the model nor the cost tells
+            apart count as one answer, and `Explanation.ranges` gives them.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -824,6 +828,9 @@ class Explainer:
             table = counterfactual_frame(problem.space, row.original, row.coded, point)
             return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
+        def others() -> list[Solver | CellSolver]:
+            return [self._solver(name) for name in other_solvers(alternatives[0], way)]
+
         forms = [partial(compiled, k) for k in range(len(alternatives))]
         solver = self._solver(way.solver)
         outcome = solve_alternatives(
@@ -834,6 +841,7 @@ class Explainer:
             confirm=confirm,
             candidates=self._known_cells(problem, alternatives[0].partition, detector),
             use_reduction=task.reduce,
+            others=others if task.solver == AUTO else tuple,
         )
         if alternatives[0].values is not None and not outcome.message:
             outcome = replace(outcome, message=alternatives[0].values.remark())

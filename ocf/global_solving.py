@@ -77,11 +77,17 @@ class _Global:
             cutoff = self.upper if np.isfinite(self.upper) else None
             result = solver.solve(form, options, cutoff=cutoff)
             query.note(result)
+            if result.status is Status.ERROR and query.may_switch and name != "scip":
+                self.message = f"{name} failed ({result.message}); scip went on"
+                name, solver = "scip", cast(Solver, get_solver("scip"))
+                query.solver_names.add(name)
+                continue
             if result.status is Status.INFEASIBLE:
                 self.bound = min(self.bound, result.bound)
                 return
             if result.x is None:
-                self.bound, self.message = min(self.bound, result.bound), result.message
+                self.bound = min(self.bound, result.bound)
+                self.message = "; ".join(filter(None, [self.message, result.message]))
                 return
             y = result.x[first : first + query.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))

@@ -82,7 +82,8 @@ class Query(LeafModel):
     problem : Problem
     options : SolverOptions
     solver : {"highs", "scip"}
-        For leaves with integers. Continuous leaves go to HiGHS, integers with squares to SCIP.
+        For leaves with integers. Continuous leaves go to HiGHS, integers with squares to SCIP. With any other name,
+        such as ``"auto"``, HiGHS is asked first, and SCIP where it errs.
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "highs") -> None:
@@ -90,6 +91,7 @@ class Query(LeafModel):
         super().__init__(search, problem)
         self.options = options
         self.solver = solver if solver in SOLVERS else "highs"
+        self.may_switch = solver not in SOLVERS
         self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
         self.results: list[SolveResult] = []
         self.solver_names: set[str] = set()

@@ -61,7 +61,7 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     least = float(np.linalg.eigvalsh(scaled)[0])
     if least < -NEGATIVE:
         raise ProblemError("the quadratic cost is not convex: its matrix has a negative eigenvalue")
-    share = max(least, 0.0) * (1 - 1e-9)
+    share = max(least, 0.0)  # its eigenvector is no form then, where a share of almost all would leave a tiny one
     values, vectors = np.linalg.eigh(scaled - share * np.eye(len(names)))
     kept = values > RANK * max(float(values[-1]), 1.0)
     forms = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) * unit

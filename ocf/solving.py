@@ -15,12 +15,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocf.cells import CellProblem
 from ocf.ensemble import FloatArray, IntArray
+from ocf.errors import SolverError
 from ocf.formulations.base import decode
 from ocf.incumbent import Incumbent, find_incumbent
 from ocf.outcome import PROOF, Outcome, Run
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from ocf.solvers import Solver
 
 logger = logging.getLogger(__name__)
+
+#: Relative tolerance of solvers on rows that follow a square by tangents, in the units of `Compiled.instance`.
+TANGENT_DOUBT = 1e-7
 
 #: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. By a
 #: poor incumbent hundreds of leaves stay, and probing them took 0.25 s of a row on breast cancer, where a better
@@ -81,6 +86,7 @@ def solve_alternatives(
     confirm: Callable[[FloatArray], bool],
     candidates: IntArray | None = None,
     use_reduction: bool = True,
+    others: Callable[[], Sequence[Solver | CellSolver]] = tuple,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -99,9 +105,11 @@ def solve_alternatives(
         Cells of known rows of the target class.
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
+    others : callable
+        Gives the solvers that go on, in turn, where the solver errs.
     """
     start, best = time.perf_counter(), None
-    runs = [_Run(cells, solver, options, confirm, start) for cells in alternatives]
+    runs = [_Run(cells, solver, others, options, confirm, start) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
@@ -164,6 +172,7 @@ class _Run(Run):
         self,
         cells: CellProblem,
         solver: Solver | CellSolver,
+        others: Callable[[], Sequence[Solver | CellSolver]],
         options: SolverOptions,
         confirm: Callable[[FloatArray], bool],
         start: float,
@@ -171,6 +180,8 @@ class _Run(Run):
         super().__init__(options, confirm, ("incumbent", "reduce", "instance"), start)
         self.original = self.cells = cells
         self.solver = solver
+        self._others = others
+        self._left: list[Solver | CellSolver] | None = None
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
 
@@ -237,10 +248,16 @@ class _Run(Run):
         options = self.remaining()
         if options is None:
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
-        elif isinstance(self.solver, CellSolver):
-            self._search_cells(self.solver, compiled, options)
         else:
-            self._solve_matrix(self.solver, compiled(), options)
+            try:
+                if isinstance(self.solver, CellSolver):
+                    self._search_cells(self.solver, compiled, options)
+                else:
+                    self._solve_matrix(self.solver, compiled(), options)
+            except SolverError as error:
+                if options.options:  # an option that the solver does not take is for the user to know
+                    raise
+                self._failed(str(error))
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
         offset, building = time.perf_counter() - self.start, 0.0
@@ -269,18 +286,17 @@ class _Run(Run):
         if values is not None and values.forms and not self.cells.tangents and self.best:
             self.cells = self.cells.with_(tangents=tuple(values.first_tangents(self.upper)))
         begin = time.perf_counter()
-        instance = formulation.instance(self.cells)
+        instance = formulation.instance(self.cells, self.upper)
         self.times["instance"] += time.perf_counter() - begin
         form = instance.form
         self.measure(form)
         offset = time.perf_counter() - self.start
-        result = solver.solve(form, options, cutoff=self.best.cost if self.best else None)
+        result = solver.solve(form, options, cutoff=self.upper + self._doubt if self.best else None)
         if not self._note(result, offset):
             return
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
         if result.x is not None and choice is None:
-            self.message = "the solver's tolerances admit a point that does not exist; try another solver"
-            self.close(Status.ERROR, self.bound, "")
+            self._failed("the solver's tolerances admit a point that does not exist; try another solver")
         else:
             self._take(result, choice)
 
@@ -295,13 +311,28 @@ class _Run(Run):
         if result.status is Status.INFEASIBLE:
             self._proved(result.solver)
         elif result.status is Status.ERROR:
-            self.message = result.message
-            self.close(Status.ERROR, self.bound, "")
+            self._failed(result.message)
+            return False
         return not self.finished
+
+    def _failed(self, why: str) -> None:
+        """Hand over to the next solver, if there is one."""
+        if self._left is None:
+            self._left = list(self._others())
+        if not self._left:
+            self.message = "; ".join(filter(None, [self.message, why]))
+            self.close(Status.ERROR, self.bound, "")
+            return
+        failed, self.solver = self.solver.name, self._left.pop(0)
+        # the raw options were the failed solver's own
+        self.options = replace(self.options, options={})
+        said = f"{failed} failed ({why}); {self.solver.name} went on"
+        logger.warning("%s", said)
+        self.message = "; ".join(filter(None, [self.message, said]))
 
     def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""
-        self.bound = max(self.bound, min(result.bound, self.upper))
+        self.bound = max(self.bound, min(result.bound - self._doubt, self.upper))
         if choice is None:
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
@@ -330,14 +361,25 @@ class _Run(Run):
         elif result.status is Status.OPTIMAL and values is not None and values.couples:
             # what these cells can give is known exactly now: ask for something cheaper in others
             self._exclude(values.watching(leaves))
-            bends = values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point)
-            self.cells = self.cells.with_(tangents=(*self.cells.tangents, *bends))
+            bends = list(values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point))
+            new = values.worthwhile(bends, self.cells.tangents, self.upper)
+            self.cells = self.cells.with_(tangents=(*self.cells.tangents, *new))
             self.shrink()
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
         else:
             self.close(Status.FEASIBLE, self.bound, "")
+
+    @property
+    def _doubt(self) -> float:
+        """By how much the solver's bound must exceed the best cost where squares are met by tangents.
+
+        Its tolerances are about as wide: choices of cells whose cost is that near are looked at one by one, exactly.
+        """
+        values = self.cells.values
+        squares = values is not None and values.couples and (values.forms or self.cells.tangents)
+        return TANGENT_DOUBT * abs(self.upper) if squares and self.best else 0.0
 
     def _admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells."""

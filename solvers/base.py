@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -46,6 +46,9 @@ START_TOLERANCE = 1e-9
 
 #: Part of the largest cost by which bound and objective may differ through rounding alone.
 NOISE = 1e-12
+
+#: Message of an ERROR result that no other options would help.
+UNBOUNDED = "the problem is unbounded: give the columns bounds"
 
 #: Seconds between two looks at the user's interrupt function, and after Ctrl-C the patience with the solver.
 POLL, PATIENCE = 0.05, 10.0
@@ -254,7 +257,7 @@ def conclude(question: Question, answer: Answer, solver: str, version: str, opti
     result = replace(result, history=history)
 
     if answer.claim is Claim.UNBOUNDED:
-        return replace(result, status=Status.ERROR, message="the problem is unbounded: give the columns bounds")
+        return replace(result, status=Status.ERROR, message=UNBOUNDED)
     if answer.claim is Claim.FAILED:
         return replace(result, status=Status.ERROR, message=f"{solver} failed: {answer.raw_status}")
     if x is None or objective is None:
@@ -273,6 +276,36 @@ def conclude(question: Question, answer: Answer, solver: str, version: str, opti
         return replace(result, message=message)
     if gap == 0.0:  # the limit struck between the proof and the report
         return replace(result, status=Status.OPTIMAL)
+    return result
+
+
+def with_remedies(
+    solve: Callable[[SolverOptions], SolveResult], options: SolverOptions, remedies: Sequence[Mapping[str, Any]]
+) -> SolveResult:
+    """Solve; where the solver errs, solve again by other options of its own, as long as there is time.
+
+    Parameters
+    ----------
+    solve : callable
+    options : SolverOptions
+    remedies : sequence of mapping
+        Raw options, to be tried in turn; those that the user has set stay as they are.
+    """
+    result = solve(options)
+    for remedy in remedies:
+        left = None if options.time_limit is None else options.time_limit - result.seconds
+        if result.status is not Status.ERROR or result.message == UNBOUNDED or (left is not None and left <= 0):
+            break
+        again = solve(replace(options, time_limit=left, options={**remedy, **options.options}))
+        if again.status is Status.ERROR:
+            again = replace(again, message=result.message)  # the first is that of the options that were asked for
+        history = [p._replace(seconds=p.seconds + result.seconds) for p in again.history]
+        result = replace(
+            again,
+            seconds=result.seconds + again.seconds,
+            nodes=result.nodes + again.nodes,
+            history=monotone([*result.history, *history]),
+        )
     return result
 
 

@@ -49,6 +49,7 @@ from ocf.solvers.base import (
     objective_scale,
     run_interruptible,
     settle,
+    with_remedies,
 )
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
@@ -73,6 +74,18 @@ CLAIMS = {
     "kHighsInterrupt": Claim.LIMIT,
     "kUnknown": Claim.LIMIT,
 }
+
+#: Where a solve errs, or its point violates the problem: without presolve, whose way back may lose digits, and then
+#: with tighter tolerances.
+REMEDIES = (
+    {"presolve": "off"},
+    {
+        "presolve": "off",
+        "mip_feasibility_tolerance": 1e-9,
+        "primal_feasibility_tolerance": 1e-9,
+        "dual_feasibility_tolerance": 1e-9,
+    },
+)
 
 _FEASIBLE_POINT = 2  # SolutionStatus::kSolutionStatusFeasible
 
@@ -105,11 +118,15 @@ class HighsSolver:
         """Solve a form; see `ocf.solvers.base.Solver.solve`."""
         if form.Q is not None and form.integer.any():
             raise SolverError("HiGHS does not solve quadratic objectives with integers: use solver='scip'")
-        question = ask(form, options, warm_start, cutoff)
-        scale = objective_scale(costs_of(form), question.reference)
-        raw = raw_options(question, scale)
-        answer = settle(question.form) or self._run(question, scale, raw, interrupt)
-        return conclude(question, answer, self.name, self.version, raw)
+
+        def once(options: SolverOptions) -> SolveResult:
+            question = ask(form, options, warm_start, cutoff)
+            scale = objective_scale(costs_of(form), question.reference)
+            raw = raw_options(question, scale)
+            answer = settle(question.form) or self._run(question, scale, raw, interrupt)
+            return conclude(question, answer, self.name, self.version, raw)
+
+        return with_remedies(once, options or SolverOptions(), REMEDIES)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound."""

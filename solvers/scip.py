@@ -41,6 +41,7 @@ from ocf.solvers.base import (
     objective_scale,
     run_interruptible,
     settle,
+    with_remedies,
 )
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.standard_form import StandardForm
@@ -52,6 +53,12 @@ logger = logging.getLogger(__name__)
 
 #: Primal and dual feasibility tolerance.
 TOLERANCE = 1e-9
+
+#: Where a solve errs: SCIP's own tolerances, since its LP solver may fail with tight ones, and then no presolving.
+REMEDIES = (
+    {"numerics/feastol": 1e-6, "numerics/dualfeastol": 1e-7},
+    {"numerics/feastol": 1e-6, "numerics/dualfeastol": 1e-7, "presolving/maxrounds": 0},
+)
 
 #: What SCIP itself takes for infinite.
 INFINITY = 1e20
@@ -99,11 +106,15 @@ class ScipSolver:
         interrupt: Callable[[], bool] | None = None,
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.base.Solver.solve`."""
-        question = ask(form, options, warm_start, cutoff)
-        scale = objective_scale(costs_of(form), question.reference)
-        raw = raw_options(question.options, quadratic=form.Q is not None)
-        answer = settle(question.form) or self._run(question, scale, raw, interrupt)
-        return conclude(question, answer, self.name, self.version, raw)
+
+        def once(options: SolverOptions) -> SolveResult:
+            question = ask(form, options, warm_start, cutoff)
+            scale = objective_scale(costs_of(form), question.reference)
+            raw = raw_options(question.options, quadratic=form.Q is not None)
+            answer = settle(question.form) or self._run(question, scale, raw, interrupt)
+            return conclude(question, answer, self.name, self.version, raw)
+
+        return with_remedies(once, options or SolverOptions(), REMEDIES)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound."""
@@ -122,7 +133,17 @@ class ScipSolver:
         model.includeEventhdlr(history, "history", "bound and incumbent over time")
 
         began = time.perf_counter()
-        run_interruptible(model.optimizeNogil, model.interruptSolve, interrupt)
+        failure: list[str] = []
+
+        def optimise() -> None:
+            try:
+                model.optimizeNogil()
+            except Exception as error:  # PySCIPOpt raises bare ones, such as "SCIP: error in LP solver!"
+                failure.append(str(error))
+
+        run_interruptible(optimise, model.interruptSolve, interrupt)
+        if failure:
+            return Answer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
         answer = _read(model, variables, scale, time.perf_counter() - began, history.records)
         if model.getStatus() == "inforunbd":
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)

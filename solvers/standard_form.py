@@ -310,8 +310,32 @@ class Reduced:
         """Take a point of the original columns that satisfies the substitution to the reduced form, (n_new,)."""
         out = np.zeros(self.P.shape[1])
         kept = np.diff(self.P.indptr) == 1
-        out[self.P.indices] = (np.asarray(x, dtype=float) - self.x0)[kept]
+        out[self.P.indices] = (np.asarray(x, dtype=float) - self.x0)[kept] / self.P.data
         return out
+
+    def scaled(self, columns: ArrayLike, rows: ArrayLike) -> "Reduced":
+        """The same with other units: column j counts in ``columns[j]``, and row i is multiplied by ``rows[i]``.
+
+        Parameters
+        ----------
+        columns : (n_new,) float array
+            Positive; powers of two change no digit. 1 for integer columns.
+        rows : (n_rows,) float array
+            Positive.
+        """
+        form, unit, factor = self.form, np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)
+        by_unit = sp.diags_array(unit)
+        form = replace(
+            form,
+            c=form.c * unit,
+            Q=None if form.Q is None else by_unit @ form.Q @ by_unit,
+            A=sp.diags_array(factor) @ form.A @ by_unit,
+            row_lower=form.row_lower * factor,
+            row_upper=form.row_upper * factor,
+            lower=form.lower / unit,
+            upper=form.upper / unit,
+        )
+        return Reduced(form, sp.csr_array(self.P @ by_unit), self.x0)
 
 
 def compile_model(
