@@ -75,7 +75,7 @@ def poor(table: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize("method", ["search", "greedy"])
 def test_a_local_rule_says_what_the_bank_wants(rules: CounterfactualRules, poor: pd.DataFrame, method: str) -> None:
-    found = rules.local(poor, method=method)
+    found = rules.local(poor, method=method, time_limit=None)
     assert (found.predicted, found.target, found.status) == ("refused", "granted", "found")
     assert found.features == ("income",)
     assert found.divergent
@@ -90,7 +90,10 @@ def test_a_local_rule_says_what_the_bank_wants(rules: CounterfactualRules, poor:
 
 
 def test_the_mathematical_models_agree_with_the_searches(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
-    searched, solved = rules.local(poor), rules.local(poor, sets="milp", method="milp", time_limit=None)
+    searched, solved = (
+        rules.local(poor, time_limit=None),
+        rules.local(poor, sets="milp", method="milp", time_limit=None),
+    )
     assert solved.probability == pytest.approx(searched.probability)
     assert solved[0].coverage == pytest.approx(searched[0].coverage)
     assert solved[0].status == "optimal"
@@ -98,13 +101,13 @@ def test_the_mathematical_models_agree_with_the_searches(rules: CounterfactualRu
 
 def test_categories_are_named_and_fixed_features_never_change(rules: CounterfactualRules, table: pd.DataFrame) -> None:
     rich = table[(table.income > 80) & (table.job == "none")].iloc[[0]]
-    found = rules.local(rich)
+    found = rules.local(rich, time_limit=None)
     assert str(found[0]).startswith("job ≠ none") or "job in {clerk, smith}" in str(found[0])
     fixed = rules.space.index("sex")
     assert fixed not in rules.candidates
     everything_else_fixed = {c: {"actionability": "fixed"} for c in table.columns if c != "age"}
     only_age = explain(Bank(), table, features=everything_else_fixed)
-    assert only_age.local(rich).features == ("age",)
+    assert only_age.local(rich, time_limit=None).features == ("age",)
     with pytest.raises(ProblemError, match="no feature may change"):
         CounterfactualRules(Bank(), table, features={c: {"actionability": "fixed"} for c in table.columns})
 
@@ -126,7 +129,7 @@ def test_monotone_features_only_rise(table: pd.DataFrame) -> None:
 
 
 def test_points_in_a_rule(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
-    rule = rules.local(poor)[0]
+    rule = rules.local(poor, time_limit=None)[0]
     depths = {}
     for method in ("annealing", "milp", "cheapest"):
         found = rules.sample(rule, poor, "granted", method=method)
@@ -148,10 +151,10 @@ def test_regions_have_rules(rules: CounterfactualRules, table: pd.DataFrame, poo
     assert all(g.share >= 0.9 for g in regions)
     around = rules.region_of(poor, "granted")
     assert rules.forest.inside(around.region)[table.index.get_loc(poor.index[0])]
-    found = rules.regional(around, "granted")
+    found = rules.regional(around, "granted", time_limit=None)
     assert found.kind == "regional"
     assert str(found).startswith("where ")
-    by_hand = rules.regional({"income": (None, 40), "job": ["clerk", "smith"]}, "granted")
+    by_hand = rules.regional({"income": (None, 40), "job": ["clerk", "smith"]}, "granted", time_limit=None)
     assert by_hand.features == ("income",)
     assert str(by_hand[0]).startswith("income > 5")
 
@@ -212,13 +215,13 @@ def test_arrays_are_explained_as_arrays() -> None:
     forest = RandomForestClassifier(20, random_state=0).fit(rows, (rows[:, 1] > 0).astype(int))
     rules = explain(forest, rows)
     row = rows[rows[:, 1] < -1][0]
-    found = rules.local(row)
+    found = rules.local(row, time_limit=None)
     assert found.features == ("x1",)
     assert rules.sample(found[0], row, 1).reached
 
 
 def test_a_row_with_the_target_needs_no_rule(rules: CounterfactualRules, table: pd.DataFrame) -> None:
-    found = rules.local(table[(table.income > 60) & (table.job == "smith")].iloc[0], "granted")
+    found = rules.local(table[(table.income > 60) & (table.job == "smith")].iloc[0], "granted", time_limit=None)
     assert (found.status, len(found)) == ("already", 0)
     assert "nothing has to change" in str(found)
 
@@ -237,7 +240,7 @@ def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, 
 def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    found = rules.local(poor)
+    found = rules.local(poor, time_limit=None)
     ax = found.plot()
     assert [t.get_text() for t in ax.get_yticklabels()] == ["income"]
     import matplotlib.pyplot as plt
@@ -322,7 +325,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, table: pd.DataFrame) -> Path
 
 def run(files: Path, *words: str) -> tuple[int, str, str]:
     paths = [str(files / w) if "." in w else w for w in words]
-    result = CliRunner().invoke(app, ["rules", *paths, "--trust-pickle", "--level", str(LEVEL)])
+    result = CliRunner().invoke(app, ["rules", *paths, "--trust-pickle", "--level", str(LEVEL), "--time-limit", "1e6"])
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -13,7 +13,7 @@ from ocf.solvers import CELL_SOLVERS
 
 TINY = """
 name = "tiny"
-limits = { time = 20, memory = "2 GB", grace = 2 }
+limits = { time = 2000, memory = "2 GB", grace = 2 }
 report = { shift = 0.1 }
 
 [[instances]]
@@ -72,7 +72,7 @@ class Liar:
         return self.answer(target=lambda e: 0)
 
     def hang(self, cells, cutoff):
-        time.sleep(1000)
+        time.sleep(10_000)
 
     def crash(self, cells, cutoff):
         os.abort()

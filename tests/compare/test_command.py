@@ -42,7 +42,7 @@ def test_run_report_and_diff(cache: Path, tmp_path: Path) -> None:
     suite.write_text(TINY)
     code, out, err = ran(suite, "-o", folder, "--rows", 1, "--no-progress")
     assert (code, err) == (0, "")
-    assert "2 methods on 2 instances: 4 runs (4 ok), each with 20 s and 2 GB." in out
+    assert "2 methods on 2 instances: 4 runs (4 ok), each with 2000 s and 2 GB." in out
     before = (folder / "report.html").read_text()
     (folder / "report.html").unlink()
     assert ran("report", folder)[0] == 0
@@ -50,7 +50,7 @@ def test_run_report_and_diff(cache: Path, tmp_path: Path) -> None:
     code, out, err = ran("diff", folder, folder)
     assert code == 0
     assert "| box | 2 | 2 | 2 | 2 | 1 [1, 1] | 1 [1, 1] |" in out
-    code, out, err = ran(suite, "-o", folder, "--time-limit", 19)
+    code, out, err = ran(suite, "-o", folder, "--time-limit", 1999)
     assert code == 2
     assert "holds results of another suite" in err
 

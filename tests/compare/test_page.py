@@ -61,7 +61,7 @@ def looked_at(page: str, tmp_path: Path, *flags: str) -> dict[str, Any]:
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1500,1000", profile]
     out = subprocess.run(
-        [*command, *flags, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*command, *flags, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True
     ).stdout
     found = re.search(r'<pre id="found">(.*?)</pre>', out, re.DOTALL)
     assert found, out[-2000:]

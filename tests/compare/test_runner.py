@@ -23,7 +23,7 @@ from ocf.compare.suite import part
 from ocf.errors import DataError, ProblemError
 
 INSTANCE = """
-limits = { time = 60, memory = "700 MB", grace = 0.2 }
+limits = { time = 3600, memory = "700 MB", grace = 0.2 }
 report = { bounds = false }
 instances = [{ data = "breast_cancer", trees = 15, depth = 4, rows = 1 }]
 """
@@ -86,16 +86,15 @@ def test_parts_go_into_the_folder_of_the_whole(tiny: Suite, tmp_path: Path) -> N
 def test_another_suite_is_refused(tiny: Suite, tiny_folder: Path) -> None:
     before = (tiny_folder / "results.jsonl").read_bytes()
     with pytest.raises(DataError, match=r"holds results of another suite \('tiny'"):
-        run_suite(replace(tiny, limits=replace(tiny.limits, time=21.0)), tiny_folder)
+        run_suite(replace(tiny, limits=replace(tiny.limits, time=2001.0)), tiny_folder)
     assert (tiny_folder / "results.jsonl").read_bytes() == before
 
 
 def test_hangs_crashes_and_errors_are_rows(with_liar: Callable[[str], Results]) -> None:
-    lies = ("hang", "crash", "leave", "fail", "eat")
-    text = INSTANCE.replace("time = 60", "time = 8") + liars(*lies, reduce=False) + '[[methods]]\nsolver = "box"\n'
+    lies = ("crash", "leave", "fail", "eat")
+    text = INSTANCE + liars(*lies, reduce=False) + '[[methods]]\nsolver = "box"\n'
     runs = {r["method"]: r for r in with_liar(text).of("run")}
     status = {name: (run["status"], run["message"]) for name, run in runs.items()}
-    assert status["hang"] == ("time out", "killed after 8.2 s")
     assert status["eat"] == ("memory out", "killed at 0.7 GB of memory")
     assert status["crash"][0] == "error"
     assert "SIGABRT" in status["crash"][1]
@@ -103,6 +102,11 @@ def test_hangs_crashes_and_errors_are_rows(with_liar: Callable[[str], Results]) 
     assert status["fail"] == ("error", "internal error: ZeroDivisionError: oops")
     assert status["box"] == ("ok", "")
     assert runs["eat"]["peak_memory"] < 1.2e9
+
+
+def test_a_run_that_hangs_is_killed(with_liar: Callable[[str], Results]) -> None:
+    (run,) = with_liar(INSTANCE.replace("time = 3600", "time = 1") + liars("hang", reduce=False)).of("run")
+    assert (run["status"], run["message"]) == ("time out", "killed after 1.2 s")
 
 
 def test_lies_are_disagreements(with_liar: Callable[[str], Results]) -> None:
@@ -187,14 +191,14 @@ def started(suite: Path, folder: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def wait_for_runs(folder: Path, count: int) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
+def wait_for_runs(process: subprocess.Popen[str], folder: Path, count: int) -> None:
+    """Until so many runs are finished; the process goes on, since another one hangs."""
+    while process.poll() is None:
         with suppress(DataError):
             if len(read(folder).of("run")) >= count:
                 return
         time.sleep(0.1)
-    raise AssertionError(f"{folder} has no {count} runs after a minute")
+    raise AssertionError(f"the process ended with {process.returncode} before {count} runs were in {folder}")
 
 
 def descendants(pid: int) -> set[int]:
@@ -205,30 +209,28 @@ def descendants(pid: int) -> set[int]:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes through /proc")
 def test_interrupted_and_killed_runs_go_on(with_liar: Callable[[str], Results], tmp_path: Path) -> None:
     suite, folder = tmp_path / "suite.toml", tmp_path / "results"
-    text = INSTANCE.replace("time = 60", "time = 500") + '[[methods]]\nsolver = ["box", "highs"]\n' + liars("hang")
+    text = INSTANCE + '[[methods]]\nsolver = ["box", "highs"]\n' + liars("hang")
     suite.write_text(text)
 
     process = started(suite, folder)
-    wait_for_runs(folder, 2)
+    wait_for_runs(process, folder, 2)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate()
     assert process.returncode == 130
     assert "the finished runs are in" in said
     assert "Traceback" not in said
 
     process = started(suite, folder)
-    end = time.monotonic() + 60
-    while len(descendants(process.pid)) < 2 and time.monotonic() < end:  # the server and the run that hangs
+    while len(descendants(process.pid)) < 2 and process.poll() is None:  # the server and the run that hangs
         time.sleep(0.1)
     family = descendants(process.pid)
     process.kill()
     process.communicate()
-    while any(Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < end:
+    while any(Path(f"/proc/{pid}").exists() for pid in family):  # for ever, were one left behind
         time.sleep(0.1)
-    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
 
     process = started(suite, folder, "--method", "box", "--method", "interval/highs")
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode == 0
     assert [r["method"] for r in read(folder).of("run")] == ["box", "interval/highs"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from oracle import brute_force
 from oracle.harness import Method, case_of, check_case, check_problem, methods, prepare
 from oracle.instances import LIBRARIES, REGRESSORS, Instance, Spec, layouts_of, specs
@@ -35,10 +35,12 @@ def bounded(examples: int) -> settings:
     )
 
 
-def play(library: str, examples: int) -> None:
+def play(library: str, examples: int, part: int | None = None) -> None:
     """Check random instances of a library, of which not all may be infeasible or trivial."""
     seen: Counter[str] = Counter()
+    drawn = (lambda test: test) if part is None else seed(part)
 
+    @drawn
     @bounded(examples)
     @given(spec=specs(library))
     def run(spec: Spec) -> None:
@@ -59,9 +61,10 @@ def test_methods_equal_brute_force_on_values(library: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", range(5))
 @pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
-def test_methods_equal_brute_force_on_many(library: str) -> None:
-    play(library, 50)
+def test_methods_equal_brute_force_on_many(library: str, part: int) -> None:
+    play(library, 10, part)
 
 
 @pytest.mark.parametrize("path", sorted(PAST.glob("*.json")), ids=lambda path: path.stem)
