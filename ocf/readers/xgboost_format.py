@@ -228,7 +228,12 @@ def saved_role(document: Mapping[str, Any]) -> Role:
 def trees_part(learner: Part) -> Part:
     """Part of a document that holds the trees: dart wraps it once more."""
     booster = learner["gradient_booster"]
-    return booster["gbtree"]["model"] if booster["name"].value == "dart" else booster["model"]
+    if booster["name"].value != "dart":
+        return booster["model"]
+    wrapped = booster["gbtree"]
+    if wrapped["name"].text() != "gbtree":
+        raise wrapped["name"].error(f"{wrapped['name'].value[:40]!r} is not 'gbtree'")
+    return wrapped["model"]
 
 
 def read_saved(document: Mapping[str, Any]) -> SavedModel:

@@ -221,6 +221,16 @@ def test_xgboost_damage_is_named_by_its_place(damage: str, regressor: dict[str, 
     assert str(caught.value).startswith(str(path))
 
 
+def test_dart_wraps_a_booster_of_trees(tmp_path: Path) -> None:
+    document = json.loads(bytes(xgb_model(XGB_MODELS["dart"]).save_raw("json")))
+    path = tmp_path / "model.json"
+    for name in ("dart", None):
+        document["learner"]["gradient_booster"]["gbtree"]["name"] = name
+        path.write_text(json.dumps(document))
+        with pytest.raises(ModelError, match=r"at learner\.gradient_booster\.gbtree\.name"):
+            xgboost_reader.load(path)
+
+
 def test_a_key_that_comes_twice_in_json(regressor: dict[str, Any], tmp_path: Path) -> None:
     """Python and XGBoost need not keep the same one."""
     path = tmp_path / "model.json"
