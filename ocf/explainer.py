@@ -50,7 +50,7 @@ from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solving import solve_alternatives
 from ocf.targets import ClassTarget, Target, parse_target
-from ocf.three_ways import check_three_ways, spread
+from ocf.three_ways import check_decisions, check_three_ways, spread
 from ocf.ties import same_cost, tied_points
 from ocf.words import listed
 
@@ -244,11 +244,18 @@ class Explainer:
             if self._check:
                 rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
                 check_three_ways(ensemble, encoding.encode, part, encoding.space, rounded(encoding.space, rows))
+                self._check_decisions(encoding.space, rounded(encoding.space, rows))
             self._unproven[key] = _why_unproven(unknown, unsteady(lifted, ensemble, encoding))
             self._partitions[key] = part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
         return self._partitions[key]
+
+    def _check_decisions(self, space: FeatureSpace, rows: FloatArray) -> None:
+        """Hold the user's own answers to rows of the data against the trees; oblique ones may be in doubt."""
+        if len(rows) and not self.ensemble.is_oblique:
+            table = space.to_frame(rows)
+            check_decisions(self.ensemble, self.model.encode(table), np.asarray(self.model.decide(table)))
 
     def _key(self, missing: frozenset[int], detector: Detector | None, space: FeatureSpace) -> tuple[Any, ...]:
         """Under which a partition and what depends on it are kept.

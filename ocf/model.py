@@ -146,7 +146,7 @@ def _pipeline(model: Any) -> UserModel:
     if len(model.steps) < 2:
         return as_user_model(model.steps[-1][1])
     trees = read_model(model.steps[-1][1])
-    columns, given, encode = pipeline_encoder(model)
+    columns, given, encode = pipeline_encoder(model, absent=np.nan if trees.absent_is_missing else 0.0)
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
@@ -162,9 +162,16 @@ def _pipeline(model: Any) -> UserModel:
 
 
 def pipeline_encoder(
-    model: Any,
+    model: Any, absent: float = 0.0
 ) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
-    """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one."""
+    """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one.
+
+    Parameters
+    ----------
+    model : Pipeline
+    absent : float
+        What its last step takes the entries for that a sparse matrix leaves out.
+    """
     before, columns = model[:-1], _input_columns(model)
 
     def given(table: pd.DataFrame) -> Any:
@@ -172,11 +179,19 @@ def pipeline_encoder(
 
     def encode(table: pd.DataFrame) -> FloatArray:
         encoded = before.transform(given(table))
-        if hasattr(encoded, "toarray"):
-            encoded = encoded.toarray()
+        if hasattr(encoded, "tocoo"):
+            encoded = _dense(encoded, absent)
         return np.asarray(encoded, np.float64)
 
     return columns, given, encode
+
+
+def _dense(encoded: Any, absent: float) -> FloatArray:
+    """A sparse matrix as the model sees it: a zero that is stored is a zero, even where what is not is missing."""
+    entries = encoded.tocoo()
+    out = np.full(entries.shape, absent)
+    out[entries.row, entries.col] = entries.data
+    return out
 
 
 def _input_columns(model: Any) -> tuple[str, ...] | None:

@@ -15,6 +15,9 @@ from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ConformanceError, DataError, OcfError
 from ocf.features import FeatureSpace
 
+#: Relative rounding of sums of float32 leaf values that no answer is held against.
+SURE = 1e-4
+
 _REMEDY = "give ocf the table after the preprocessing instead of the Pipeline"
 
 
@@ -66,6 +69,44 @@ def check_three_ways(
     if len(outside):
         row, i = (int(k) for k in outside[0])
         raise ConformanceError(f"the cells and the trees part at {_said(space, i, coded[row])}; {_REMEDY}")
+
+
+def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray) -> None:
+    """Hold the answers of the user's own model against what the trees say of the encoded rows.
+
+    Rows whose scores are within rounding of a tie prove nothing and pass.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Over model columns.
+    columns : (n, n_model_columns) float64
+        Of the rows, as the user's own preprocessing encodes them.
+    answers : (n,) array
+        Class indices or values, by the user's own model.
+
+    Raises
+    ------
+    ConformanceError
+        They differ: the model does not see what ocf sees.
+    """
+    if not len(columns):
+        return
+    scores, decision = ensemble.scores(columns), ensemble.decision
+    room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
+    if decision.kind == "argmax":
+        ordered = np.sort(scores, axis=1)
+        sure = ordered[:, -1] - ordered[:, -2] > room
+    elif decision.kind == "threshold":
+        sure = np.abs(scores[:, 0] - decision.threshold) > room + decision.slack
+    else:
+        sure = ~np.isclose(ensemble.decide(scores), answers, rtol=SURE, atol=room)
+    wrong = np.flatnonzero((ensemble.decide(scores) != answers) & sure)
+    if len(wrong):
+        raise ConformanceError(
+            f"the model answers {len(wrong)} of {len(columns)} rows of the data otherwise than its trees do on what "
+            f"the preprocessing makes of them (the first is row {wrong[0]}): it does not see what ocf sees; {_REMEDY}"
+        )
 
 
 def _said(space: FeatureSpace, i: int, row: FloatArray) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from ocf.encoding import lift, probe, unsteady
@@ -37,6 +39,7 @@ from ocf.explainer import Explainer
 from ocf.explanation import Explanation
 from ocf.inference import infer_space
 from ocf.known_steps import unknown_step
+from ocf.model import as_user_model
 from ocf.readers import read_model
 
 N = 300
@@ -373,3 +376,23 @@ def test_rounding_that_goes_back_and_forth_next_to_a_threshold_is_seen() -> None
     assert unsteady(lift(ensemble, wiggly), ensemble, wiggly) == ("a",)
     steady = probe(space, lambda t: t.to_numpy(np.float64), base, ("a",), known=True)
     assert unsteady(lift(ensemble, steady), ensemble, steady) == ()
+
+
+def test_xgboost_takes_what_a_sparse_matrix_leaves_out_for_missing() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"c": rng.choice(list("abcdef"), 200)})
+    labels = rng.permutation([0, 0, 0, 1, 1, 1])[table.c.map("abcdef".index)]
+    model = make_pipeline(OneHotEncoder(), XGBClassifier(n_estimators=2, max_depth=3)).fit(table, labels)
+    encoded = model[:-1].transform(table)
+    assert (model[-1].predict(encoded) != model[-1].predict(encoded.toarray())).any()  # so it matters
+    found = Explainer(model, table).explain(table[model.predict(table) == 0].iloc[[0]], target=1)[0]
+    assert (found.status, found.cost) == ("optimal", 1.0)
+
+
+def test_a_model_that_sees_something_else_than_its_encoder_shows_is_refused() -> None:
+    table, labels = numbers()
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0)).fit(table, labels)
+    user = as_user_model(model)
+    other = replace(user, decide=lambda rows: 1 - user.decide(rows))
+    with pytest.raises(ConformanceError, match="does not see what ocf sees"):
+        Explainer(other, table).explain(table.iloc[[0]])

@@ -38,6 +38,8 @@ class TreeModel:
         user's values.
     probabilities : callable or None
         Rows -> (n, n_classes) float64, as the library's ``predict_proba`` gives them; None without such.
+    absent_is_missing : bool
+        Whether the library takes what a sparse matrix leaves out for missing values, and not for zeros.
     """
 
     ensemble: Ensemble
@@ -47,6 +49,7 @@ class TreeModel:
     library: str
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     probabilities: Callable[[Rows], FloatArray] | None = None
+    absent_is_missing: bool = False
 
     @property
     def classes(self) -> tuple[Any, ...]:

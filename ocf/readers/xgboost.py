@@ -119,6 +119,7 @@ def read(native: Any) -> TreeModel:
         probabilities=partial(_probabilities, predict)
         if ensemble.decision.classes and ensemble.decision.link != "identity"
         else None,
+        absent_is_missing=True,
     )
 
 
