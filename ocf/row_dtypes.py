@@ -27,7 +27,7 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
     dtypes = {column: feature.dtype for feature in space.features for column in feature.columns}
     out = frame
     for place, column in enumerate(frame.columns):
-        held = _held(frame.iloc[:, place], dtypes[str(column)])
+        held: Any = _held(frame.iloc[:, place], dtypes[str(column)])
         if held is not None:
             out = out.copy() if out is frame else out
             out.isetitem(place, held)
