@@ -28,6 +28,7 @@ _NUMBERS: dict[bytes, np.dtype[Any]] = {
 _FORMATS = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
 _INTEGERS = frozenset(b"iUIlL")
 _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
+_TYPES = frozenset(b"%c" % marker for marker in b"iUIlLdDZTFCHS[{")
 #: Deeper nesting than any model has; Python's own stack allows more.
 _MAX_DEPTH = 64
 
@@ -131,6 +132,8 @@ class _Decoder:
         kind = None
         if self._next_is(b"$"):
             kind = self.take(1)
+            if kind not in _TYPES:
+                raise self.error(f"unknown type marker {kind!r}")
             if not self._next_is(b"#"):
                 raise self.error("a typed container needs a count")
             return kind, self._count()

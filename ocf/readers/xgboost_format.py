@@ -335,11 +335,11 @@ def _rounds(model: Part, n_trees: int, n_groups: int) -> IntArray:
     per_round = 1
     if "num_parallel_tree" in parameters:
         per_round = max(parameters["num_parallel_tree"].printed_integer(), 1)
-    if "iteration_indptr" not in model or not len(model["iteration_indptr"].parts()):
+    if "iteration_indptr" not in model or not n_trees:
         # files from before 2.0 do not say where rounds begin, but all are of one size there
         return np.append(np.arange(0, n_trees, n_groups * per_round), n_trees)
     bounds = model["iteration_indptr"].integers(low=0, high=n_trees)
-    if bounds[0] != 0 or bounds[-1] != n_trees or np.any(np.diff(bounds) < 0):
+    if not len(bounds) or bounds[0] != 0 or bounds[-1] != n_trees or np.any(np.diff(bounds) < 0):
         raise model["iteration_indptr"].error("the bounds of the boosting rounds do not fit the trees")
     return bounds
 
@@ -479,6 +479,10 @@ def _kept_nodes(part: Part, number: int, left: IntArray, right: IntArray) -> Boo
     if n_pruned != n - kept.sum():
         raise part["tree_param"].error(f"{n_pruned} pruned nodes are announced, {n - kept.sum()} hang loose")
     parents = part["parents"].integers(n)
+    # the library follows the parents of pruned nodes too
+    for node in np.flatnonzero((parents < 0) | (parents >= n))[:2]:
+        if node or parents[0] not in (-1, NO_NODE):
+            raise part["parents"].error(f"there is no node {parents[node]}", int(node))
     above = np.flatnonzero(inner & kept)
     for children in (left[above], right[above]):
         for node in children[parents[children] != above][:1]:

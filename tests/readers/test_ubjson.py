@@ -133,6 +133,12 @@ def test_errors_name_the_place_and_the_problem(data: bytes, problem: str) -> Non
         decode(data)
 
 
+@pytest.mark.parametrize("marker", [b"n", b"N", b"M", b",", b"]"])
+def test_empty_containers_of_no_type(marker: bytes) -> None:
+    with pytest.raises(ModelError, match="unknown type marker"):
+        decode(b"[$" + marker + b"#" + length(0))
+
+
 @given(st.binary(max_size=60))
 def test_random_bytes_never_do_anything_else(data: bytes) -> None:
     with contextlib.suppress(ModelError):

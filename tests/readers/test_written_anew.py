@@ -171,6 +171,8 @@ XGB_DAMAGE: dict[str, tuple[Change, str]] = {
     "true for a child": (put("left_children", 0, True), rf"true or false is not what belongs, at {MODEL}"),
     "text for a child": (put("left_children", 0, "1"), "text is not what belongs"),
     "parents disagree": (put("parents", 3, 2), rf"disagree, at {MODEL}\.trees\[1\]\.parents\[3\]"),
+    "a parent out of range": (put("parents", 3, -2), r"no node -2, at .*\.parents\[3\]"),
+    "a root with a parent": (put("parents", 0, -2), r"no node -2, at .*\.parents\[0\]"),
     "feature out of range": (put("split_indices", 0, 3), r"no feature 3, at .*\.split_indices\[0\]"),
     "NaN for a threshold": (put("split_conditions", 0, float("nan")), r"split_conditions\[0\]"),
     "an infinite leaf": (put("split_conditions", 6, float("inf")), r"split_conditions\[6\]"),
@@ -184,6 +186,7 @@ XGB_DAMAGE: dict[str, tuple[Change, str]] = {
     "a class that is none": (put_in(f"{MODEL}.tree_info", [0, 1, 2]), r"1 is not between 0 and 0, at .*tree_info\[1\]"),
     "more trees announced": (put_in(f"{MODEL}.gbtree_model_param.num_trees", "7"), "7 trees are announced"),
     "rounds out of range": (put_in(f"{MODEL}.iteration_indptr", [0, 1, 9]), r"iteration_indptr\[2\]"),
+    "no rounds": (put_in(f"{MODEL}.iteration_indptr", []), "rounds do not fit the trees, at"),
     "huge count of classes": (put_in("learner.learner_model_param.num_class", "2000000000"), "num_class"),
     "huge count of features": (put_in("learner.learner_model_param.num_feature", "2000000000"), "train on fewer"),
     "a number for a text": (put_in("learner.learner_model_param.num_class", 0), "text is expected"),
@@ -219,6 +222,17 @@ def test_xgboost_damage_is_named_by_its_place(damage: str, regressor: dict[str, 
     with pytest.raises(ModelError, match=message) as caught:
         xgboost_reader.load(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_parents_of_pruned_nodes(tmp_path: Path) -> None:
+    document = json.loads(bytes(xgb_model(XGB_MODELS["pruned"]).save_raw("json")))
+    number = next(t for t, tree in enumerate(trees(document)) if tree["tree_param"]["num_deleted"] != "0")
+    node = trees(document)[number]["split_indices"].index(2**31 - 1)
+    trees(document)[number]["parents"][node] = 99_999
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelError, match=rf"trees\[{number}\]\.parents\[{node}\]"):
+        xgboost_reader.load(path)
 
 
 def test_dart_wraps_a_booster_of_trees(tmp_path: Path) -> None:
