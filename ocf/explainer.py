@@ -399,10 +399,12 @@ class Explainer:
         if isinstance(rows, pd.Series):
             rows = rows.to_frame().T.infer_objects()
         if not isinstance(rows, pd.DataFrame):
-            array = np.atleast_2d(np.asarray(rows))
+            # value by value: beside a word NumPy would turn numbers into text
+            mixed = isinstance(rows, list | tuple)
+            array = np.atleast_2d(np.asarray(rows, dtype=object) if mixed else np.asarray(rows))
             if array.ndim != 2 or array.shape[1] != len(self.space.columns):
                 raise DataError(f"rows have shape {array.shape}; expected (n, {len(self.space.columns)})")
-            rows = pd.DataFrame(array, columns=list(self.space.columns))
+            rows = pd.DataFrame(array, columns=list(self.space.columns)).infer_objects()
         return rows
 
     # -- explanations --------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ocf.features import FeatureSpace
+from ocf.features import Feature, FeatureSpace
 
 
 def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
-    """Rows with whole numbers and truth values in the dtypes of the data, and other numbers in floats of their own.
+    """Rows with whole numbers, truth values and categories in the dtypes of the data; other numbers keep theirs.
 
     Parameters
     ----------
@@ -24,10 +24,14 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
         With the columns of `space`, in any order.
     space : FeatureSpace
     """
-    dtypes = {column: feature.dtype for feature in space.features for column in feature.columns}
+    owner = {column: feature for feature in space.features for column in feature.columns}
     out = frame
     for place, column in enumerate(frame.columns):
-        held: Any = _held(frame.iloc[:, place], dtypes[str(column)])
+        feature = owner[str(column)]
+        if feature.dtype == "category":
+            held: Any = _categories(frame.iloc[:, place], feature)
+        else:
+            held = _held(frame.iloc[:, place], feature.dtype)
         if held is not None:
             out = out.copy() if out is frame else out
             out.isetitem(place, held)
@@ -45,6 +49,13 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
         and _is_number(feature.dtype)
     }
     return space.updated(changes) if changes else space
+
+
+def _categories(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | None:
+    """A column of words as categories of the data; None where it has categories, or words that the data has not."""
+    if isinstance(values.dtype, pd.CategoricalDtype) or not values.dropna().isin(feature.levels).all():
+        return None
+    return values.astype(pd.CategoricalDtype(list(feature.levels), ordered=feature.kind == "ordinal"))
 
 
 def _held(values: pd.Series[Any], dtype: str) -> pd.Series[Any] | None:

@@ -397,3 +397,22 @@ def test_a_model_that_sees_something_else_than_its_encoder_shows_is_refused() ->
     other = replace(user, decide=lambda rows: 1 - user.decide(rows))
     with pytest.raises(ConformanceError, match="does not see what ocf sees"):
         Explainer(other, table).explain(table.iloc[[0]])
+
+
+def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"c": pd.Categorical(rng.choice(list("abcd"), N)), "x": rng.normal(size=N).astype(np.float32), "n": 7}
+    )
+    labels = (table.c.isin(["a", "c"]).to_numpy() ^ (table.x.to_numpy() > 0)).astype(int)
+    model = LGBMClassifier(n_estimators=3, verbose=-1).fit(table, labels)
+    row = table.iloc[[0]]
+    for asked in (row.iloc[0].tolist(), [row.iloc[0].tolist()], row.iloc[0]):
+        found = Explainer(model, table).explain(asked, target=int(1 - model.predict(row)[0]))[0]
+        assert found.status == "optimal", found.message
+        point = found.counterfactual
+        assert str(point.dtypes["c"]) == "category"
+        assert model.predict(point)[0] == 1 - model.predict(row)[0]
+        changed = point.c.iloc[0] != row.c.iloc[0] or float(point.x.iloc[0]) != float(row.x.iloc[0])
+        assert changed
+        assert point.n.iloc[0] == 7
