@@ -157,7 +157,7 @@ class Explainer:
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
-        self._encoding_of(self.space)  # refuses what cannot be read before anything is asked
+        self._partition(frozenset())  # refuses what cannot be read before anything is asked
 
     # -- set up --------------------------------------------------------------------------------------------
 

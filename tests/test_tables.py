@@ -288,7 +288,7 @@ def test_a_row_in_a_hole_is_refused_by_the_three_way_check() -> None:
     assert f"feature 'a' = {hole}" in found.message
     table.loc[7, "a"] = hole
     with pytest.raises(ConformanceError, match=f"feature 'a' = {hole}"):
-        Explainer(explainer.model.native, table).explain(table.iloc[[0]])
+        Explainer(explainer.model.native, table)
 
 
 def test_interactions_whose_first_row_holds_a_zero() -> None:
