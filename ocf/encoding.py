@@ -299,9 +299,11 @@ def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int
     try:
         return probe(space, encoding.encode, base, ensemble.feature_names, known=encoding.domain is not None)
     except (ValueError, TypeError) as error:
-        if isinstance(error, OcfError):
+        cause = error.__cause__  # of the Pipeline's own error, if it is one
+        if isinstance(error, OcfError) and not isinstance(cause, ValueError | TypeError):
             raise
-        raise DataError(f"{_named(space, missing)} missing (NaN), and the preprocessing refuses it: {error}") from None
+        reason = cause or error
+        raise DataError(f"{_named(space, missing)} missing (NaN), and the preprocessing refuses it: {reason}") from None
 
 
 def _named(space: FeatureSpace, missing: frozenset[int]) -> str:

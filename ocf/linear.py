@@ -30,7 +30,7 @@ from ocf.explanation import Explanation, Explanations, counterfactual_frame, fai
 from ocf.features import Feature, FeatureSpace
 from ocf.inference import as_table, infer_space
 from ocf.linear_solving import solve_linear
-from ocf.model import UserModel, matching_columns, pipeline_encoder
+from ocf.model import UserModel, matching_columns, pipeline_encoder, working
 from ocf.problem import Problem
 from ocf.progress import Progress
 from ocf.readers import linear as reader
@@ -442,7 +442,8 @@ def as_linear_model(model: Any) -> UserModel:
     classes = {label: index for index, label in enumerate(linear.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
-        return np.array([classes[label] for label in np.asarray(model.predict(given(table))).tolist()], np.int64)
+        with working(model):
+            return np.array([classes[label] for label in np.asarray(model.predict(given(table))).tolist()], np.int64)
 
     return UserModel(model, cast(Any, linear), columns, encode, decide)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.ensemble import BoolArray, FloatArray
-from ocf.errors import DataError
+from ocf.errors import DataError, ModelError, OcfError
 from ocf.readers import read_model
-from ocf.readers.base import Rows, TreeModel
+from ocf.readers.base import Rows, TreeModel, brief
 from ocf.targets import Target
 from ocf.words import listed
 
@@ -150,15 +151,42 @@ def _pipeline(model: Any) -> UserModel:
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
-        answers = model.predict(given(table))
-        if not classes:
-            return np.asarray(answers, np.float64)
-        return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
+        with working(model):
+            answers = model.predict(given(table))
+            if not classes:
+                return np.asarray(answers, np.float64)
+            return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
 
     def probabilities(table: pd.DataFrame) -> FloatArray:
-        return np.asarray(model.predict_proba(given(table)), np.float64)
+        with working(model):
+            return np.asarray(model.predict_proba(given(table)), np.float64)
 
     return UserModel(model, trees, columns, encode, decide, probabilities if trees.probabilities else None)
+
+
+@contextmanager
+def working(model: Any) -> Iterator[None]:
+    """Turn what a model or the steps of a Pipeline raise on a table into an error that says so.
+
+    Raises
+    ------
+    ModelError
+        Something other than an error of ocf was raised inside.
+    """
+    try:
+        yield
+    except OcfError:
+        raise
+    except Exception as cause:
+        raise ModelError(
+            f"the {_kind(model)} fails on this table ({brief(cause)}): give it a table like the one that it was fitted "
+            "on; if that fails too, it is corrupt: fit it again"
+        ) from cause
+
+
+def _kind(model: Any) -> str:
+    steps = getattr(model, "steps", None) or []
+    return type(model).__name__ + (f" ({', '.join(type(step).__name__ for _, step in steps)})" if steps else "")
 
 
 def pipeline_encoder(
@@ -178,10 +206,11 @@ def pipeline_encoder(
         return table[list(columns)] if columns else table.to_numpy()
 
     def encode(table: pd.DataFrame) -> FloatArray:
-        encoded = before.transform(given(table))
-        if hasattr(encoded, "tocoo"):
-            encoded = _dense(encoded, absent)
-        return np.asarray(encoded, np.float64)
+        with working(model):
+            encoded = before.transform(given(table))
+            if hasattr(encoded, "tocoo"):
+                encoded = _dense(encoded, absent)
+            return np.asarray(encoded, np.float64)
 
     return columns, given, encode
 

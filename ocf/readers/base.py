@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.ensemble import Ensemble, FloatArray
+from ocf.errors import ModelError, OcfError
 
 #: Rows as the library takes them: an array (n, n_features) or a table with the model's columns.
 Rows = NDArray[Any] | pd.DataFrame
@@ -60,3 +62,32 @@ class TreeModel:
     def feature_names(self) -> tuple[str, ...]:
         """Names of the model columns."""
         return self.ensemble.feature_names
+
+
+def brief(cause: Exception) -> str:
+    """Kind and first line of an error."""
+    lines = str(cause).splitlines()
+    return f"{type(cause).__name__}: {lines[0][:200]}" if lines else type(cause).__name__
+
+
+@contextmanager
+def whole(model: object) -> Iterator[None]:
+    """Turn whatever a corrupt model raises into an error that says so.
+
+    The parts of a model that ocf checks by name get an error of their own; this is for all others.
+
+    Raises
+    ------
+    ModelError
+        Something other than an error of ocf was raised inside.
+    """
+    try:
+        yield
+    except OcfError:
+        raise
+    except Exception as cause:
+        library = type(model).__module__.split(".")[0]
+        raise ModelError(
+            f"this {type(model).__name__} lacks parts of a fitted one, or they do not fit each other ({brief(cause)}): "
+            f"it is corrupt, or was saved by another version of {library}; fit it again with the version at hand"
+        ) from cause

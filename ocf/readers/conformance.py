@@ -17,14 +17,14 @@ import pandas as pd
 from ocf import links
 from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
 from ocf.errors import ConformanceError
-from ocf.readers.base import Rows, TreeModel
+from ocf.readers.base import Rows, TreeModel, whole
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 _MAX_SCORED = 500_000  # rows times trees scored at once
 _MAX_BACKGROUND = 64
 
 
-def check_conformance(model: TreeModel, background: Rows | None = None) -> None:
+def check_conformance(model: TreeModel, background: Rows | None = None, most: int | None = None) -> None:
     """Compare the ensemble with the library on both sides of every split that can be reached.
 
     Parameters
@@ -33,12 +33,21 @@ def check_conformance(model: TreeModel, background: Rows | None = None) -> None:
     background : array (n, n_features) of model values, or table of the user's values, optional
         Rows from which the points are made by moving as few columns as possible. Without them, columns stand at the
         median of their thresholds.
+    most : int, optional
+        Compare only about so many points, spread over the splits.
 
     Raises
     ------
     ConformanceError
         If a score differs by more than rounding can explain, or a decision differs that rounding leaves no doubt of.
+    ModelError
+        If the library fails on a point.
     """
+    with whole(model.native):
+        _check(model, background, most)
+
+
+def _check(model: TreeModel, background: Rows | None, most: int | None) -> None:
     ensemble = model.ensemble
     codes = _category_codes(model)
     start = _start_rows(model, background, codes)
@@ -47,6 +56,9 @@ def check_conformance(model: TreeModel, background: Rows | None = None) -> None:
         _compare(model, _beside_hyperplanes(ensemble, start))
     for trees in _tree_groups(ensemble, codes):
         points = _probe_points(_leaf_boxes(ensemble, trees, codes), start)
+        if most is not None:
+            points = points[:: 1 + len(points) // max(most, 1)]
+            most -= len(points)
         step = max(1, _MAX_SCORED // ensemble.n_trees)
         for first in range(0, len(points), step):
             _compare(model, points[first : first + step])

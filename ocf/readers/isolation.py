@@ -24,7 +24,7 @@ import pandas as pd
 
 from ocf.ensemble import Decision, Ensemble, FloatArray, SplitKind
 from ocf.errors import ConformanceError, ModelError, UnsupportedModelError
-from ocf.readers.base import Rows
+from ocf.readers.base import Rows, whole
 from ocf.readers.isotree_hyperplanes import Hyperplanes, read_hyperplanes
 from ocf.readers.sklearn import _tree
 from ocf.readers.sklearn_common import RowLayout, Tree, check_fitted, stack_trees
@@ -91,8 +91,9 @@ def read_isolation_forest(model: Any) -> IsolationModel:
             f"plausibility needs an isolation forest of scikit-learn or isotree, or a Pipeline that ends in one, not "
             f"{type(model).__module__}.{type(model).__qualname__}"
         )
-    read = _READERS[kind](model)
-    _check(read)
+    with whole(model):
+        read = _READERS[kind](model)
+        _check(read)
     return read
 
 
@@ -156,8 +157,10 @@ def _read_sklearn(model: Any) -> IsolationModel:
     trees: list[Tree] = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
+        taken = _tree(estimator, np.zeros((tree.node_count, 1)), np.asarray(columns))
+        # asked after the nodes were checked: it writes a depth for each child
         depth = tree.compute_node_depths() + _average_path_length(tree.n_node_samples) - 1.0
-        trees.append(_tree(estimator, depth[:, None], np.asarray(columns)))
+        trees.append(replace(taken, values=depth[:, None]))
     layout = RowLayout.of(model)
     normaliser = float(_average_path_length(np.array([model.max_samples_]))[0])
     if normaliser == 0:

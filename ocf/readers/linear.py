@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ocf.ensemble import FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.readers.base import Rows
+from ocf.readers.base import Rows, whole
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ def read(model: Any) -> LinearModel:
     UnsupportedModelError
         Another kernel than the linear one, or several classes by pairwise votes.
     """
+    with whole(model):
+        return _read(model)
+
+
+def _read(model: Any) -> LinearModel:
     import sklearn
 
     kernel = getattr(model, "kernel", "linear")

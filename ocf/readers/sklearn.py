@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from ocf.ensemble import Decision, FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.floats import float32_at_most
-from ocf.readers.base import TreeModel
+from ocf.readers.base import TreeModel, whole
+from ocf.readers.sklearn_checks import check_tree
 from ocf.readers.sklearn_common import (
     Tree,
     check_fitted,
@@ -76,15 +77,10 @@ def read(model: Any) -> TreeModel:
         if cls.__name__ in _REFUSED:
             raise UnsupportedModelError(f"{cls.__name__} cannot be read: {_REFUSED[cls.__name__]}")
         if cls.__name__ in _READERS:
-            try:
+            with whole(model):
                 check_fitted(model)
                 check_single_output(model)
                 return _READERS[cls.__name__](model)
-            except (AttributeError, IndexError, KeyError) as cause:
-                raise ModelError(
-                    f"this {type(model).__name__} lacks parts of a fitted one ({cause}): it is corrupt, or was saved "
-                    "by another version of scikit-learn; fit it again with the version at hand"
-                ) from cause
     raise UnsupportedModelError(
         f"scikit-learn's {type(model).__name__} is no sum of trees that ocf reads; it reads {', '.join(_READERS)}"
     )
@@ -151,12 +147,17 @@ def _read_gradient_boosting(model: Any) -> TreeModel:
         for stage in model.estimators_
         for k, tree in enumerate(stage)
     ]
+    start = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
+    if start.shape != (1, n_outputs):  # the library adds to it without a look at its size
+        raise ModelError(
+            f"{type(model).__name__}.init_ gives {start.shape[-1]} scores, the trees {n_outputs}: fit it again"
+        )
     score = model.decision_function if classes else model.predict
     return tree_model(
         model,
         trees,
         weights=np.full(len(trees), scale * model.learning_rate),
-        base_score=scale * model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))[0],
+        base_score=scale * start[0],
         decision=decision,
         native_scores=lambda rows: scale * score(rows),
     )
@@ -223,6 +224,10 @@ def _check_base_trees(model: Any, estimators: Sequence[Any]) -> None:
 def _tree(estimator: Any, values: FloatArray, columns: NDArray[Any] | None = None) -> Tree:
     """Take over a fitted tree with given node values; `columns` are the ensemble's that it was trained on."""
     tree = estimator.tree_
+    try:  # scikit-learn follows the nodes without a look at their number
+        check_tree((tree.n_features, tree.n_classes, tree.n_outputs), tree.__getstate__(), "tree_")
+    except ModelError as cause:
+        raise ModelError(f"{cause}: the model is corrupt, save or fit it again") from None
     inner = tree.children_left >= 0
     threshold = float32_at_most(tree.threshold)
     # a split of the missing from all the rest has the threshold infinity

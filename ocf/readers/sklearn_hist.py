@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.ensemble import BoolArray, Decision, FloatArray, IntArray
-from ocf.errors import UnsupportedModelError
+from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.base import TreeModel
-from ocf.readers.sklearn_common import Tree, class_labels, tree_model
+from ocf.readers.sklearn_common import RowLayout, Tree, class_labels, tree_model
 
 #: Integer categories up to here are their own codes; any other category's code is its place in sorted order.
 _LARGEST_OWN_CODE = 1023
@@ -38,6 +38,7 @@ def read_hist(model: Any) -> TreeModel:
     """Ensemble of a fitted HistGradientBoostingClassifier or HistGradientBoostingRegressor."""
     n_outputs = model.n_trees_per_iteration_
     categories = _categories(model)
+    _check_width(model, categories)
     codes = {column: _codes(values) for column, values in categories.items()}
     columns = _column_order(model)
     trees = [
@@ -55,6 +56,17 @@ def read_hist(model: Any) -> TreeModel:
         native_scores=model.decision_function if hasattr(model, "classes_") else model._raw_predict,
         categories={j: values for j, values in categories.items() if not _own_codes(values)},
     )
+
+
+def _check_width(model: Any, categories: dict[int, NDArray[Any]]) -> None:
+    """Refuse an encoder that hands fewer columns to the trees than they test: the library does not count them."""
+    row = RowLayout.of(model, categories).arrange(np.zeros((1, model.n_features_in_)))
+    width = np.shape(model._preprocess_X(row, reset=False))
+    if width != (1, model.n_features_in_):
+        raise ModelError(
+            f"the encoder of this {type(model).__name__} turns a row of {model.n_features_in_} columns into an array "
+            f"of shape {width}: the model is corrupt, fit it again"
+        )
 
 
 def _decision(model: Any) -> Decision:
