@@ -111,10 +111,12 @@ def compress(
 
 
 def _load(path: Path, trust_pickle: bool) -> UserModel:
+    from ocf.cli.rehearsal import rehearse
     from ocf.linear import as_linear_model, is_linear
     from ocf.model import as_user_model
     from ocf.readers.files import load_model
 
+    rehearse(path, trust_pickle=trust_pickle)
     native = load_model(path, trust_pickle=trust_pickle)
     if is_linear(native):
         return as_linear_model(native)

@@ -26,8 +26,10 @@ def inspect(
     """Show what a model file holds."""
     from rich.console import Console
 
+    from ocf.cli.rehearsal import rehearse
     from ocf.model import as_user_model
 
+    rehearse(model, trust_pickle=trust_pickle)
     read = as_user_model(model, trust_pickle=trust_pickle)
     console = Console()
     console.print(_facts(read))
@@ -47,12 +49,14 @@ def init_problem(
 
     For example: ocf init-problem model.skops train.csv > problem.toml
     """
+    from ocf.cli.rehearsal import rehearse
     from ocf.cli.tables import drop_columns, fit_columns, read_table
     from ocf.inference import infer_space
     from ocf.model import as_user_model
     from ocf.problem_file import write_problem_file
 
     (table,) = drop_columns([read_table(data)], drop or [])
+    rehearse(model, trust_pickle=trust_pickle)
     read = as_user_model(model, trust_pickle=trust_pickle)
     space = infer_space(fit_columns(table, read, data))
     typer.echo(write_problem_file(space, read.trees.ensemble.decision.classes), nl=False)
@@ -72,9 +76,11 @@ def verify(
 
     Exit code 0 when everything holds, 6 when something does not.
     """
+    from ocf.cli.rehearsal import rehearse
     from ocf.model import as_user_model
     from ocf.verify import verify_file
 
+    rehearse(*(path for path in (model, forest) if path is not None), trust_pickle=trust_pickle)
     user_model = as_user_model(model, trust_pickle=trust_pickle)
     recount = None
     if forest is not None:

@@ -131,11 +131,13 @@ def _fitted(
     labels: str | None,
 ) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
     """The model, and the tables with just its columns."""
+    from ocf.cli.rehearsal import rehearse
     from ocf.model import as_user_model
     from ocf.readers.files import load_model
 
     if labels is not None:
         table, train = (t.drop(columns=labels, errors="ignore") for t in (table, train))
+    rehearse(path, trust_pickle=trust_pickle)
     native = load_model(path, trust_pickle=trust_pickle)
     try:
         model = as_user_model(native)

@@ -312,6 +312,7 @@ def settings_of(
 
 def _load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
     """Put the isolation forest in the place of its file; a problem file's path counts from where that file is."""
+    from ocf.cli.rehearsal import rehearse
     from ocf.plausibility import Plausibility
     from ocf.readers.files import load_model
 
@@ -319,6 +320,7 @@ def _load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: b
     if isinstance(wish, Mapping) and "forest" in wish:
         path = Path(wish["forest"])
         beside = problem.parent / path if problem is not None and not path.exists() else path
+        rehearse(beside, trust_pickle=trust_pickle)
         wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
     settings["plausibility"] = Plausibility.parse(wish)
 
@@ -347,11 +349,13 @@ def load(
     trust_pickle: bool,
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about."""
+    from ocf.cli.rehearsal import rehearse
     from ocf.explainer import Explainer
     from ocf.model import as_user_model
 
     paths = [data_path] if reference_path is None else [data_path, reference_path]
     tables = drop_columns(map(read_table, paths), drop)
+    rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
     return Explainer(model, data=fitted[-1], features=features), fitted[0]

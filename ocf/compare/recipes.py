@@ -389,12 +389,14 @@ def _merged(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
 
 def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame]:
     """Explainer of a model file, and the rows of its table."""
+    from ocf.cli.rehearsal import rehearse
     from ocf.cli.tables import drop_columns, fit_columns, read_table
     from ocf.explainer import Explainer
     from ocf.model import as_user_model
 
     paths = [Path(recipe.data)] + ([Path(recipe.reference)] if recipe.reference else [])
     tables = drop_columns(map(read_table, paths), recipe.drop)
+    rehearse(Path(recipe.model), trust_pickle=recipe.trust_pickle)
     model = as_user_model(recipe.model, trust_pickle=recipe.trust_pickle)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
     return Explainer(model, data=fitted[-1], features=dict(recipe.features)), fitted[0]
