@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ocf.errors import ProblemError
-from ocf.words import nearest
+from ocf.support.messages import nearest
 
 if TYPE_CHECKING:
-    from ocf.cells import CellProblem
+    from ocf.cells.cell_problem import CellProblem
     from ocf.formulations.base import Formulated
 
 #: Name -> module that has `build`.
@@ -24,7 +24,7 @@ FORMULATIONS = {
     "fcca": "ocf.formulations.fcca",
 }
 
-#: Name -> module whose `build` has the values themselves in the place of cells; see `ocf.leafwise`.
+#: Name -> module whose `build` has the values themselves in the place of cells; see `ocf.solve.leaf_search`.
 VALUE_FORMULATIONS = {
     "oblique": "ocf.formulations.oblique",
     "hyperplanes": "ocf.formulations.hyperplanes",

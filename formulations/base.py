@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import CellProblem
-from ocf.ensemble import FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
 
 #: A Pyomo variable's data object.
 Var = Any

@@ -45,7 +45,7 @@ import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike, NDArray
 
-from ocf.ensemble import FloatArray
+from ocf.arrays import FloatArray
 from ocf.formulations.blocks.cells import linear
 
 

@@ -9,7 +9,7 @@ Nomenclature
 ``x``                := columns of `ocf.formulations.oblique`: changes of numbers, levels of the others
 ``w[v], t[v]``       := weights and threshold of v over the columns, the origin's part taken off
 ``M[v], m[v]``       := largest and smallest value of ``w[v] . x`` within the bounds
-``g[l,r], h[r]``     := gain of leaf l in requirement r, and its need (`ocf.targets.Requirements`)
+``g[l,r], h[r]``     := gain of leaf l in requirement r, and its need (`ocf.problem.requirements.Requirements`)
 ===================  ===================================================================================
 
 Model
@@ -29,7 +29,7 @@ The sums over the leaves below a child are OCEAN's flow through it, and (16)-(17
 itself in the place of the ordered cells, for a hyperplane has none. The big-M are the smallest that the bounds allow.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
 
-Solvers meet such rows within their tolerances only: `ocf.global_solving` takes from a solution the choice of
+Solvers meet such rows within their tolerances only: `ocf.solve.ensemble_search` takes from a solution the choice of
 leaves, solves over their common region exactly, and asks for a better choice until there is none.
 """
 
@@ -41,13 +41,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import Partition
-from ocf.ensemble import FloatArray, IntArray, SplitKind
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.partition import Partition
 from ocf.formulations.blocks.cells import linear
+from ocf.formulations.blocks.columns import Columns, build_columns, columns_of, node_row
 from ocf.formulations.blocks.target import reaches_target
-from ocf.formulations.oblique import Columns, build_columns, columns_of, node_row
-from ocf.problem import Problem
-from ocf.targets import Requirements
+from ocf.problem.problem import Problem
+from ocf.problem.requirements import Requirements
+from ocf.trees.ensemble import SplitKind
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ Nomenclature
 ``I(t,i)``           := intervals [a, b) of cells between cuts that tree t itself makes on feature i
 ``R_l(i)``           := cells of feature i in leaf l's box
 ``M(t,i)``           := sets of levels that the paths of tree t admit on the unordered feature i
-``g[l,r], h[r]``     := gain of leaf l in requirement r, and its need (`ocf.targets.Requirements`)
+``g[l,r], h[r]``     := gain of leaf l in requirement r, and its need (`ocf.problem.requirements.Requirements`)
 ``c[i,j]``           := cost of cell j of feature i
 ===================  ===================================================================================
 
@@ -47,8 +47,9 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import CellProblem, Partition
-from ocf.ensemble import BoolArray, IntArray
+from ocf.arrays import BoolArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.partition import Partition
 from ocf.formulations.base import Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target

@@ -50,11 +50,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.ensemble import FloatArray
+from ocf.arrays import FloatArray
 from ocf.formulations.blocks.cells import linear
 
 if TYPE_CHECKING:
-    from ocf.linear import LinearProblem
+    from ocf.problem.linear_problem import LinearProblem
 
 #: Places, as parts of the range of a move, where the squares have a tangent from the start.
 TANGENTS = (0.05, 0.2, 0.5, 1.0)

@@ -38,11 +38,13 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import CellProblem, Partition
-from ocf.ensemble import BoolArray, SplitKind
+from ocf.arrays import BoolArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.partition import Partition
 from ocf.formulations.base import Formulated
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.target import reaches_target
+from ocf.trees.ensemble import SplitKind
 
 
 def build(cells: CellProblem) -> Formulated:

@@ -43,11 +43,11 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import CellProblem
-from ocf.ensemble import SplitKind
+from ocf.cells.cell_problem import CellProblem
 from ocf.formulations.base import Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
+from ocf.trees.ensemble import SplitKind
 
 
 def build(cells: CellProblem) -> Formulated:

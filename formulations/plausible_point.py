@@ -40,8 +40,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.cells import Partition
-from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.partition import Partition
 from ocf.formulations.blocks.cells import linear
 
 

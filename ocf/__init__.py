@@ -8,52 +8,59 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from ocf.compression import CounterfactualDiscretizer as CounterfactualDiscretizer
-    from ocf.compression import GuessingThresholds as GuessingThresholds
-    from ocf.compression import ThresholdBinarizer as ThresholdBinarizer
-    from ocf.constraints import Budget as Budget
-    from ocf.constraints import Implication as Implication
-    from ocf.constraints import Linear as Linear
-    from ocf.constraints import MaxChanges as MaxChanges
-    from ocf.costs import Cost as Cost
-    from ocf.ensemble import Ensemble as Ensemble
-    from ocf.explainer import Explainer as Explainer
-    from ocf.explanation import Explanation as Explanation
-    from ocf.explanation import Explanations as Explanations
-    from ocf.features import Feature as Feature
-    from ocf.features import FeatureSpace as FeatureSpace
-    from ocf.linear import LinearExplainer as LinearExplainer
-    from ocf.plausibility import Plausibility as Plausibility
-    from ocf.problem import Problem as Problem
-    from ocf.quadratic import quadratic_cost as quadratic_cost
-    from ocf.rules import CounterfactualRules as CounterfactualRules
-    from ocf.surrogate import SurrogateTree as SurrogateTree
+from ocf.support.version import VERSION as __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from ocf.compression.discretizer import CounterfactualDiscretizer as CounterfactualDiscretizer
+    from ocf.compression.guessing import GuessingThresholds as GuessingThresholds
+    from ocf.compression.surrogate import SurrogateTree as SurrogateTree
+    from ocf.compression.transformer import ThresholdBinarizer as ThresholdBinarizer
+    from ocf.explain.explainer import Explainer as Explainer
+    from ocf.explain.explanation import Explanation as Explanation
+    from ocf.explain.explanation import Explanations as Explanations
+    from ocf.explain.leaf_queries import explain_leaves as explain_leaves
+    from ocf.explain.leaf_queries import explain_margins as explain_margins
+    from ocf.explain.leaf_queries import nearest_instances as nearest_instances
+    from ocf.explain.linear import LinearExplainer as LinearExplainer
+    from ocf.features.feature import Feature as Feature
+    from ocf.features.space import FeatureSpace as FeatureSpace
+    from ocf.models.plausibility import Plausibility as Plausibility
+    from ocf.problem.constraints import Budget as Budget
+    from ocf.problem.constraints import Implication as Implication
+    from ocf.problem.constraints import Linear as Linear
+    from ocf.problem.constraints import MaxChanges as MaxChanges
+    from ocf.problem.costs import Cost as Cost
+    from ocf.problem.problem import Problem as Problem
+    from ocf.problem.quadratic import quadratic_cost as quadratic_cost
+    from ocf.rules.explainer import CounterfactualRules as CounterfactualRules
+    from ocf.trees.ensemble import Ensemble as Ensemble
+
 
 #: Public name -> module; imported on first use, so that ``import ocf`` takes no time.
 _HOMES = {
-    "Budget": "ocf.constraints",
-    "Cost": "ocf.costs",
-    "CounterfactualDiscretizer": "ocf.compression",
-    "CounterfactualRules": "ocf.rules",
-    "Ensemble": "ocf.ensemble",
-    "Explainer": "ocf.explainer",
-    "Explanation": "ocf.explanation",
-    "Explanations": "ocf.explanation",
-    "Feature": "ocf.features",
-    "FeatureSpace": "ocf.features",
-    "GuessingThresholds": "ocf.compression",
-    "Implication": "ocf.constraints",
-    "Linear": "ocf.constraints",
-    "LinearExplainer": "ocf.linear",
-    "MaxChanges": "ocf.constraints",
-    "Plausibility": "ocf.plausibility",
-    "Problem": "ocf.problem",
-    "quadratic_cost": "ocf.quadratic",
-    "SurrogateTree": "ocf.surrogate",
-    "ThresholdBinarizer": "ocf.compression",
+    "Budget": "ocf.problem.constraints",
+    "Cost": "ocf.problem.costs",
+    "CounterfactualDiscretizer": "ocf.compression.discretizer",
+    "CounterfactualRules": "ocf.rules.explainer",
+    "Ensemble": "ocf.trees.ensemble",
+    "explain_leaves": "ocf.explain.leaf_queries",
+    "explain_margins": "ocf.explain.leaf_queries",
+    "Explainer": "ocf.explain.explainer",
+    "Explanation": "ocf.explain.explanation",
+    "Explanations": "ocf.explain.explanation",
+    "Feature": "ocf.features.feature",
+    "FeatureSpace": "ocf.features.space",
+    "GuessingThresholds": "ocf.compression.guessing",
+    "Implication": "ocf.problem.constraints",
+    "Linear": "ocf.problem.constraints",
+    "LinearExplainer": "ocf.explain.linear",
+    "MaxChanges": "ocf.problem.constraints",
+    "nearest_instances": "ocf.explain.leaf_queries",
+    "Plausibility": "ocf.models.plausibility",
+    "Problem": "ocf.problem.problem",
+    "quadratic_cost": "ocf.problem.quadratic",
+    "SurrogateTree": "ocf.compression.surrogate",
+    "ThresholdBinarizer": "ocf.compression.transformer",
 }
 
 __all__ = [
@@ -76,6 +83,10 @@ __all__ = [
     "Problem",
     "SurrogateTree",
     "ThresholdBinarizer",
+    "__version__",
+    "explain_leaves",
+    "explain_margins",
+    "nearest_instances",
     "quadratic_cost",
 ]
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import cast
 
 from ocf.errors import SolverError
-from ocf.solvers.base import CellSolver, Solver
+from ocf.solvers.protocols import CellSolver, Solver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import Reduced, StandardForm, compile_model
 

@@ -31,23 +31,14 @@ from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.base import (
-    Answer,
-    Claim,
-    Question,
-    ask,
-    conclude,
-    costs_of,
-    objective_scale,
-    run_interruptible,
-    settle,
-    with_remedies,
-)
+from ocf.solvers.adapter import Answer, Claim, Question, ask, conclude, settle, with_remedies
+from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
+from ocf.solvers.scaling import costs_of, objective_scale
 from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
-    from ocf.cells import CellProblem
+    from ocf.cells.cell_problem import CellProblem
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +75,7 @@ CLAIMS = {
 
 
 class ScipSolver:
-    """Adapter of SCIP; see `ocf.solvers.base.Solver`."""
+    """Adapter of SCIP; see `ocf.solvers.protocols.Solver`."""
 
     name = "scip"
 
@@ -105,7 +96,7 @@ class ScipSolver:
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
     ) -> SolveResult:
-        """Solve a form; see `ocf.solvers.base.Solver.solve`."""
+        """Solve a form; see `ocf.solvers.protocols.Solver.solve`."""
 
         def once(options: SolverOptions) -> SolveResult:
             question = ask(form, options, warm_start, cutoff)

@@ -12,7 +12,6 @@ import logging
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ocf.errors import ProblemError
-from ocf.solvers._tidy import tidy_rows
+from ocf.solvers.presolve import tidy_rows
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -51,7 +50,7 @@ class StandardForm:
     integer : (n_cols,) bool array
         Columns that take whole numbers only.
     column_names, row_names : tuple of str, optional
-        Used by `write`.
+        Used by `ocf.solvers.model_files.write_model`.
     infeasible : bool
         Proven empty without a solver (see `tidy`); solvers answer INFEASIBLE at once.
     Q : (n_cols, n_cols) sparse array, optional
@@ -268,21 +267,6 @@ class StandardForm:
     def contradicts_itself(self) -> bool:
         """Whether the form is flagged infeasible or a pair of bounds or sides crosses."""
         return bool(self.infeasible or (self.lower > self.upper).any() or (self.row_lower > self.row_upper).any())
-
-    def write(self, path: str | Path) -> None:
-        """Write the problem to a file, ``.mps`` or ``.lp`` by its suffix, with names where the form has them.
-
-        The file is for reading and for bug reports: HiGHS writes 15 significant digits, one or two fewer than a
-        float64 has.
-
-        Raises
-        ------
-        ProblemError
-            When the suffix is neither ``.mps`` nor ``.lp``.
-        """
-        from ocf.solvers.highs import write_model
-
-        write_model(self, Path(path))
 
 
 @dataclass(frozen=True, eq=False)

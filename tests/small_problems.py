@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ocf.cells import CellProblem, to_cells
-from ocf.costs import Cost
-from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
-from ocf.features import FeatureSpace
-from ocf.inference import infer_space
-from ocf.problem import Problem
-from ocf.targets import ClassTarget
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_cells
+from ocf.features.inference import infer_space
+from ocf.features.space import FeatureSpace
+from ocf.problem.costs import Cost
+from ocf.problem.problem import Problem
+from ocf.problem.targets import ClassTarget
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 NORMS = ("l1", "l2", "l0", {"l0": 0.1, "l1": 1.0})
 
@@ -165,3 +167,27 @@ def exhaustive(cells: CellProblem) -> Exhaustive:
     feasible = (sums >= cells.requirements.need).all(axis=1) & ~(inside & ~cells.live).any(axis=1)
     cost = cells.cost[part.offsets[:-1] + choices].sum(axis=1)
     return Exhaustive(choices, sums, feasible, cost)
+
+
+def stumps(leaf_values: FloatArray, decision: Decision, base: FloatArray | None = None) -> Ensemble:
+    """One stump per pair of leaves, so that every combination of leaves can be reached. (n_trees, 2, n_outputs)."""
+    n, _, n_outputs = leaf_values.shape
+    root = np.arange(n) * 3
+    kind = np.tile([SplitKind.AXIS, SplitKind.LEAF, SplitKind.LEAF], n).astype(np.uint8)
+    inner = kind == SplitKind.AXIS
+    left, right = np.full(3 * n, -1, np.int32), np.full(3 * n, -1, np.int32)
+    left[root], right[root] = root + 1, root + 2
+    return Ensemble(
+        feature_names=tuple(f"x{j}" for j in range(n)),
+        tree_offsets=np.append(root, 3 * n),
+        kind=kind,
+        feature=np.where(inner, np.arange(3 * n) // 3, -1).astype(np.int32),
+        threshold=np.where(inner, 0.0, np.nan),
+        left=left,
+        right=right,
+        leaf=np.where(inner, -1, np.cumsum(~inner) - 1).astype(np.int32),
+        leaf_values=leaf_values.reshape(2 * n, n_outputs).astype(float),
+        tree_weights=np.ones(n),
+        base_score=np.zeros(n_outputs) if base is None else base,
+        decision=decision,
+    )

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 from small_problems import random_space
 
-from ocf.ensemble import SplitKind
-from ocf.features import FeatureSpace
-from ocf.inference import infer_space
-from ocf.regional import Query, Region, RegionalForest
+from ocf.features.inference import infer_space
+from ocf.features.space import FeatureSpace
+from ocf.regional.forest import Region, RegionalForest
+from ocf.regional.query import Query
+from ocf.rules.fitting import fit_forest
+from ocf.trees.ensemble import SplitKind
 
 
 def few_cells(rng: np.random.Generator, n: int = 40) -> tuple[FeatureSpace, np.ndarray]:
@@ -36,7 +38,7 @@ def random_forest(
     signal += 0.3 * rng.normal(size=len(coded))
     answers = signal if regression else (signal > np.quantile(signal, 0.6)).astype(int)
     seed = int(rng.integers(1000))
-    forest = RegionalForest.fit(
+    forest = fit_forest(
         space, coded, answers, regression=regression, n_estimators=int(rng.integers(2, 5)), max_depth=3, seed=seed
     )
     return space, coded, forest

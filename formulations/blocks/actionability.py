@@ -1,7 +1,7 @@
 r"""Relations between features whose values matter inside cells (ocean, table 1).
 
 Fixed and monotone features close cells, and constraints on cells alone are requirements on watching trees
-(`ocf.couplings`), so that only rows with sliding features need a constraint of their own:
+(`ocf.cells.sliding`), so that only rows with sliding features need a constraint of their own:
 
 .. math:: \textstyle \sum_j f_{rj} y_j + \sum_s g_{rs} u_s \le limit_r
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from ocf.couplings import Values
+from ocf.cells.sliding import Values
 from ocf.formulations.blocks.cells import linear
 
 

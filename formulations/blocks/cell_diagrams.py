@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ocf.ensemble import BoolArray
+from ocf.arrays import BoolArray
 from ocf.formulations.blocks.diagrams import Diagram, reduced_diagram
-from ocf.regional import Query, Region
+from ocf.regional.forest import Region
+from ocf.regional.query import Query
 
 
 class Split(NamedTuple):

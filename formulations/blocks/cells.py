@@ -17,7 +17,8 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.core.expr.numeric_expr import LinearExpression
 
-from ocf.cells import CellProblem, Partition
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.partition import Partition
 
 
 def linear(terms: list[tuple[float, Any]], constant: float = 0.0) -> LinearExpression:

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.ensemble import BoolArray
+from ocf.arrays import BoolArray
 from ocf.formulations.blocks.cells import linear
 
 #: A choice, by any key, and whether it must be made or must not be.

@@ -9,7 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.formulations.blocks.cells import linear
-from ocf.targets import Requirements
+from ocf.problem.requirements import Requirements
 
 
 def reaches_target(requirements: Requirements, leaves: Sequence[Any]) -> pyo.Constraint:

@@ -3,7 +3,7 @@ r"""Blocks for values inside cells, where a relation between features makes them
 Nomenclature
 ------------
 ==========  =========================================================================================
-``y[j]``     := 1 if the point lies in cell j (the watching tree's leaf; see `ocf.couplings`)
+``y[j]``     := 1 if the point lies in cell j (the watching tree's leaf; see `ocf.cells.sliding`)
 ``u[s]``     := how far the value slides from the anchor of its cell, for a set s of cells of one
              feature that slide alike; in steps of whole numbers and grids, in scales otherwise
 ``w[j]``     := how far the value may slide in cell j
@@ -26,40 +26,14 @@ are added where a solution lies, until the cost is exact there (Duran and Grossm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.couplings import Values
+from ocf.cells.sliding import Slides, Values
 from ocf.formulations.blocks.actionability import form_terms, relations
 from ocf.formulations.blocks.cells import linear
-
-
-@dataclass(frozen=True)
-class Slides:
-    """Columns of sliding values, and what they cost.
-
-    Attributes
-    ----------
-    variables : tuple of variables
-        u of each set of cells, e of each feature with a curved cost, z and then q of each form.
-    cost : tuple of float
-        Of a unit of each.
-    of_cell : dict of int to int
-        Position of u in `variables` for each cell that slides.
-    excess : dict of int to int
-        Position of e for each feature with a curved cost.
-    forms : tuple of (int, int)
-        Positions of z and q for each form.
-    """
-
-    variables: tuple[Any, ...]
-    cost: tuple[float, ...]
-    of_cell: dict[int, int]
-    excess: dict[int, int]
-    forms: tuple[tuple[int, int], ...]
 
 
 def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) -> Slides:

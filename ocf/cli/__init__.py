@@ -6,7 +6,8 @@ the commands that need them, so that ``ocf --help`` answers at once.
 
 from __future__ import annotations
 
-from ocf.cli import compare, compress, look, regions, rules, solve
+from ocf.cli import compare, compress, regions, rules, solve
+from ocf.cli import inspect as look
 from ocf.cli.base import ExitCode, app
 
 __all__ = ["ExitCode", "app", "main"]

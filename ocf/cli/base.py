@@ -11,8 +11,8 @@ from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 
-from ocf import __version__
 from ocf.errors import OcfError
+from ocf.support.version import VERSION
 
 logger = logging.getLogger("ocf")
 
@@ -45,7 +45,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"ocf {__version__}")
+        typer.echo(f"ocf {VERSION}")
         raise typer.Exit
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.solve import Drop, Reference, TrustPickle
+from ocf.cli.options import Drop, Reference, TrustPickle
 from ocf.errors import ProblemError
 
 if TYPE_CHECKING:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import guarded
-from ocf.cli.solve import OUT, RUN, Data, Drop, Model, ProblemToml, TrustPickle
-from ocf.cli.tables import check_output, drop_columns, fit_columns, read_table
+from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, TrustPickle
+from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
-from ocf.words import listed, nearest
+from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.support.messages import listed, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ocf.compression import CounterfactualDiscretizer
-    from ocf.model import UserModel
+    from ocf.compression.discretizer import CounterfactualDiscretizer
+    from ocf.models.user_model import UserModel
 
 COUNTERFACTUALS = "Counterfactuals"
 
@@ -105,15 +106,15 @@ def compress(
     if output is not None:
         discretizer.to_json(output)
     if report is not None:
-        from ocf.compression_report import to_page
+        from ocf.compression.report import to_page
 
         to_page(discretizer, rows, classes, report)
 
 
 def _load(path: Path, trust_pickle: bool) -> UserModel:
-    from ocf.cli.rehearsal import rehearse
-    from ocf.linear import as_linear_model, is_linear
-    from ocf.model import as_user_model
+    from ocf.models.additive import as_linear_model, is_linear
+    from ocf.models.rehearsal import rehearse
+    from ocf.models.user_model import as_user_model
     from ocf.readers.files import load_model
 
     rehearse(path, trust_pickle=trust_pickle)
@@ -158,14 +159,14 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
 
 
 def _features(problem: Path | None) -> dict[str, dict[str, Any]] | None:
-    from ocf.problem_file import read_problem_file
+    from ocf.problem.problem_file import read_problem_file
 
     return None if problem is None else read_problem_file(problem).features
 
 
 def _lambdas(norm: str) -> dict[str, float]:
     from ocf.cli.tables import parse_norm
-    from ocf.costs import Cost
+    from ocf.problem.costs import Cost
 
     cost = Cost.parse(parse_norm(norm))
     return {"lambda0": cost.l0, "lambda1": cost.l1, "lambda2": cost.l2}
@@ -173,7 +174,7 @@ def _lambdas(norm: str) -> dict[str, float]:
 
 def _fitted(model: UserModel, rows: pd.DataFrame, classes: Any, settings: dict[str, Any]) -> CounterfactualDiscretizer:
     from ocf.cli.base import ExitCode, complain
-    from ocf.compression import CounterfactualDiscretizer
+    from ocf.compression.discretizer import CounterfactualDiscretizer
 
     try:
         return CounterfactualDiscretizer(model.native, prefit=True, **settings).fit(rows, classes)
@@ -193,7 +194,7 @@ def _show(discretizer: CounterfactualDiscretizer, rows: pd.DataFrame, classes: A
     from rich.markup import escape
     from rich.table import Table
 
-    from ocf.surrogate import SurrogateTree
+    from ocf.compression.surrogate import SurrogateTree
 
     facts = discretizer.metrics(rows, classes)
     searches = ", ".join(f"{n} {status}" for status, n in discretizer.statuses_.items()) or "none"

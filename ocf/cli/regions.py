@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocf.cli import solve
+from ocf.cli import options
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError, ProblemError
@@ -16,7 +16,7 @@ from ocf.errors import DataError, ProblemError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ocf.regions import Regions
+    from ocf.explain.regions import Regions
 
 EXIT_CODES = """\
 [bold]Exit codes[/]
@@ -30,19 +30,19 @@ EXIT_CODES = """\
 
 @guarded
 def regions(
-    model: solve.Model,
-    data: solve.Data,
+    model: options.Model,
+    data: options.Data,
     radius: Annotated[float, typer.Option(metavar="COST", min=0.0, help="List regions that this cost reaches.")],
     row: Annotated[int, typer.Option(metavar="ROW", help="Row, counted from 0; -1 is the last.")] = 0,
-    target: solve.Target = None,
-    probability: solve.Probability = None,
-    at_least: solve.AtLeast = None,
-    at_most: solve.AtMost = None,
-    problem: solve.ProblemToml = None,
-    norm: solve.Norm = None,
-    drop: solve.Drop = None,
-    reference: solve.Reference = None,
-    trust_pickle: solve.TrustPickle = False,
+    target: options.Target = None,
+    probability: options.Probability = None,
+    at_least: options.AtLeast = None,
+    at_most: options.AtMost = None,
+    problem: options.ProblemToml = None,
+    norm: options.Norm = None,
+    drop: options.Drop = None,
+    reference: options.Reference = None,
+    trust_pickle: options.TrustPickle = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
     output: Annotated[
         Path | None,
@@ -68,12 +68,12 @@ def regions(
         check_output(plot, (".png", ".svg", ".pdf"))
     x, y = _axes(axes)
     flags = {
-        **solve.wanted(target, probability, at_least, at_most),
+        **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
     }
-    features, settings = solve.settings_of(problem, flags, [])
-    explainer, table = solve.load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in solve.QUESTION if key in settings}
+    features, settings = options.settings_of(problem, flags, [])
+    explainer, table = options.load(model, data, reference, drop or [], features, trust_pickle)
+    question = {key: settings[key] for key in options.QUESTION if key in settings}
     if question.pop("plausibility", None):
         raise ProblemError("regions are listed without plausibility: leave it out of the problem file")
     (place,) = parse_rows(str(row), len(table))
@@ -101,7 +101,7 @@ def _write(table: pd.DataFrame, path: Path | None) -> None:
     if path is not None and path.suffix.lower() == ".json":
         import json
 
-        from ocf.records import plain
+        from ocf.support.json_records import plain
 
         path.write_text(json.dumps(plain(table.to_dict("records")), indent=1) + "\n", encoding="utf-8")
         return

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.solve import OUT, RUN, Data, Drop, ProblemToml, TrustPickle
-from ocf.cli.tables import check_output, drop_columns, fit_columns, parse_rows, read_table
+from ocf.cli.options import OUT, RUN, Data, Drop, ProblemToml, TrustPickle
+from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
+from ocf.models.tables import drop_columns, fit_columns, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ocf.rule_objects import RuleSets
-    from ocf.rules import CounterfactualRules
+    from ocf.rules.explainer import CounterfactualRules
+    from ocf.rules.objects import RuleSets
 
 EXIT_CODES = """\
 [bold]Exit codes[/]
@@ -81,8 +82,8 @@ def rules(
 
     For example: ocf rules model.json applicants.csv --rows 0:10 --target granted -o rules.json
     """
-    from ocf.problem_file import ProblemFile, read_problem_file
-    from ocf.rules import CounterfactualRules
+    from ocf.problem.problem_file import ProblemFile, read_problem_file
+    from ocf.rules.explainer import CounterfactualRules
 
     if output is not None:
         check_output(output, (".json", ".csv"))
@@ -114,7 +115,7 @@ def rules(
 
 
 def _labels(table: pd.DataFrame, column: str) -> Any:
-    from ocf.words import nearest
+    from ocf.support.messages import nearest
 
     if column not in table.columns:
         raise DataError(f"--labels: there is no column {nearest(column, table.columns)}")
@@ -131,8 +132,8 @@ def _fitted(
     labels: str | None,
 ) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
     """The model, and the tables with just its columns."""
-    from ocf.cli.rehearsal import rehearse
-    from ocf.model import as_user_model
+    from ocf.models.rehearsal import rehearse
+    from ocf.models.user_model import as_user_model
     from ocf.readers.files import load_model
 
     if labels is not None:
@@ -170,7 +171,7 @@ def _target(text: Any, rules: CounterfactualRules) -> Any:
 
 def _regional(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:
     """Rules of the regions around the rows that lack the target, each region once."""
-    from ocf.rule_objects import RuleSets
+    from ocf.rules.objects import RuleSets
 
     if target is None:
         raise ProblemError("--regional needs --target: a region has no answer of its own")

@@ -5,33 +5,41 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.tables import (
-    check_output,
-    drop_columns,
-    fit_columns,
-    parse_norm,
-    parse_options,
-    parse_rows,
-    parse_wish,
-    read_table,
-)
+from ocf.cli.options import QUESTION, load, load_forest, settings_of, wanted
+from ocf.cli.tables import check_output, parse_norm, parse_rows, parse_wish
 from ocf.errors import ProblemError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from ocf.cells.cell_problem import CellProblem
+    from ocf.cli.options import (
+        FORMULATION_HELP,
+        OUT,
+        RUN,
+        AtLeast,
+        AtMost,
+        Data,
+        Drop,
+        Model,
+        Norm,
+        Plausible,
+        Probability,
+        ProblemToml,
+        Reference,
+        Target,
+        TrustPickle,
+    )
+    from ocf.explain.explainer import Explainer
+    from ocf.explain.explanation import Explanation, Explanations
+    from ocf.problem.problem import Problem
 
-    from ocf.cells import CellProblem
-    from ocf.explainer import Explainer
-    from ocf.explanation import Explanation, Explanations
-    from ocf.problem import Problem
 
 EXIT_CODES = """\
 [bold]Exit codes[/]
@@ -45,9 +53,6 @@ EXIT_CODES = """\
 [cyan]130[/]  interrupted; finished rows are kept
 When several apply, the first of 130, 6, 1, 5, 4, 3 is given.
 """
-
-#: Settings that make up the question to a row, for `Explainer.problem`.
-QUESTION = ("target", "probability", "norm", "features_to_vary", "plausibility", "constraints")
 
 #: Exit codes that rows can bring about, the gravest first.
 GRAVEST = (
@@ -67,50 +72,6 @@ _BY_STATUS = {
     "error": ExitCode.INTERNAL,
     "interrupted": ExitCode.INTERRUPTED,
 }
-
-# -- arguments and options that commands share -----------------------------------------------------------------
-# Defaults stand in the help and not in the signature: an option that is not given leaves the problem file's alone.
-
-RUN, OUT = "How to solve", "Output"
-
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, skops, joblib or pickle.")
-]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table: CSV (.csv, .csv.gz) or Parquet.")]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", metavar="", help="Load joblib and pickle, which can run any code.")
-]
-Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column; may be repeated.")]
-Reference = Annotated[
-    Path | None, typer.Option(metavar="TABLE", help="Training data: gives bounds, scales, categories; default DATA.")
-]
-ProblemToml = Annotated[
-    Path | None, typer.Option("--problem", metavar="TOML", help="Problem file (ocf init-problem); flags override it.")
-]
-Target = Annotated[
-    list[str] | None,
-    typer.Option(metavar="CLASS", help="Class that is wanted; repeat it for any of several; default the opposite."),
-]
-Probability = Annotated[
-    float | None, typer.Option(metavar="P", help="Least probability of the class; default: the model's decision.")
-]
-AtLeast = Annotated[
-    float | None, typer.Option(metavar="VALUE", help="Of a regressor: least value that is wanted, and/or …")
-]
-AtMost = Annotated[float | None, typer.Option(metavar="VALUE", help="… the greatest.")]
-Norm = Annotated[
-    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
-]
-Plausible = Annotated[
-    str | None,
-    typer.Option(
-        "--plausibility",
-        metavar="WISH",
-        help="Keep to points that are no outliers to an isolation forest: on, or settings such as "
-        "quantile=0.1,trees=50 (also depth, weight, required, samples, seed, forest=FILE).",
-    ),
-]
-FORMULATION_HELP = "interval (default), or another of ocf solvers."
 
 
 @guarded
@@ -226,7 +187,7 @@ def solve(
         "diagnose": diagnose or None,
     }
     features, settings = settings_of(problem, flags, option or [])
-    _load_forest(settings, problem, trust_pickle)
+    load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
     explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
@@ -271,7 +232,7 @@ def export(
         "formulation": formulation,
     }
     features, settings = settings_of(problem, flags, [])
-    _load_forest(settings, problem, trust_pickle)
+    load_forest(settings, problem, trust_pickle)
     explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in QUESTION if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
@@ -279,86 +240,6 @@ def export(
         output.write_text(asked.to_json() + "\n", encoding="utf-8")
     else:
         _write_form(explainer, asked, settings.get("formulation", "interval"), output, reduced)
-
-
-# -- from the command line to a question -------------------------------------------------------------------
-
-
-def wanted(
-    target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
-) -> dict[str, Any]:
-    """Settings of the target, from the flags for it."""
-    from ocf.problem_file import with_interval
-
-    labels = target[0] if target and len(target) == 1 else target or None
-    flags = {"target": labels, "at_least": at_least, "at_most": at_most, "probability": probability}
-    return with_interval({key: value for key, value in flags.items() if value is not None})
-
-
-def settings_of(
-    path: Path | None, flags: Mapping[str, Any], options: list[str]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
-    from ocf.problem_file import ProblemFile, read_problem_file
-
-    said = ProblemFile() if path is None else read_problem_file(path)
-    settings = said.solve | {key: value for key, value in flags.items() if value is not None}
-    if said.constraints:
-        settings["constraints"] = said.constraints
-    settings["options"] = said.solve.get("options", {}) | parse_options(options)
-    _check_names(settings)
-    return said.features, settings
-
-
-def _load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
-    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is."""
-    from ocf.cli.rehearsal import rehearse
-    from ocf.plausibility import Plausibility
-    from ocf.readers.files import load_model
-
-    wish = settings.get("plausibility")
-    if isinstance(wish, Mapping) and "forest" in wish:
-        path = Path(wish["forest"])
-        beside = problem.parent / path if problem is not None and not path.exists() else path
-        rehearse(beside, trust_pickle=trust_pickle)
-        wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
-    settings["plausibility"] = Plausibility.parse(wish)
-
-
-def _check_names(settings: Mapping[str, Any]) -> None:
-    """Refuse an unknown norm, formulation or solver before a model is loaded."""
-    from ocf.choice import AUTO
-    from ocf.costs import Cost
-    from ocf.formulations import check_formulation
-    from ocf.solvers import get_solver
-
-    norm = settings.get("norm", "l1")
-    if norm != "mahalanobis":
-        Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
-    check_formulation(settings.get("formulation", "auto"))
-    if settings.get("solver", AUTO) != AUTO:
-        get_solver(settings["solver"])
-
-
-def load(
-    model_path: Path,
-    data_path: Path,
-    reference_path: Path | None,
-    drop: list[str],
-    features: dict[str, dict[str, Any]],
-    trust_pickle: bool,
-) -> tuple[Explainer, pd.DataFrame]:
-    """The explainer, and the table of rows to ask it about."""
-    from ocf.cli.rehearsal import rehearse
-    from ocf.explainer import Explainer
-    from ocf.model import as_user_model
-
-    paths = [data_path] if reference_path is None else [data_path, reference_path]
-    tables = drop_columns(map(read_table, paths), drop)
-    rehearse(model_path, trust_pickle=trust_pickle)
-    model = as_user_model(model_path, trust_pickle=trust_pickle)
-    fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    return Explainer(model, data=fitted[-1], features=features), fitted[0]
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -401,7 +282,7 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
 
 
 def _counted(explanations: Explanations) -> str:
-    from ocf.progress import Progress
+    from ocf.support.progress import Progress
 
     counts = Progress(len(explanations), enabled=False)
     for explanation in explanations:
@@ -431,7 +312,8 @@ def _stdout_to_stderr() -> Iterator[None]:
 
 
 def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: Path, reduced: bool) -> None:
-    from ocf.compiled import compile_formulation
+    from ocf.solve.compile import compile_formulation
+    from ocf.solvers.model_files import write_model
 
     cells = explainer.cells(problem)
     if cells.infeasible:
@@ -439,7 +321,7 @@ def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: 
     if reduced:
         cells = _reduced(cells)
     form = compile_formulation(formulation, cells, names=True).instance(cells).form
-    form.write(path)
+    write_model(form, path)
     size = f"{form.n_rows} rows, {form.n_cols} columns ({int(form.integer.sum())} of them whole numbers)"
     note = "" if form.n_cols else "; reduction decides everything, the objective's constant is the optimum"
     typer.echo(f"{path}: {size}{note}", err=True)
@@ -449,8 +331,8 @@ def _reduced(cells: CellProblem) -> CellProblem:
     """What an incumbent leaves of a problem, with the same optimum."""
     import numpy as np
 
-    from ocf.incumbent import find_incumbent
-    from ocf.reduction import reduce
+    from ocf.cells.incumbent import find_incumbent
+    from ocf.cells.reduction import reduce
 
     incumbent = find_incumbent(cells)
     # reduction keeps what is cheaper than its limit; the margin keeps the incumbent itself

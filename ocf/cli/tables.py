@@ -3,96 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ocf.errors import DataError, ProblemError
-from ocf.words import listed, nearest
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ocf.model import UserModel
-
-#: How the names of tables may end.
-CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip")
-PARQUET = (".parquet", ".pq")
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """Table from a CSV (also compressed) or Parquet file; its columns are named by text.
-
-    Raises
-    ------
-    DataError
-        No such file, an unknown kind of file, or one that is damaged or empty.
-    """
-    import pandas as pd
-
-    name = path.name.lower()
-    if not name.endswith(CSV + PARQUET):
-        raise DataError(f"{path} is no table that ocf reads: its name should end in {listed([*CSV, *PARQUET])}")
-    try:
-        table = _read_csv(path) if name.endswith(CSV) else pd.read_parquet(path)
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path} (current directory: {Path.cwd()}): check the path") from None
-    except ImportError:
-        raise DataError(f"reading {path} needs a package for Parquet: pip install pyarrow, or save a CSV") from None
-    except Exception as error:  # damaged files raise errors of many kinds
-        reason = str(error).splitlines() or [type(error).__name__]
-        raise DataError(f"{path} cannot be read as a table: {reason[0]}") from error
-    if table.empty:
-        raise DataError(f"{path} holds no rows")
-    return table.rename(columns=str)
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """Table with every number as the float64 nearest to its decimal: next to a threshold the last bit counts."""
-    import pandas as pd
-
-    version = tuple(int(part) for part in pd.__version__.split(".")[:2])
-    return pd.read_csv(path) if version >= (3, 1) else pd.read_csv(path, float_precision="round_trip")
-
-
-def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
-    """Tables without some columns; each name must occur in one of them."""
-    tables = list(tables)
-    known = list(dict.fromkeys(c for table in tables for c in table.columns))
-    for name in names:
-        if name not in known:
-            raise DataError(f"--drop: there is no column {nearest(name, known)}")
-    return [table.drop(columns=list(names), errors="ignore") for table in tables]
-
-
-def fit_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:
-    """The table's columns in the model's order, if they are the model's.
-
-    Raises
-    ------
-    DataError
-        Columns are missing, or there are more than the model takes.
-    """
-    from ocf.model import table_columns
-
-    found = tuple(table.columns)
-    if model.columns is None:
-        try:
-            return table[list(table_columns(model, found))]
-        except DataError as error:
-            raise DataError(f"{path}: {error}; leave out those that are no inputs with --drop NAME") from None
-    extra = [c for c in found if c not in model.columns]
-    missing = [c for c in model.columns if c not in found]
-    if missing:
-        hint = f"; columns that the model does not take: {listed(extra)}" if extra else ""
-        raise DataError(f"{path} misses columns that the model was fitted on: {listed(missing)}{hint}")
-    if extra:
-        flags = " ".join(f"--drop {shlex.quote(c)}" for c in extra[:12])
-        raise DataError(
-            f"{path} has columns that the model does not take: {listed(extra)}; leave them out with {flags}"
-        )
-    return table[list(model.columns)]
+from ocf.support.messages import listed
 
 
 def parse_rows(text: str, n: int) -> list[int]:

@@ -12,10 +12,10 @@ import pandas as pd
 from ocf.compare.checks import Disagreement, disagreements
 from ocf.compare.results import Results
 from ocf.compare.schemas import SuiteSchema
-from ocf.documents import fit
 from ocf.errors import DataError
-from ocf.explanation import TIMES
-from ocf.records import number
+from ocf.explain.answer import TIMES
+from ocf.support.documents import fit
+from ocf.support.json_records import number
 
 #: Columns that hold numbers, written as words where they are infinite.
 NUMBERS = ("cost", "bound", "gap", "seconds", "wall", "cpu", "peak_memory", "nodes", "refused")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ocf.errors import OcfError, ProblemError
-from ocf.words import nearest
+from ocf.support.messages import nearest
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Method:
 
 def known_solvers() -> list[str]:
     """Solvers that `ocf.Explainer.explain` takes."""
-    from ocf.choice import AUTO
+    from ocf.solve.method import AUTO
     from ocf.solvers import CELL_SOLVERS, SOLVERS
 
     return [*SOLVERS, *CELL_SOLVERS, AUTO]
@@ -105,8 +105,8 @@ def known_solvers() -> list[str]:
 
 def unavailable(method: Method) -> str:
     """Why a method cannot run here; empty when it can."""
-    from ocf.choice import AUTO
     from ocf.formulations import get_formulation
+    from ocf.solve.method import AUTO
     from ocf.solvers import get_solver
 
     try:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from ocf.compare.keys import checksum
 from ocf.errors import DataError, MissingDependencyError, ProblemError
-from ocf.words import listed, nearest
+from ocf.support.messages import listed, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ocf.datasets import Dataset
-    from ocf.explainer import Explainer
-    from ocf.plausibility import Plausibility
+    from ocf.compare.datasets import Dataset
+    from ocf.explain.explainer import Explainer
+    from ocf.models.plausibility import Plausibility
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Recipe:
     Attributes
     ----------
     data : str
-        Name of a data set (`ocf.datasets.load_dataset`), or path of a table.
+        Name of a data set (`ocf.compare.datasets.load_dataset`), or path of a table.
     model : str
         Key of `RECIPES`, or path of a model file.
     trees, depth : int
@@ -72,7 +72,7 @@ class Recipe:
     params : mapping
         Further parameters of a recipe.
     features : mapping
-        Settings by feature, as `ocf.inference.infer_space` takes them; they override those of the data set.
+        Settings by feature, as `ocf.features.inference.infer_space` takes them; they override those of the data set.
     trust_pickle : bool
         Whether the model file may be a pickle.
     """
@@ -258,7 +258,7 @@ def _keep(case: Case, path: Path) -> None:
 
 def _key(recipe: Recipe, folder: str | None) -> str:
     """Checksum of the recipe, the files it reads and the versions that bear on what comes of it."""
-    from ocf.datasets import dataset_files
+    from ocf.compare.datasets import dataset_files
 
     if recipe.is_table:
         files = [recipe.data, recipe.reference, "" if recipe.trained else recipe.model]
@@ -278,13 +278,14 @@ def _versions() -> dict[str, str]:
     return out
 
 
-@cache
-def code_checksum() -> str:
-    """Checksum of ocf's sources: what was pickled by others may not be read any more."""
-    import ocf
+#: Where the sources of ocf are.
+PACKAGE = Path(__file__).parents[1]
 
+
+@cache
+def code_checksum(root: Path = PACKAGE) -> str:
+    """Checksum of ocf's sources: what was pickled by others may not be read any more."""
     digest = hashlib.sha256()
-    root = Path(ocf.__file__).parent
     for path in sorted(root.rglob("*.py")):
         if path.relative_to(root).parts[0] not in ("compare", "cli"):
             digest.update(path.read_bytes())
@@ -292,7 +293,7 @@ def code_checksum() -> str:
 
 
 def _made(recipe: Recipe, folder: str | None) -> Case:
-    from ocf.explainer import Explainer
+    from ocf.explain.explainer import Explainer
 
     if recipe.trained:
         data = _dataset(recipe, folder)
@@ -309,11 +310,11 @@ def _made(recipe: Recipe, folder: str | None) -> Case:
 
 
 def _dataset(recipe: Recipe, folder: str | None) -> Dataset:
-    from ocf.datasets import Dataset, described, load_dataset
+    from ocf.compare.datasets import Dataset, described, load_dataset
 
     if not recipe.is_table:
         return load_dataset(recipe.data, folder)
-    from ocf.cli.tables import drop_columns, read_table
+    from ocf.models.tables import drop_columns, read_table
 
     (table,) = drop_columns([read_table(Path(recipe.data))], recipe.drop)
     if recipe.target_column not in table:
@@ -334,7 +335,7 @@ def _trained(recipe: Recipe, data: Dataset) -> tuple[Any, pd.DataFrame, pd.DataF
     """Fitted model, training rows, test rows, and the score on these: accuracy, or R² of a regressor."""
     from sklearn.model_selection import train_test_split
 
-    from ocf.datasets import one_hot_pipeline
+    from ocf.compare.datasets import one_hot_pipeline
 
     train, test, y_train, y_test = train_test_split(
         data.table, data.target, test_size=TEST_SHARE, random_state=recipe.seed
@@ -389,10 +390,10 @@ def _merged(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
 
 def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame]:
     """Explainer of a model file, and the rows of its table."""
-    from ocf.cli.rehearsal import rehearse
-    from ocf.cli.tables import drop_columns, fit_columns, read_table
-    from ocf.explainer import Explainer
-    from ocf.model import as_user_model
+    from ocf.explain.explainer import Explainer
+    from ocf.models.rehearsal import rehearse
+    from ocf.models.tables import drop_columns, fit_columns, read_table
+    from ocf.models.user_model import as_user_model
 
     paths = [Path(recipe.data)] + ([Path(recipe.reference)] if recipe.reference else [])
     tables = drop_columns(map(read_table, paths), recipe.drop)

@@ -22,10 +22,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ocf import records
 from ocf.compare.schemas import LINES
-from ocf.documents import as_table, fit, keep_aside, parse_json
 from ocf.errors import DataError
+from ocf.support import json_records as records
+from ocf.support.documents import as_table, fit, keep_aside, parse_json
 
 logger = logging.getLogger(__name__)
 

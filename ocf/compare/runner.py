@@ -21,7 +21,7 @@ from ocf.compare.recipes import Recipe
 from ocf.compare.results import Results, Writer, read
 from ocf.compare.suite import Suite
 from ocf.errors import DataError, ProblemError
-from ocf.progress import Progress
+from ocf.support.progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -9,19 +9,19 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocf import records
 from ocf.compare.keys import checksum
-from ocf.compiled import compile_formulation
-from ocf.explanation import failed
-from ocf.plausibility import Plausibility
+from ocf.explain.answers import failed
+from ocf.models.plausibility import Plausibility
+from ocf.solve.compile import compile_formulation
 from ocf.solvers import available
 from ocf.solvers.result import SolverOptions
-from ocf.verify import verify_file
+from ocf.support import json_records as records
+from ocf.verify.check import verify_file
 
 if TYPE_CHECKING:
     from ocf.compare.recipes import Case
-    from ocf.plausibility import Detector
-    from ocf.problem import Problem
+    from ocf.models.plausibility import Detector
+    from ocf.problem.problem import Problem
 
 
 #: What of an answer's record is the question.
@@ -40,7 +40,7 @@ def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        As `ocf.explanation.Explanation.to_dict` makes it.
+        As `ocf.explain.explanation.Explanation.to_dict` makes it.
     """
     target, norm, settings = _question(case, request)
     explanation = case.explainer.explain(
@@ -111,8 +111,8 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
 
     Nothing here may start a solver: its threads and state would not survive the fork.
     """
-    from ocf.incumbent import find_incumbent
-    from ocf.reduction import reduce
+    from ocf.cells.incumbent import find_incumbent
+    from ocf.cells.reduction import reduce
     from ocf.solvers.box.search import solve_cells
 
     available()  # imports the solvers

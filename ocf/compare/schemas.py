@@ -1,4 +1,4 @@
-"""What the lines of a results file must hold; see `ocf.schemas`."""
+"""What the lines of a results file must hold; see `ocf.support.schemas`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ocf.documents import Count
-from ocf.schemas import Amount, MaybeNumber, Number
+from ocf.support.documents import Count
+from ocf.support.schemas import Amount, MaybeNumber, Number
 
 #: How a run can end, and what it can answer.
 Status = Literal["ok", "time out", "memory out", "error", "wrong"]

@@ -53,9 +53,9 @@ from typing import Any, NamedTuple
 from ocf.compare.keys import checksum, plain
 from ocf.compare.methods import Method
 from ocf.compare.recipes import RECIPES, Recipe
-from ocf.documents import parse_toml, read_text
 from ocf.errors import OcfError, ProblemError
-from ocf.words import nearest
+from ocf.support.documents import parse_toml, read_text
+from ocf.support.messages import nearest
 
 #: Multiples of a byte that a memory limit may be written in.
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -391,7 +391,7 @@ def _asks(table: dict[str, Any], where: str) -> Iterator[Ask]:
 
 def settings_known() -> list[str]:
     """Arguments of `Explainer.explain` that a table in `constraints` may hold."""
-    from ocf.explainer import Explainer
+    from ocf.explain.explainer import Explainer
 
     return [name for name in inspect.signature(Explainer.explain).parameters if name not in _ELSEWHERE]
 

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 from numpy.typing import NDArray
 
-from ocf.ensemble import Ensemble, FloatArray
+from ocf.arrays import FloatArray
 from ocf.errors import ModelError, OcfError
+from ocf.trees.ensemble import Ensemble
 
 #: Rows as the library takes them: an array (n, n_features) or a table with the model's columns.
 Rows = NDArray[Any] | pd.DataFrame

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ocf import links
-from ocf.ensemble import BoolArray, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ConformanceError
 from ocf.readers.base import Rows, TreeModel, whole
+from ocf.trees import links
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 _MAX_SCORED = 500_000  # rows times trees scored at once

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ModelError
 
 #: Decimal numbers as the libraries print them; Python alone would also take ``1_0`` and other scripts' digits.

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ocf.ensemble import Decision, Ensemble, FloatArray, SplitKind
+from ocf.arrays import FloatArray
 from ocf.errors import ConformanceError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, whole
 from ocf.readers.isotree_hyperplanes import Hyperplanes, read_hyperplanes
-from ocf.readers.sklearn import _tree
+from ocf.readers.sklearn import tree_of
 from ocf.readers.sklearn_common import RowLayout, Tree, check_fitted, stack_trees
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 _UNIT = 2.0**-53
 
@@ -157,7 +158,7 @@ def _read_sklearn(model: Any) -> IsolationModel:
     trees: list[Tree] = []
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         tree = estimator.tree_
-        taken = _tree(estimator, np.zeros((tree.node_count, 1)), np.asarray(columns))
+        taken = tree_of(estimator, np.zeros((tree.node_count, 1)), np.asarray(columns))
         # asked after the nodes were checked: it writes a depth for each child
         depth = tree.compute_node_depths() + _average_path_length(tree.n_node_samples) - 1.0
         trees.append(replace(taken, values=depth[:, None]))

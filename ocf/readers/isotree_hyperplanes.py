@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ocf.ensemble import FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
 
 #: Digits that ``to_json`` keeps after the point.

@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ocf.ensemble import Decision, FloatArray
+from ocf.arrays import FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.lightgbm_format import category_columns, parse, read_text, score_divisor
 from ocf.readers.lightgbm_writer import write
 from ocf.readers.trees import Role, as_categories, fit_columns
+from ocf.trees.ensemble import Decision
 
 
 def matches(model: object) -> bool:

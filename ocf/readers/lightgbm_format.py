@@ -26,10 +26,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.document import NUMBER, WHOLE
 from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: Values no farther from zero are zero to the library.
 _ZERO_ZONE = float(np.float32(1e-35))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import FloatArray
+from ocf.arrays import FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, whole
 

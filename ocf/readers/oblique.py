@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import ocf
-from ocf.ensemble import Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
 from ocf.readers.base import TreeModel
+from ocf.support.version import VERSION
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
-_MODULE = "ocf.oblique"
+_MODULE = "ocf.oblique.tao"
 
 
 def matches(model: object) -> bool:
@@ -52,11 +53,18 @@ def read(model: Any) -> TreeModel:
     UnsupportedModelError
         A bag holds trees of different kinds.
     """
-    from ocf.oblique import ObliqueTree
+    from ocf.oblique.tree import ObliqueTree
 
     if isinstance(model, ObliqueTree):
         return _read_arrays(model)
-    from ocf.readers.sklearn_common import RowLayout, _decide, _probabilities, _scores, check_fitted, class_labels
+    from ocf.readers.sklearn_common import (
+        RowLayout,
+        check_fitted,
+        class_labels,
+        decide_rows,
+        probability_rows,
+        score_rows,
+    )
 
     check_fitted(model)
     trees, columns = [model], [np.arange(model.n_features_in_)]
@@ -78,10 +86,10 @@ def read(model: Any) -> TreeModel:
     return TreeModel(
         ensemble=stack(parts, layout.feature_names, decision),
         native=model,
-        scores=partial(_scores, native, layout),
-        decide=partial(_decide, model, layout),
-        library=f"ocf {ocf.__version__}",
-        probabilities=partial(_probabilities, model, layout) if hasattr(model, "classes_") else None,
+        scores=partial(score_rows, native, layout),
+        decide=partial(decide_rows, model, layout),
+        library=f"ocf {VERSION}",
+        probabilities=partial(probability_rows, model, layout) if hasattr(model, "classes_") else None,
     )
 
 
@@ -93,7 +101,7 @@ def _read_arrays(tree: Any) -> TreeModel:
         return scores.argmax(axis=1) if tree.classes else np.asarray(scores[:, 0])
 
     ensemble = stack([(tree, tree.value, np.arange(tree.n_features))], tree.feature_names, decision)
-    return TreeModel(ensemble, tree, tree.scores, decide, f"ocf {ocf.__version__}")
+    return TreeModel(ensemble, tree, tree.scores, decide, f"ocf {VERSION}")
 
 
 def _spread(tree: Any, n_classes: int, *, bagged: bool) -> FloatArray:

@@ -1,6 +1,6 @@
 """Exact reader of scikit-learn's trees, forests, bagging, gradient boosting and AdaBoost.
 
-How scikit-learn compares and sums (source: ``sklearn/tree/_tree.pyx`` and ``sklearn/ensemble``)
+How scikit-learn compares and sums (source: ``sklearn/tree/tree_of.pyx`` and ``sklearn/ensemble``)
 
 * A tree casts the row to float32 and sends it left when that value is at most the node's float64 threshold.
 * A classification leaf holds class fractions. Forests and bagging add the fractions in float64 and divide by
@@ -18,18 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import Decision, FloatArray
+from ocf.arrays import FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.floats import float32_at_most
 from ocf.readers.base import TreeModel, whole
+from ocf.readers.float32 import float32_at_most
 from ocf.readers.sklearn_checks import check_tree
-from ocf.readers.sklearn_common import (
-    Tree,
-    check_fitted,
-    check_single_output,
-    class_labels,
-    tree_model,
-)
+from ocf.readers.sklearn_common import Tree, check_fitted, check_single_output, class_labels, tree_model
+from ocf.trees.ensemble import Decision
 
 _UNIT = 2.0**-53
 _TREE_MODULES = ("sklearn.tree.", "sklearn.ensemble.")
@@ -112,7 +107,7 @@ def _averaged(model: Any, estimators: Sequence[Any], columns: Sequence[NDArray[A
         score = model.predict
     return tree_model(
         model,
-        [_tree(tree, v, c) for tree, v, c in zip(estimators, values, columns, strict=True)],
+        [tree_of(tree, v, c) for tree, v, c in zip(estimators, values, columns, strict=True)],
         weights=np.full(len(estimators), 1 / len(estimators)),
         base_score=np.zeros(values[0].shape[1]),
         decision=decision,
@@ -143,7 +138,7 @@ def _read_gradient_boosting(model: Any) -> TreeModel:
     else:
         decision = Decision("argmax", classes, link="softmax")
     trees = [
-        _tree(tree, np.outer(tree.tree_.value[:, 0, 0], np.eye(n_outputs)[k]))
+        tree_of(tree, np.outer(tree.tree_.value[:, 0, 0], np.eye(n_outputs)[k]))
         for stage in model.estimators_
         for k, tree in enumerate(stage)
     ]
@@ -201,7 +196,7 @@ def _read_adaboost(model: Any) -> TreeModel:
     winners = [np.argmax(tree.tree_.value[:, 0, :], axis=1) for tree in model.estimators_]
     return tree_model(
         model,
-        [_tree(tree, votes[winner]) for tree, winner in zip(model.estimators_, winners, strict=True)],
+        [tree_of(tree, votes[winner]) for tree, winner in zip(model.estimators_, winners, strict=True)],
         weights=scale * shares,
         base_score=np.zeros(votes.shape[1]),
         decision=decision,
@@ -221,7 +216,7 @@ def _check_base_trees(model: Any, estimators: Sequence[Any]) -> None:
         check_single_output(estimator)
 
 
-def _tree(estimator: Any, values: FloatArray, columns: NDArray[Any] | None = None) -> Tree:
+def tree_of(estimator: Any, values: FloatArray, columns: NDArray[Any] | None = None) -> Tree:
     """Take over a fitted tree with given node values; `columns` are the ensemble's that it was trained on."""
     tree = estimator.tree_
     try:  # scikit-learn follows the nodes without a look at their number

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,7 @@ def tree_model(
     import sklearn
 
     layout = RowLayout.of(model, categories)
-    decide = partial(_decide, model, layout)
+    decide = partial(decide_rows, model, layout)
     ensemble = stack_trees(
         trees,
         feature_names=layout.feature_names,
@@ -241,24 +242,27 @@ def tree_model(
     return TreeModel(
         ensemble=ensemble,
         native=model,
-        scores=partial(_scores, native_scores, layout),
+        scores=partial(score_rows, native_scores, layout),
         decide=decide,
         library=f"scikit-learn {sklearn.__version__}",
         categories={j: tuple(values.tolist()) for j, values in layout.categories.items()},
-        probabilities=partial(_probabilities, model, layout) if hasattr(model, "predict_proba") else None,
+        probabilities=partial(probability_rows, model, layout) if hasattr(model, "predict_proba") else None,
     )
 
 
-def _scores(native: Callable[[Rows], NDArray[Any]], layout: RowLayout, rows: Rows) -> FloatArray:
+def score_rows(native: Callable[[Rows], NDArray[Any]], layout: RowLayout, rows: Rows) -> FloatArray:
+    """Raw scores of rows by a model's own function, (n, n_outputs)."""
     scores = np.asarray(native(layout.arrange(rows)), np.float64)
     return scores.reshape(-1, 1) if scores.ndim == 1 else scores
 
 
-def _probabilities(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
+def probability_rows(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
+    """Probabilities of rows by the model itself, (n, n_classes)."""
     return np.asarray(model.predict_proba(layout.arrange(rows)), np.float64)
 
 
-def _decide(model: Any, layout: RowLayout, rows: Rows) -> NDArray[Any]:
+def decide_rows(model: Any, layout: RowLayout, rows: Rows) -> NDArray[Any]:
+    """Class indices or values of rows by the model itself, (n,)."""
     answer = model.predict(layout.arrange(rows))
     # classes_ is sorted, so a label's place in it is its index
     return np.searchsorted(model.classes_, answer) if hasattr(model, "classes_") else np.asarray(answer, np.float64)

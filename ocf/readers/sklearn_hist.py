@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import BoolArray, Decision, FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.base import TreeModel
 from ocf.readers.sklearn_common import RowLayout, Tree, class_labels, tree_model
+from ocf.trees.ensemble import Decision
 
 #: Integer categories up to here are their own codes; any other category's code is its place in sorted order.
 _LARGEST_OWN_CODE = 1023

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: Who turns scores into an answer: the library's booster, or one of its estimators.
 Role = Literal["booster", "classifier", "regressor"]
-#: As in `ocf.ensemble.Decision`.
+#: As in `ocf.trees.ensemble.Decision`.
 Link = Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
 
 #: Largest table of category sets or of leaf values, in entries. Past it the codes are hardly category codes.

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ocf.ensemble import Decision, FloatArray
+from ocf.arrays import FloatArray
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.trees import Role, as_categories, fit_columns
 from ocf.readers.xgboost_format import ensemble_of, parse, read_categories, read_document, read_saved, saved_role
 from ocf.readers.xgboost_writer import write
+from ocf.trees.ensemble import Decision
 
 
 def matches(model: object) -> bool:

@@ -3,7 +3,7 @@
 What the library does, and how it is kept exactly:
 
 * A value is cast to float32 and goes left when it is ``<`` the float32 threshold. The threshold of the
-  ensemble is the largest float64 that the cast sends below it (`ocf.floats.float32_less_than`).
+  ensemble is the largest float64 that the cast sends below it (`ocf.readers.float32.float32_less_than`).
 * NaN goes where ``default_left`` says.
 * A categorical split sends its listed codes *right* and every other code, unseen and negative ones too, left.
   The ensemble sends listed codes left, so the children change places.
@@ -27,12 +27,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.ensemble import BoolArray, Decision, Ensemble, FloatArray, IntArray, SplitKind
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.floats import float32_less_than
 from ocf.readers import ubjson
 from ocf.readers.document import Part, load_json
+from ocf.readers.float32 import float32_less_than
 from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join, reachable
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: float32 rounding of the sigmoid, or of the softmax of two close scores, decides within a few 2**-24.
 _LINK_SLACK = 2.0**-22

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ocf.ensemble import FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_open
 from ocf.solvers.box.propagation import Multipliers, Workspace, propagate
 

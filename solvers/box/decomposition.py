@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocf.cells import CellProblem
-from ocf.ensemble import FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,31 @@ which is what keeps the search small. Measured on random forests 100 x 5: 30 to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from ocf.cells import CellProblem
-from ocf.ensemble import BoolArray, FloatArray, IntArray
-from ocf.solvers.box.instance import Domain, Instance, cheapest_between, make_instance, whole
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.solvers.box.bitsets import (
+    POSITION,
+    STACK,
+    best_gains,
+    exclusions,
+    in_both,
+    level_count,
+    make_bits,
+    new_scratch,
+    new_stack,
+    push,
+)
+from ocf.solvers.box.instance import Instance, cheapest_between, make_instance, whole
 from ocf.solvers.box.propagation import Multipliers
 
-Words = NDArray[np.uint64]
+if TYPE_CHECKING:
+    from ocf.solvers.box.bitsets import Bits, Scratch, Stack, Words
 
-#: Boxes that a dive may leave open; it ends early when there are more.
-STACK = 256
 
 #: Relative rounding of sums of gains that is allowed for.
 _ROUNDING = 1e-12
@@ -41,215 +50,8 @@ _ROUNDING = 1e-12
 #: How a dive ended.
 EXHAUSTED, INTERRUPTED, IN_DOUBT = 0, 1, 2
 
-#: Position of the only bit of a word, by the top six bits of its product with `_DEBRUIJN`.
-_DEBRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_POSITION = np.zeros(64, np.int64)
 for _k in range(64):
-    _POSITION[((0x03F79D71B4CB0A89 << _k) & (2**64 - 1)) >> 58] = _k
-
-
-class Bits(NamedTuple):
-    """The leaves of an instance as bits.
-
-    Attributes
-    ----------
-    leaf : (n_live,) int64
-        Leaf of the instance at each bit; bits of a tree are sorted by falling gain of the first requirement.
-    gain : (n_live, n_rows) float64
-        Of the leaf at each bit.
-    first, last : (n_open, n_words) uint64
-        Leaves that begin at a cell or before, and that end at it or beyond; of an unordered feature, both are the
-        leaves that admit the level.
-    unordered : (n,) int64
-        Features that are not ordered.
-    """
-
-    leaf: IntArray
-    gain: FloatArray
-    first: Words
-    last: Words
-    unordered: IntArray
-
-
-class Stack(NamedTuple):
-    """Open boxes of a dive; the entries above ``size[0]`` mean nothing.
-
-    Attributes
-    ----------
-    size : (1,) int64
-    lo, hi : (STACK + 1, n_features) int64
-    level : (STACK + 1, n_open) bool
-        Without columns when every feature is ordered.
-    live : (STACK + 1, n_words) uint64
-    bound : (STACK + 1,) float64
-    """
-
-    size: IntArray
-    lo: IntArray
-    hi: IntArray
-    level: BoolArray
-    live: Words
-    bound: FloatArray
-
-
-class Scratch(NamedTuple):
-    """What a dive writes over and over.
-
-    Attributes
-    ----------
-    side, open : (n_words,) uint64
-        Leaves of the half of a box that is tried; leaves of an unordered feature's levels.
-    best : (n_trees,) float64
-        Gain of each tree's best live leaf.
-    cheapest : (n_features,) int64
-        Cheapest cell of the box, as an index of all open cells.
-    least : (n_features,) float64
-        What it costs.
-    """
-
-    side: Words
-    open: Words
-    best: FloatArray
-    cheapest: IntArray
-    least: FloatArray
-
-
-def make_bits(instance: Instance) -> Bits:
-    """Bitsets of an instance."""
-    tree = np.repeat(np.arange(len(instance.trees) - 1), np.diff(instance.trees))
-    leaf = np.lexsort((-instance.gain[:, 0], tree))
-    n_words = (len(leaf) + 63) // 64
-    first = np.zeros((len(instance.cell), n_words), np.uint64)
-    last = np.zeros_like(first)
-    place = np.empty(len(leaf), np.int64)
-    place[leaf] = np.arange(len(leaf))
-    for f in range(len(instance.ordered)):
-        span = slice(int(instance.offsets[f]), int(instance.offsets[f + 1]))
-        width = span.stop - span.start
-        if instance.ordered[f]:
-            low, high = np.zeros(len(leaf), np.int64), np.full(len(leaf), width - 1)
-            at = np.flatnonzero(instance.feature == f)
-            owner = np.searchsorted(instance.start, at, side="right") - 1
-            low[place[owner]], high[place[owner]] = instance.low[at], instance.high[at]
-            ranks = np.arange(width)[:, None]
-            first[span], last[span] = _packed(low <= ranks, n_words), _packed(high >= ranks, n_words)
-        else:
-            first[span] = _packed(instance.member[leaf, span].T, n_words)
-            last[span] = first[span]
-    gain = np.ascontiguousarray(instance.gain[leaf])
-    return Bits(leaf.astype(np.int64), gain, first, last, np.flatnonzero(~instance.ordered).astype(np.int64))
-
-
-def _packed(flags: BoolArray, n_words: int) -> Words:
-    """Rows of flags as rows of words, the first flag in the lowest bit."""
-    padded = np.zeros((len(flags), 64 * n_words), bool)
-    padded[:, : flags.shape[1]] = flags
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-
-
-def exclusions(cells: CellProblem, choices: Sequence[IntArray]) -> IntArray:
-    """Excluded sets of leaves as rows, (n, n_trees): a leaf of the ensemble for each tree, -1 where any will do."""
-    ensemble = cells.partition.ensemble
-    out = np.full((len(choices), ensemble.n_trees), -1, np.int64)
-    for row, choice in zip(out, choices, strict=True):
-        row[ensemble.leaf_tree[choice]] = choice
-    return out
-
-
-def new_stack(instance: Instance, bits: Bits) -> Stack:
-    """Empty stack."""
-    n_features, n = len(instance.ordered), STACK + 1
-    return Stack(
-        np.zeros(1, np.int64),
-        np.zeros((n, n_features), np.int64),
-        np.zeros((n, n_features), np.int64),
-        np.zeros((n, len(instance.cell) if len(bits.unordered) else 0), bool),
-        np.zeros((n, bits.first.shape[1]), np.uint64),
-        np.zeros(n),
-    )
-
-
-def new_scratch(instance: Instance, bits: Bits) -> Scratch:
-    """Scratch space."""
-    n_features, n_words = len(instance.ordered), bits.first.shape[1]
-    return Scratch(
-        np.zeros(n_words, np.uint64),
-        np.zeros(n_words, np.uint64),
-        np.zeros(len(instance.trees) - 1),
-        np.zeros(n_features, np.int64),
-        np.zeros(n_features),
-    )
-
-
-def push(stack: Stack, bits: Bits, domain: Domain, bound: float) -> None:
-    """Put a box on a stack."""
-    k = int(stack.size[0])
-    stack.lo[k], stack.hi[k], stack.bound[k] = domain.lo, domain.hi, bound
-    if stack.level.shape[1]:
-        stack.level[k] = domain.level
-    stack.live[k] = _packed(domain.live[bits.leaf][None, :], stack.live.shape[1])[0]
-    stack.size[0] = k + 1
-
-
-def pop(stack: Stack, bits: Bits, domain: Domain) -> float:
-    """Overwrite a domain with the box on top of a stack, which leaves it; returns its bound."""
-    k = int(stack.size[0]) - 1
-    stack.size[0] = k
-    domain.lo[:], domain.hi[:] = stack.lo[k], stack.hi[k]
-    if stack.level.shape[1]:
-        domain.level[:] = stack.level[k]
-    flags = np.unpackbits(stack.live[k].view(np.uint8), bitorder="little", count=len(bits.leaf))
-    domain.live[bits.leaf] = flags.astype(bool)
-    return float(stack.bound[k])
-
-
-@njit(cache=True, nogil=True)
-def _both(a: Words, b: Words, out: Words) -> None:
-    """Write the intersection of two sets."""
-    for w in range(len(out)):
-        out[w] = a[w] & b[w]
-
-
-@njit(cache=True, nogil=True)
-def _levels(instance: Instance, bits: Bits, level: BoolArray, f: int, skipped: int, out: Words) -> int:
-    """Write the leaves that admit some open level of a feature but `skipped`; returns the cheapest one, -1: none."""
-    best = -1
-    out[:] = 0
-    for j in range(instance.offsets[f], instance.offsets[f + 1]):
-        if level[j] and j != skipped:
-            for w in range(len(out)):
-                out[w] |= bits.first[j, w]
-            if best < 0 or instance.cost[j] < instance.cost[best]:
-                best = j
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _best_gains(trees: IntArray, gain: FloatArray, live: Words, r: int, best: FloatArray) -> float:
-    """Sum over trees of the best live leaf's gain in requirement r; -inf when a tree has none left."""
-    total = 0.0
-    for tree in range(len(trees) - 1):
-        a, b = trees[tree], trees[tree + 1]
-        top = -np.inf
-        while a < b:
-            word = live[a >> 6] >> np.uint64(a & 63)
-            if b - a < 64 - (a & 63):
-                word &= (np.uint64(1) << np.uint64(b - a)) - np.uint64(1)
-            if word == 0:
-                a += 64 - (a & 63)
-                continue
-            lowest = word & (~word + np.uint64(1))
-            a += _POSITION[np.int64((lowest * _DEBRUIJN) >> np.uint64(58))]
-            if gain[a, r] > top:
-                top = gain[a, r]
-            if r == 0:
-                break
-            a += 1
-        if top == -np.inf:
-            return -np.inf
-        best[tree] = top
-        total += top
-    return total
+    POSITION[((0x03F79D71B4CB0A89 << _k) & (2**64 - 1)) >> 58] = _k
 
 
 @njit(cache=True, nogil=True)
@@ -260,7 +62,7 @@ def _slack(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: 
     """
     least = np.inf
     for r in range(len(room)):
-        total = _best_gains(instance.trees, bits.gain, live, r, best)
+        total = best_gains(instance.trees, bits.gain, live, r, best)
         spare = total - instance.need[r] + _ROUNDING * room[r]
         if spare < 0:
             return -1.0
@@ -332,7 +134,7 @@ def _relax(
 @njit(cache=True, nogil=True)
 def _drop_poor(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: FloatArray) -> None:
     """Take off the leaves with which the first requirement is out of reach: the last ones of each tree."""
-    spare = _best_gains(instance.trees, bits.gain, live, 0, best) - instance.need[0] + _ROUNDING * room[0]
+    spare = best_gains(instance.trees, bits.gain, live, 0, best) - instance.need[0] + _ROUNDING * room[0]
     for tree in range(len(best)):
         for a in range(instance.trees[tree + 1] - 1, instance.trees[tree] - 1, -1):
             if best[tree] - bits.gain[a, 0] <= spare:
@@ -392,8 +194,8 @@ def _meet(
             for w in range(n_words):
                 live[w] &= bits.first[b, w] & bits.last[a, w]
         else:
-            _levels(instance, bits, level, f, -1, scratch.open)
-            _both(live, scratch.open, live)
+            level_count(instance, bits, level, f, -1, scratch.open)
+            in_both(live, scratch.open, live)
 
 
 @njit(cache=True, nogil=True)
@@ -413,13 +215,13 @@ def _shave(
         offset = instance.offsets[f]
         if instance.ordered[f]:
             while lo[f] < hi[f]:
-                _both(live, bits.first[offset + lo[f]], scratch.side)
+                in_both(live, bits.first[offset + lo[f]], scratch.side)
                 if _slack(instance, bits, scratch.side, room, scratch.best) >= 0:
                     break
                 lo[f] += 1
                 moved = True
             while lo[f] < hi[f]:
-                _both(live, bits.last[offset + hi[f]], scratch.side)
+                in_both(live, bits.last[offset + hi[f]], scratch.side)
                 if _slack(instance, bits, scratch.side, room, scratch.best) >= 0:
                     break
                 hi[f] -= 1
@@ -427,7 +229,7 @@ def _shave(
         else:
             for j in range(offset, instance.offsets[f + 1]):
                 if level[j]:
-                    _both(live, bits.first[j], scratch.side)
+                    in_both(live, bits.first[j], scratch.side)
                     if _slack(instance, bits, scratch.side, room, scratch.best) < 0:
                         level[j] = False
                         moved = True
@@ -470,14 +272,14 @@ def _choose(
             else:
                 if side == 1:
                     continue
-                other = _levels(instance, bits, level, f, c, scratch.open)
+                other = level_count(instance, bits, level, f, c, scratch.open)
                 if other < 0:
                     continue
                 j, near, far = c, bits.first[c], scratch.open
             extra = (max(instance.cost[other] - instance.cost[c], price[other] - price[c])) / spare
-            _both(live, near, scratch.side)
+            in_both(live, near, scratch.side)
             at_near = max(_slack(instance, bits, scratch.side, room, scratch.best), 0.0)
-            _both(live, far, scratch.side)
+            in_both(live, far, scratch.side)
             at_far = max(_slack(instance, bits, scratch.side, room, scratch.best), 0.0)
             gain = max(1.0 - at_near / slack, 1e-6) * max(1.0 - at_far / slack + extra, 1e-6)
             if gain > best:
@@ -574,8 +376,8 @@ def dive(
         # the cheapest point of the box: one leaf per tree
         scratch.side[:] = live
         for f in range(len(lo)):
-            _both(scratch.side, bits.first[scratch.cheapest[f]], scratch.side)
-            _both(scratch.side, bits.last[scratch.cheapest[f]], scratch.side)
+            in_both(scratch.side, bits.first[scratch.cheapest[f]], scratch.side)
+            in_both(scratch.side, bits.last[scratch.cheapest[f]], scratch.side)
         verdict = _judge(instance, bits, scratch.side, room, doubt, excluded, leaves, scratch.best)
         if verdict == IN_DOUBT and found == np.inf:
             for f in range(len(lo)):
@@ -656,7 +458,7 @@ def _judge(
     """
     sure = True
     for r in range(len(room)):
-        total = _best_gains(instance.trees, bits.gain, live, r, best)
+        total = best_gains(instance.trees, bits.gain, live, r, best)
         if total < instance.need[r] - _ROUNDING * room[r]:
             return INTERRUPTED
         sure &= total >= instance.need[r] + doubt[r] + _ROUNDING * room[r]

@@ -23,8 +23,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ocf.cells import CellProblem
-from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
 
 
 class Instance(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ocf.cells import CellProblem
-from ocf.ensemble import FloatArray, IntArray
-from ocf.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
 from ocf.solvers.box.instance import Domain, Instance, cheapest_open
 
 #: Levels at which the LP's point is rounded.

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ocf.ensemble import BoolArray, FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open
 
 #: Relative rounding of sums of gains that is allowed for.

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ocf.cells import CellProblem
-from ocf.ensemble import BoolArray, FloatArray, IntArray
-from ocf.solvers.base import objective_scale
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box.instance import Domain, Instance
 from ocf.solvers.box.propagation import Multipliers
+from ocf.solvers.scaling import objective_scale
 
 if TYPE_CHECKING:
-    from ocf.compiled import Compiled
+    from ocf.solvers.cell_form import Compiled
     from ocf.solvers.standard_form import StandardForm
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Relaxation:
 
     Parameters
     ----------
-    compiled : ocf.compiled.Compiled
+    compiled : ocf.solvers.cell_form.Compiled
         Any formulation whose relaxation is valid, such as the interval model.
     cells : CellProblem
     instance : Instance

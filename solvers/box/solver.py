@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import ocf
-from ocf.cells import CellProblem
-from ocf.ensemble import IntArray
+from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box.search import solve_cells
 from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
+from ocf.support.version import VERSION
 
 if TYPE_CHECKING:
-    from ocf.compiled import Compiled
+    from ocf.solvers.cell_form import Compiled
 
 
 class BoxSolver:
-    """The exact box branch-and-bound; see `ocf.solvers.base.CellSolver`."""
+    """The exact box branch-and-bound; see `ocf.solvers.protocols.CellSolver`."""
 
     name = "box"
-    version = ocf.__version__
+    version = VERSION
 
     def refuses(self, cells: CellProblem) -> str:
         """Refuses what couples features: its boxes and bounds treat one feature at a time."""

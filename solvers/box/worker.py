@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import logging
 
 import numpy as np
 
-from ocf.ensemble import FloatArray, IntArray
-from ocf.incumbent import find_incumbent
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.incumbent import find_incumbent
+from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop, push
 from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
-from ocf.solvers.box.dive import IN_DOUBT, Bits, dive, make_bits, new_scratch, new_stack, pop, push
+from ocf.solvers.box.dive import IN_DOUBT, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import Basis, Relaxation
+from ocf.solvers.box.shared import Node, Shared
+from ocf.solvers.cell_form import Compiled
 
-if TYPE_CHECKING:
-    from ocf.solvers.box.search import Shared
+logger = logging.getLogger(__name__)
+
 
 #: Boxes of one dive: a tenth of a second, after which the best open box is next.
 BOXES = 2000
@@ -27,29 +30,6 @@ TRIAL = 200
 #: Such a dive is tried when the node has no more live leaves than the last one had, times one of these, after that had
 #: left something open and after it had not.
 CAUTION, BOLDNESS = 0.8, 1.5
-
-
-class Node(NamedTuple):
-    """An open node; the order is that of the queue: by bound, the latest first among equals.
-
-    Attributes
-    ----------
-    bound : float
-        No point of the node that is of use is cheaper.
-    number : int
-        Negative, of the order of creation.
-    domain : Packed
-    multipliers : Multipliers
-        Of the parent's LP.
-    basis : Basis or None
-        Of the parent's LP. Starting there, and not where the last LP ended, saves half of the simplex iterations.
-    """
-
-    bound: float
-    number: int
-    domain: Packed
-    multipliers: Multipliers
-    basis: Basis | None
 
 
 class Worker:
@@ -74,6 +54,39 @@ class Worker:
         self._bits: Bits | None = None
         self._reach = np.inf
 
+    def load(self) -> None:
+        """Take the LP over the hull, if there is one and this worker has not got it yet."""
+        search = self.search
+        if not search.has_relaxation or (self.relaxation and self.relaxation.generation == search.generation):
+            return
+        self.retire()
+        with search.loading:
+            if search.relaxation is not None and not isinstance(search.relaxation, Compiled):
+                search.relaxation = search.relaxation()
+            with search.turn:
+                search.generation = max(search.generation, 1)
+                hull, generation, compiled = search.hull, search.generation, search.relaxation
+        if compiled is None:
+            return
+        assert isinstance(compiled, Compiled)
+        relaxation = Relaxation(compiled, search.cells, self.instance, hull, generation)
+        if relaxation.decided:
+            return
+        try:
+            if not relaxation.infeasible:
+                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff)
+            self.relaxation = relaxation
+        except ImportError:
+            logger.info("highspy is missing: the box search goes on without LP bounds")
+            search.relaxation = None
+
+    def retire(self) -> None:
+        """Give the LP back, with what it has cost."""
+        if self.relaxation is not None:
+            self.search.lp_solves += self.relaxation.solves
+            self.search.lp_seconds += self.relaxation.seconds
+            self.relaxation = None
+
     def visit(self, node: Node) -> list[Node]:
         """Bound a node and split it; returns what is left of it, the child to go on with first."""
         search, domain, instance = self.search, self.domain, self.instance
@@ -90,7 +103,7 @@ class Worker:
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
             if not left:
                 return []
-        search.load(self)
+        self.load()
         if self.relaxation is None:
             if self._leaves_cost:  # a dive takes the cheapest point of a box for its best
                 return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))

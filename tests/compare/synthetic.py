@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ocf.compare.results import FILE, SCHEMA
-from ocf.explanation import TIMES
+from ocf.explain.answer import TIMES
 
 LIMIT = 10.0
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
+from ocf.compare.datasets import Dataset, load_dataset
 from ocf.compare.recipes import RECIPES, Recipe, code_checksum, estimator, prepare
-from ocf.datasets import Dataset, load_dataset
 from ocf.errors import DataError, MissingDependencyError, OcfError, ProblemError
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -93,14 +93,13 @@ def test_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         estimator(Recipe("iris", "absent"))
 
 
-def test_cache_of_other_sources_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_other_sources_is_not_used(tmp_path: Path) -> None:
     package = tmp_path / "compare" / "ocf"  # a folder of any name above the package
     package.mkdir(parents=True)
-    monkeypatch.setattr("ocf.__file__", str(package / "__init__.py"))
     found = set()
     for text in ("x = 1", "x = 2"):
         (package / "a.py").write_text(text)
-        found.add(code_checksum.__wrapped__())
+        found.add(code_checksum.__wrapped__(package))
     assert len(found) == 2
 
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ocf.datasets import Dataset
+from ocf.compare.datasets import Dataset
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "rules" / "run.py"
 

@@ -10,11 +10,12 @@ from oracle.brute_force import search
 from oracle.harness import Case, prepare
 from oracle.instances import LIBRARIES, specs
 
-from ocf.compiled import Compiled, compile_formulation
 from ocf.errors import ProblemError
 from ocf.formulations import FORMULATIONS, get_formulation
 from ocf.formulations.base import decode
+from ocf.solve.compile import compile_formulation
 from ocf.solvers import get_solver
+from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import Status
 
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)

@@ -8,21 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_rules import random_query
 
-from ocf import rule_search, rule_solving
 from ocf.formulations import rules as formulation
-from ocf.formulations.rules import maximal_rule, minimal_set
-from ocf.regional import Query, probability, reaches
+from ocf.formulations.blocks import tree_values
+from ocf.formulations.divergent_set import minimal_set
+from ocf.formulations.maximal_rule import maximal_rule
+from ocf.regional.query import Query, probability, reaches
+from ocf.rules import search as rule_search
+from ocf.rules import solving as rule_solving
 from ocf.solvers import Status
 
 seeds = st.integers(0, 10_000)
 levels = st.sampled_from([0.5, 0.6, 0.75, 0.9, 1.0])
 #: With 1 state no tree has a diagram, with 12 some have one.
-states = st.sampled_from([1, 12, formulation.MOST_STATES])
+states = st.sampled_from([1, 12, tree_values.MOST_STATES])
 
 
 @pytest.fixture(autouse=True)
 def limit_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formulation, "MOST_STATES", formulation.MOST_STATES)
+    monkeypatch.setattr(formulation, "MOST_STATES", tree_values.MOST_STATES)
 
 
 def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
@@ -35,7 +38,7 @@ def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
 def test_minimal_sets_are_those_of_exhaustive_search(
     seed: int, level: float, regional: bool, solver: str, most: int
 ) -> None:
-    formulation.MOST_STATES = most
+    tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     wanted = rule_search.minimal_sets(query, candidates, level)
     found = rule_solving.solve_minimal_sets(query, candidates, level, solver=solver, every=True)
@@ -49,7 +52,7 @@ def test_minimal_sets_are_those_of_exhaustive_search(
 @settings(max_examples=20)
 @given(seeds, st.booleans(), st.sampled_from(["highs", "scip"]), states)
 def test_most_divergent_set_is_that_of_exhaustive_search(seed: int, regional: bool, solver: str, most: int) -> None:
-    formulation.MOST_STATES = most
+    tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     found = rule_solving.solve_most_divergent_set(query, candidates, solver=solver)
     assert query.cdp(found) == pytest.approx(query.cdp(rule_search.divergent_set(query, candidates, 1.1)[0]), abs=1e-9)
@@ -60,7 +63,7 @@ def test_most_divergent_set_is_that_of_exhaustive_search(seed: int, regional: bo
 def test_maximal_rule_is_the_best_of_all_boxes(
     seed: int, level: float, regional: bool, solver: str, size: int, most: int
 ) -> None:
-    formulation.MOST_STATES = most
+    tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     features = sorted(np.random.default_rng(seed).choice(candidates, size, replace=False).tolist())
     box, weight = rule_search.best_box(query, features, level)
@@ -88,7 +91,7 @@ def test_maximal_rule_is_the_best_of_all_boxes(
 @settings(max_examples=15)
 @given(seeds, st.booleans(), st.integers(1, 3), states)
 def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, regional: bool, size: int, most: int) -> None:
-    formulation.MOST_STATES = most
+    tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     features = sorted(np.random.default_rng(seed).choice(candidates, size, replace=False).tolist())
     first = rule_solving.solve_box(query, features, 0.6)
@@ -105,7 +108,7 @@ def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, region
 @settings(max_examples=25)
 @given(seeds, st.booleans(), states)
 def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int, regional: bool, most: int) -> None:
-    formulation.MOST_STATES = most
+    tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     rng = np.random.default_rng(seed)
     features = sorted(rng.choice(candidates, int(rng.integers(1, 4)), replace=False).tolist())

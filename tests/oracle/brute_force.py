@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ocf.costs import Cost
-from ocf.features import Feature, FeatureSpace
+from ocf.features.feature import Feature
+from ocf.features.space import FeatureSpace
+from ocf.problem.costs import Cost
 
 #: Table in the user's columns -> what the user's model predicts, one answer or one row of probabilities each.
 Predict = Callable[[pd.DataFrame], np.ndarray]

@@ -20,15 +20,16 @@ from oracle import brute_force
 from oracle.brute_force import Question
 from oracle.instances import Instance, Spec, make
 
-from ocf import links
-from ocf.cells import CellProblem, to_alternatives
-from ocf.compiled import compile_formulation
-from ocf.explainer import Explainer
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_alternatives
+from ocf.explain.explainer import Explainer
 from ocf.formulations import FORMULATIONS
-from ocf.problem import Problem
+from ocf.problem.problem import Problem
+from ocf.solve.cell_search import solve_alternatives
+from ocf.solve.compile import compile_formulation
 from ocf.solvers import CELL_SOLVERS, available, get_solver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.solving import solve_alternatives
+from ocf.trees import links
 
 #: Most points that brute force may try for one instance.
 LIMIT = 20_000

@@ -245,7 +245,7 @@ def _shown(model: Any, table: pd.DataFrame) -> Any:
 
 def _model_judge(answers: Answers) -> Callable[[Path, Seed], None]:
     def judge(path: Path, seed: Seed) -> None:
-        from ocf.model import as_user_model
+        from ocf.models.user_model import as_user_model
 
         warnings.simplefilter("ignore")
         model = as_user_model(path)
@@ -352,14 +352,14 @@ def _pipeline() -> Any:
 
 @cache
 def _user_model() -> Any:
-    from ocf.model import as_user_model
+    from ocf.models.user_model import as_user_model
 
     return as_user_model(_pipeline())
 
 
 def _toml_seeds(folder: Path) -> Iterator[Seed]:
-    from ocf.explainer import Explainer
-    from ocf.problem_file import write_problem_file
+    from ocf.explain.explainer import Explainer
+    from ocf.problem.problem_template import write_problem_file
 
     table, _ = people()
     explainer = Explainer(_user_model(), data=table)
@@ -368,9 +368,9 @@ def _toml_seeds(folder: Path) -> Iterator[Seed]:
 
 
 def _toml_judge(path: Path, seed: Seed) -> None:
-    from ocf.inference import infer_space
-    from ocf.plausibility import Plausibility
-    from ocf.problem_file import read_problem_file
+    from ocf.features.inference import infer_space
+    from ocf.models.plausibility import Plausibility
+    from ocf.problem.problem_file import read_problem_file
 
     read = read_problem_file(path)
     table, _ = people()
@@ -388,7 +388,7 @@ def _problems() -> tuple[str, ...]:
     from oracle.harness import prepare
     from oracle.instances import Spec
 
-    from ocf.explainer import Explainer
+    from ocf.explain.explainer import Explainer
 
     made = [prepare(Spec(*spec)).problem for spec in (("forest", "pipeline", 2), ("tree", "frame", 0))]
     table, _ = people()
@@ -404,8 +404,8 @@ def _problem_seeds(folder: Path) -> Iterator[Seed]:
 
 
 def _problem_judge(path: Path, seed: Seed) -> None:
-    from ocf.cells import to_alternatives
-    from ocf.problem import Problem
+    from ocf.cells.forms import to_alternatives
+    from ocf.problem.problem import Problem
 
     problem = Problem.from_json(path.read_text(encoding="utf-8", errors="surrogateescape"))
     again = problem.to_json()
@@ -421,7 +421,7 @@ def _problem_judge(path: Path, seed: Seed) -> None:
 
 @cache
 def _answers() -> tuple[bytes, ...]:
-    from ocf.explainer import Explainer
+    from ocf.explain.explainer import Explainer
 
     table, _ = people()
     model = _user_model()
@@ -442,8 +442,8 @@ def _answer_seeds(folder: Path) -> Iterator[Seed]:
 
 
 def _answer_judge(path: Path, seed: Seed) -> None:
-    from ocf.explanation import Explanations
-    from ocf.verify import verify_file
+    from ocf.explain.explanation import Explanations
+    from ocf.verify.check import verify_file
 
     refused: OcfError | None = None
     try:
@@ -462,7 +462,7 @@ def _answer_judge(path: Path, seed: Seed) -> None:
 def _threshold_seeds(folder: Path) -> Iterator[Seed]:
     from sklearn.ensemble import RandomForestClassifier
 
-    from ocf.compression import GuessingThresholds
+    from ocf.compression.guessing import GuessingThresholds
 
     X, y = numbers()
     table = pd.DataFrame(X, columns=list("abcd"))
@@ -471,7 +471,7 @@ def _threshold_seeds(folder: Path) -> Iterator[Seed]:
 
 
 def _threshold_judge(path: Path, seed: Seed) -> None:
-    from ocf.compression import ThresholdBinarizer
+    from ocf.compression.transformer import ThresholdBinarizer
 
     binarizer = ThresholdBinarizer.from_json(path)
     binarizer.get_feature_names_out()
@@ -494,8 +494,8 @@ def _kept(path: Path, said: list[Any], data: bytes, good: bytes) -> None:
 
 
 def _checkpoint_seeds(folder: Path) -> Iterator[Seed]:
-    from ocf.checkpoint import Checkpoint
-    from ocf.compression import record_check
+    from ocf.compression.discretizer import record_check
+    from ocf.support.checkpoint import Checkpoint
 
     path = folder / "rows"
     with Checkpoint(path, "ab12", record_check(8, 4)) as kept:
@@ -506,8 +506,8 @@ def _checkpoint_seeds(folder: Path) -> Iterator[Seed]:
 
 
 def _checkpoint_judge(path: Path, seed: Seed) -> None:
-    from ocf.checkpoint import Checkpoint
-    from ocf.compression import record_check
+    from ocf.compression.discretizer import record_check
+    from ocf.support.checkpoint import Checkpoint
 
     data = path.read_bytes()
     with Checkpoint(path, "ab12", record_check(8, 4)) as kept:

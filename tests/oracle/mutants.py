@@ -54,9 +54,9 @@ class Tally:
 
 def warm_up() -> None:
     """Import what the judges need, so that no child pays for it."""
-    from ocf.cells import to_alternatives
+    from ocf.cells.forms import to_alternatives
     from ocf.compare import frame, report, results, suite, tables
-    from ocf.explainer import Explainer
+    from ocf.explain.explainer import Explainer
 
     del to_alternatives, frame, report, results, suite, tables, Explainer
     warnings.simplefilter("ignore")

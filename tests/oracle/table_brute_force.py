@@ -146,7 +146,7 @@ class Asked:
     Attributes
     ----------
     instance : TableInstance
-    features : tuple of ocf.features.Feature
+    features : tuple of ocf.features.feature.Feature
         As ocf describes them.
     """
 

@@ -16,7 +16,7 @@ from oracle.instances import LIBRARIES, REGRESSORS, Instance, Spec, layouts_of, 
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf.formulations import FORMULATIONS
-from ocf.problem import Problem
+from ocf.problem.problem import Problem
 from ocf.solvers import available
 
 #: Saved problems.

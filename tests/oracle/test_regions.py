@@ -13,7 +13,9 @@ from oracle.harness import Case, prepare
 from oracle.instances import LIBRARIES, REGRESSORS, Spec, specs
 from oracle.test_agreement import bounded
 
-from ocf.regions import Interval, Region, Regions
+from ocf.cells.ranges import Interval
+from ocf.explain.region import Region
+from ocf.explain.regions import Regions
 
 #: Enough for the small instances; a few radii would have more.
 LIMIT = 300

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
-from ocf.inference import infer_space
+from ocf.features.inference import infer_space
 
 #: Instances of each theme besides those of all together.
 OF_EACH = 10

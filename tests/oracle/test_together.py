@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Plausibility
-from ocf.constraints import Constraint, Linear, MaxChanges
+from ocf.problem.constraints import Constraint, Linear, MaxChanges
 from ocf.solvers import CELL_SOLVERS
 
 WISHES = {

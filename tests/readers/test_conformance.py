@@ -17,11 +17,11 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf.ensemble import Ensemble, SplitKind
 from ocf.errors import ConformanceError
 from ocf.readers import conformance, read_model
 from ocf.readers.base import TreeModel
 from ocf.readers.conformance import check_conformance
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf.errors import ModelError, OcfError
-from ocf.model import as_user_model
+from ocf.models.user_model import as_user_model
 from ocf.readers import linear
 from ocf.readers.conformance import check_conformance
 from ocf.readers.files import load_model

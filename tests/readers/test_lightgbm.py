@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocf.ensemble import Ensemble, SplitKind
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import lightgbm as reader
 from ocf.readers.base import TreeModel
 from ocf.readers.lightgbm_format import ModelText, category_columns, parse, read_text
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 lgb = pytest.importorskip("lightgbm")
 

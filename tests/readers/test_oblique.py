@@ -17,11 +17,12 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, QuantileTran
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Ensemble, Explainer
-from ocf.ensemble import SplitKind
 from ocf.errors import DataError, ModelError, UnsupportedModelError
-from ocf.oblique import ObliqueTree, TAOClassifier, TAORegressor
+from ocf.oblique.tao import TAOClassifier, TAORegressor
+from ocf.oblique.tree import ObliqueTree
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
+from ocf.trees.ensemble import SplitKind
 
 X, Y = load_breast_cancer(return_X_y=True)
 MODELS = [

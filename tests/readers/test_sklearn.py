@@ -37,11 +37,11 @@ from sklearn.tree import (
     ExtraTreeRegressor,
 )
 
-from ocf.ensemble import Ensemble, SplitKind
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers import read_model
 from ocf.readers.base import TreeModel
 from ocf.readers.conformance import check_conformance
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 CLASSIFIERS = {
     "tree": DecisionTreeClassifier(max_depth=5, random_state=0),

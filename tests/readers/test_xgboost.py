@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocf.ensemble import Ensemble, SplitKind
 from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers import xgboost as reader
 from ocf.readers.base import TreeModel
 from ocf.readers.xgboost_format import parse, read_document
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 xgb = pytest.importorskip("xgboost")
 

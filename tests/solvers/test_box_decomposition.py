@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_problems import exhaustive, random_problem
 
-from ocf.cells import CellProblem
-from ocf.reduction import reduce
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.reduction import reduce
 from ocf.solvers.box import PureBox, decompose
 
 SEEDS = st.integers(0, 10**6)

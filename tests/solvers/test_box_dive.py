@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_problems import exhaustive, random_ensemble, random_problem, random_space
 
-from ocf.cells import CellProblem, to_cells
-from ocf.costs import Cost
-from ocf.ensemble import IntArray
-from ocf.problem import Problem
+from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_cells
+from ocf.problem.costs import Cost
+from ocf.problem.problem import Problem
+from ocf.problem.targets import ClassTarget
 from ocf.solvers.box import backtrack, solve_cells, worker
-from ocf.solvers.box.dive import EXHAUSTED, INTERRUPTED, dive, make_bits, new_scratch, new_stack, pop, push
+from ocf.solvers.box.bitsets import make_bits, new_scratch, new_stack, pop, push
+from ocf.solvers.box.dive import EXHAUSTED, INTERRUPTED, dive
 from ocf.solvers.box.instance import copied, make_instance, whole
 from ocf.solvers.box.relaxation import no_relaxation
 from ocf.solvers.result import SolverOptions, Status
-from ocf.targets import ClassTarget
 
 SEEDS = st.integers(0, 10**6)
 

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from small_problems import exhaustive, random_ensemble, random_problem, random_space
 
-from ocf.cells import CellProblem, partition, to_cells
-from ocf.compiled import Compiled, compile_formulation
-from ocf.costs import Cost
-from ocf.ensemble import IntArray
-from ocf.inference import infer_space
-from ocf.problem import Problem
+from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_cells
+from ocf.cells.partition import partition
+from ocf.cells.reduction import reduce
+from ocf.features.inference import infer_space
+from ocf.problem.costs import Cost
+from ocf.problem.problem import Problem
+from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
-from ocf.reduction import reduce
+from ocf.solve.compile import compile_formulation
 from ocf.solvers.box import BoxResult, relaxation, solve_cells
+from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import SolverOptions, Status
-from ocf.targets import ClassTarget
 
 SEEDS = st.integers(0, 10**6)
 

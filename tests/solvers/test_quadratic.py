@@ -10,7 +10,7 @@ import pytest
 
 from ocf.errors import SolverError
 from ocf.solvers import Status, compile_model, get_solver
-from ocf.solvers.family import HighsFamily
+from ocf.solvers.highs_warm import HighsFamily
 from ocf.solvers.standard_form import StandardForm
 
 

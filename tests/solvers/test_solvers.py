@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from ocf.errors import OcfError, ProblemError, SolverError
 from ocf.solvers import SOLVERS, SolverOptions, StandardForm, Status, available, get_solver
-from ocf.solvers import base as solver_base
+from ocf.solvers import adapter as solver_base
 from ocf.solvers.result import CUTOFF, Progress, SolveResult, monotone, relative_gap
 
 INF = np.inf

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ocf.errors import ProblemError
 from ocf.solvers import StandardForm, compile_model
+from ocf.solvers.model_files import write_model
 
 INF = np.inf
 
@@ -356,7 +357,7 @@ def test_write_and_read_back(tmp_path: Path, suffix: str):
         row_names=("first", "second"),
     )
     path = tmp_path / f"model{suffix}"
-    form.write(path)
+    write_model(form, path)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
@@ -367,4 +368,4 @@ def test_write_and_read_back(tmp_path: Path, suffix: str):
     assert (list(lp.col_lower_), list(lp.col_upper_)) == ([0, -1], [1, 5])
     assert (list(lp.row_lower_), list(lp.row_upper_)) == ([-INF, 1], [4, 1])
     with pytest.raises(ProblemError, match=r"must end in \.mps or \.lp"):
-        form.write(tmp_path / "model.txt")
+        write_model(form, tmp_path / "model.txt")

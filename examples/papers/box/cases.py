@@ -16,7 +16,7 @@ import runs
 from runs import Runs, markdown
 
 from ocf import Explanation
-from ocf.progress import Progress
+from ocf.support.progress import Progress
 
 
 class Words:

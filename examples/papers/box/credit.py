@@ -22,7 +22,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from xgboost import XGBClassifier
 
 from ocf import Explainer
-from ocf.datasets import load_dataset
+from ocf.compare.datasets import load_dataset
 
 SET = "german_credit_full"
 

@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from xgboost import XGBClassifier
 
 from ocf import Explainer
-from ocf.datasets import load_dataset
+from ocf.compare.datasets import load_dataset
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -29,8 +29,8 @@ from sklearn.preprocessing import OrdinalEncoder
 from xgboost import XGBRegressor
 
 from ocf import Explainer
-from ocf.cells import CellProblem
-from ocf.datasets import Dataset, load_dataset
+from ocf.cells.cell_problem import CellProblem
+from ocf.compare.datasets import Dataset, load_dataset
 from ocf.solvers.box import PureBox, decompose
 
 mpl.use("Agg")

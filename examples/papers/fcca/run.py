@@ -29,11 +29,12 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf.compression import CounterfactualDiscretizer, GuessingThresholds, stumps
-from ocf.compression_plots import LEVELS, plot_thresholds, threshold_map
-from ocf.datasets import load_dataset
-from ocf.surrogate import SurrogateTree
-from ocf.thresholds import compression_rate, inconsistency_rate
+from ocf.compare.datasets import load_dataset
+from ocf.compression.discretizer import CounterfactualDiscretizer
+from ocf.compression.guessing import GuessingThresholds, stumps
+from ocf.compression.plots import LEVELS, plot_thresholds, threshold_map
+from ocf.compression.surrogate import SurrogateTree
+from ocf.compression.thresholds import compression_rate, inconsistency_rate
 
 #: The paper's sets with their p1; the last two are not at hand.
 SETS = {"boston": 1.0, "arrhythmia": 1.0, "ionosphere": 1.0, "magic": 0.7}

@@ -25,8 +25,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf.datasets import Dataset, load_dataset, one_hot_pipeline
-from ocf.oblique import TAOClassifier
+from ocf.compare.datasets import Dataset, load_dataset, one_hot_pipeline
+from ocf.oblique.tao import TAOClassifier
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from common import arguments, split, tao
 from runs import write
 
 from ocf import Cost, Explainer, quadratic_cost
-from ocf.leaf_queries import nearest_instances
+from ocf.explain.leaf_queries import nearest_instances
 
 #: Source and target digits; the data have no 0 and no 2.
 PAIRS = ((7, 1), (6, 3), (5, 4), (3, 9), (4, 7), (7, 5), (8, 6), (6, 5), (9, 8))

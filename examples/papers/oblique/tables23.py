@@ -22,8 +22,8 @@ from runs import Runs, markdown, write
 from tweaking import tweak
 
 from ocf import Cost, Explainer
-from ocf.leaf_queries import nearest_instances
-from ocf.leafwise import solve_leaves
+from ocf.explain.leaf_queries import nearest_instances
+from ocf.solve.leaf_search import solve_leaves
 from ocf.solvers import SolverOptions
 
 #: Milliseconds of the paper per row: l2 and l1 for each level of constraints; table 2 (oblique), table 3 (CART).

@@ -27,7 +27,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 from ocf import Explainer, Explanation
-from ocf.datasets import load_dataset, one_hot_pipeline
+from ocf.compare.datasets import load_dataset, one_hot_pipeline
 
 #: Abbreviations of the paper.
 SETS = {

@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Plausibility
-from ocf.plausibility import make_detector
+from ocf.models.plausibility import make_detector
 
 
 def main() -> None:

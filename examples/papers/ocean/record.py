@@ -19,7 +19,7 @@ from common import PROVED, SETS, Case, arguments, case, parse, warm_up
 from runs import Runs, markdown, write
 
 from ocf import Plausibility
-from ocf.compiled import compile_formulation
+from ocf.solve.compile import compile_formulation
 from ocf.solvers import get_solver
 
 FORMULATIONS = ("interval", "ocean", "oae", "fcca")

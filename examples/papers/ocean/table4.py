@@ -19,7 +19,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import make_pipeline
 
 from ocf import Explanation, Plausibility
-from ocf.plausibility import Detector, make_detector
+from ocf.models.plausibility import Detector, make_detector
 
 #: Points that are asked for.
 KINDS = ("all", "plausible")

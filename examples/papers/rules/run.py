@@ -34,11 +34,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ocf.datasets import load_dataset
+from ocf.compare.datasets import load_dataset
 from ocf.errors import SolverError
-from ocf.rule_search import FoundBox, divergent_set, greedy_boxes, largest_box
-from ocf.rule_solving import solve_box, solve_minimal_sets, solve_most_divergent_set
-from ocf.rules import CounterfactualRules
+from ocf.rules.explainer import CounterfactualRules
+from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, largest_box
+from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers import SolverOptions, Status
 
 BINS = 10

@@ -1,0 +1,12 @@
+"""Types of the arrays that pass between the rooms."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+IntArray = NDArray[np.int64]
+
+BoolArray = NDArray[np.bool_]

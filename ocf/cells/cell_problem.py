@@ -1,0 +1,153 @@
+"""A problem over cells: what reduction shrinks and solvers solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.sliding import Placement, Values
+from ocf.problem.requirements import Requirements
+
+if TYPE_CHECKING:
+    from ocf.cells.partition import Partition
+    from ocf.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class CellProblem:
+    """A problem over cells: choose an open cell per feature and the live leaf of each tree that contains them.
+
+    Reduction closes cells and kills leaves; nothing else changes, so one compiled model serves every row.
+
+    Attributes
+    ----------
+    problem : Problem
+    partition : Partition
+    requirements : Requirements
+        Of one alternative of the target, over all leaves.
+    value : (n_cells,) float64
+        The cell's admissible coded value nearest to the origin; NaN where it has none.
+    cost : (n_cells,) float64
+        Of that value; inf where there is none.
+    open : (n_cells,) bool
+        Cells that a solution may use.
+    live : (n_leaves,) bool
+        Leaves that a solution may use.
+    excluded : tuple of (n,) int64 arrays
+        Leaves, one of each of some trees, that a solution may not use all together: choices that the user's model
+        has rejected, and those that are already known.
+    values : Values or None
+        Rows of the user's constraints and values inside cells; None without constraints.
+    tangents : tuple of (cell, slide)
+        Where a model has to follow a curved cost exactly.
+    leaf_cost : (n_leaves,) float64 or None
+        What each leaf adds to the cost, at least 0; None: nothing.
+    """
+
+    problem: Problem
+    partition: Partition
+    requirements: Requirements
+    value: FloatArray
+    cost: FloatArray
+    open: BoolArray
+    live: BoolArray
+    excluded: tuple[IntArray, ...] = ()
+    leaf_cost: FloatArray | None = None
+    values: Values | None = None
+    tangents: tuple[tuple[int, float], ...] = ()
+
+    def with_(self, **changes: object) -> CellProblem:
+        """Copy with some attributes replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    @cached_property
+    def infeasible(self) -> bool:
+        """Whether some feature has no open cell or some tree no live leaf: then there is no solution."""
+        part = self.partition
+        cells = np.add.reduceat(self.open.astype(int), part.offsets[:-1])
+        leaves = np.add.reduceat(self.live.astype(int), part.ensemble.leaf_offsets[:-1])
+        return bool((cells == 0).any() or (leaves == 0).any())
+
+    def point(self, cells: IntArray) -> FloatArray:
+        """Coded row at a choice of cells, (n_features,); missing values of the origin stay missing."""
+        point = self.value[self.partition.offsets[:-1] + cells]
+        origin = self.problem.origin
+        return np.where(np.isnan(origin), origin, point)
+
+    def cost_of(self, cells: IntArray) -> float:
+        """Cost of a choice of cells, with that of its leaves."""
+        cost = float(self.cost[self.partition.offsets[:-1] + cells].sum())
+        return cost if self.leaf_cost is None else cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum())
+
+    @property
+    def couples(self) -> bool:
+        """Whether values inside cells matter, so that only a mathematical model can decide; see `ocf.cells.sliding`."""
+        return self.values is not None and self.values.couples
+
+    @property
+    def coupling(self) -> str:
+        """What ties features together besides the trees, in words; empty when nothing.
+
+        Searches that treat one feature at a time refuse a problem by this (`ocf.solvers.protocols.CellSolver.refuses`).
+        """
+        return "constraints that relate values inside cells" if self.couples else ""
+
+    def place(self, cells: IntArray) -> Placement | None:
+        """Cheapest point of a choice of cells that meets the user's constraints, exactly; None if there is none."""
+        if self.values is None:
+            return Placement(self.point(cells), self.cost_of(cells))
+        placed = self.values.place(self.partition.offsets[:-1] + cells)
+        if placed is None or self.leaf_cost is None:
+            return placed
+        return replace(placed, cost=placed.cost + float(self.leaf_cost[self.partition.leaves_at(cells)].sum()))
+
+    def allows(self, point: FloatArray) -> bool:
+        """Whether a coded point meets the user's constraints, exactly."""
+        return self.values is None or self.values.allows(point)
+
+    def is_excluded(self, leaves: IntArray) -> bool:
+        """Whether one leaf of each tree, as a whole, is excluded."""
+        return any(np.isin(choice, leaves).all() for choice in self.excluded)
+
+    def margins(self, leaves: IntArray) -> FloatArray:
+        """By how much one leaf per tree exceeds each requirement, (n_rows,)."""
+        return self.requirements.gain[leaves].sum(axis=0) - self.requirements.need
+
+
+def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem as if it had no constraints, one per alternative of its target.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Partition
+        Of the problem's trees; it may have more cuts than they need.
+    """
+    value = np.empty(part.n_cells)
+    cost = np.empty(part.n_cells)
+    for i, feature in enumerate(problem.space.features):
+        span, origin = part.cells_of(i), problem.origin[i]
+        if np.isnan(origin):
+            value[span], cost[span] = np.nan, np.where(np.arange(part.widths[i]) == 0, 0.0, np.inf)
+            continue
+        price = partial(problem.cost.of, feature, origin)
+        value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
+        cost[span] = problem.cost.of(feature, origin, value[span])
+    cost = np.where(np.isnan(cost), np.inf, cost)
+    return tuple(
+        CellProblem(
+            problem,
+            part,
+            requirements,
+            value,
+            cost,
+            np.isfinite(cost),
+            part.reachable.copy(),
+            leaf_cost=problem.penalty,
+        )
+        for requirements in problem.alternatives
+    )

@@ -1,0 +1,384 @@
+"""The user's constraints as trees over cells: relations that cells alone decide."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.cells.cell_problem import CellProblem, free_forms
+from ocf.cells.partition import Partition, partition
+from ocf.cells.sliding import ZERO, Values
+from ocf.errors import ProblemError
+from ocf.features.curve import exact
+from ocf.features.feature import Feature
+from ocf.features.own_cost import around, cuts_of
+from ocf.problem.rows import Part, Row, spacing
+from ocf.trees.ensemble import Ensemble, SplitKind
+
+if TYPE_CHECKING:
+    from ocf.problem.problem import Problem
+    from ocf.problem.requirements import Requirements
+
+
+#: Integer and grid features with at most this many admissible values get a cell for each where a relation needs it.
+MAX_VALUES = 200
+
+#: Rounding of float64 sums of weights that is allowed for, relative to the largest sum.
+ROUNDING = 1e-12
+
+# -- from rows to cells ------------------------------------------------------------------------------------
+
+
+def constrain(problem: Problem) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem with constraints or bent costs, one per alternative of its target.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+    space, origin = problem.space, problem.origin
+    rows = tuple(row for c in problem.constraints for row in c.rows(space, origin))
+    alternatives = free_forms(replace(problem, constraints=()), partition(problem.trees, space, _cuts(problem, rows)))
+    far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
+    alternatives, far = _anchored(alternatives, far)
+    forms = tuple(_forms(problem))
+    if not rows and not forms:
+        return tuple(form.with_(problem=problem) for form in alternatives)
+    base = alternatives[0]
+    watched = sorted({i for row in (*rows, *forms) for i in row.parts if not np.isnan(origin[i])})
+    near_gain, far_gain = _amounts(base, rows, watched, base.value), _amounts(base, rows, watched, far)
+    part = base.partition
+    slides = np.zeros(part.n_features, bool)
+    for i in watched:
+        span = part.cells_of(i)
+        slides[i] = any(b < a for a, b in zip(near_gain[span].ravel(), far_gain[span].ravel(), strict=True))
+        slides[i] |= any(i in form.parts and form.parts[i].moving for form in forms)
+        if slides[i] and not np.isfinite(far[span][base.open[span]]).all():
+            raise ProblemError(
+                f"the constraints on {space.features[i].name!r} need finite bounds: "
+                f"give features={{{space.features[i].name!r}: {{'bounds': [lowest, highest]}}}}"
+            )
+    best = np.minimum(near_gain, np.where(slides[part.cell_feature][:, None], far_gain, near_gain))
+    squared = {i for form in forms for i in form.parts}
+    alone = np.array([bool(slides[i]) or i in squared for i in range(part.n_features)])
+    grown, groups = _with_watching_trees(base, watched, best, alone)
+    finer = partition(grown, space, _cuts(problem, rows))
+    if not np.array_equal(finer.upper, part.upper):
+        raise AssertionError("watching trees must not cut cells")
+    slack = _slack(base, rows, far)
+    gain, need, doubt = _requirements(rows, best, groups, slack)
+    n_real, n_watch = part.ensemble.n_leaves, len(groups)
+    values = Values(
+        problem,
+        rows,
+        tuple(watched),
+        slice(n_real, n_real + n_watch),
+        slice(part.ensemble.n_trees, grown.n_trees),
+        base.value,
+        far,
+        slides,
+        slack,
+        part.cell_feature,
+        tuple(groups),
+        _hopeless(base, rows, watched, best, slack),
+        forms,
+    )
+    return tuple(
+        form.with_(
+            problem=problem,
+            partition=finer,
+            requirements=_extended(form.requirements, grown, gain, need, doubt),
+            leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
+            live=finer.reachable & (not values.hopeless),
+            values=values,
+        )
+        for form in alternatives
+    )
+
+
+def _extended(
+    target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
+) -> Requirements:
+    """Requirements of the target and of the watching leaves together."""
+    curve = target.curve
+    if curve is not None:  # sees the leaves of all trees, but no more scores than before
+        n = curve.ensemble.n_outputs
+        silent = replace(grown, leaf_values=grown.leaf_values[:, :n], base_score=grown.base_score[:n])
+        curve = replace(curve, ensemble=silent)
+    above = np.hstack([target.gain, np.zeros((len(target.gain), len(need)))])
+    below = np.hstack([np.zeros((len(gain), target.gain.shape[1])), gain])
+    return replace(
+        target,
+        gain=np.vstack([above, below]),
+        need=np.concatenate([target.need, need]),
+        doubt=np.concatenate([target.doubt, doubt]),
+        curve=curve,
+    )
+
+
+def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
+    """Where cells must end for the rows' sake, by feature."""
+    cuts: dict[int, FloatArray] = {}
+    for i, feature in enumerate(problem.space.features):
+        if feature.cost is not None:
+            cuts[i] = np.unique(cuts_of(feature.cost, feature, float(problem.origin[i])))
+    for row in (*rows, *_forms(problem)):
+        for i, part in row.parts.items():
+            feature, origin = problem.space.features[i], float(problem.origin[i])
+            if math.isnan(origin):
+                continue
+            own = [cuts.get(i, np.empty(0)), part.cuts]
+            if part.moving:
+                own.append(_grid(feature, origin))
+            cuts[i] = np.unique(np.concatenate(own))
+    return cuts
+
+
+def _grid(feature: Feature, origin: float) -> FloatArray:
+    """Admissible values of an integer or grid feature with few of them."""
+    low, high = feature.limits(origin)
+    if not (feature.kind == "integer" or feature.step is not None) or not math.isfinite(high - low):
+        return np.empty(0)
+    step = feature.step or 1.0
+    if (high - low) / step > MAX_VALUES:
+        return np.empty(0)
+    values = [float(feature.at_least(low))]
+    while values[-1] < high:
+        values.append(float(feature.above(values[-1])))
+    return np.array(values)
+
+
+def _forms(problem: Problem) -> Iterator[Row]:
+    """The linear forms of a quadratic cost, as rows without a limit."""
+    space, origin = problem.space, problem.origin
+    for form in problem.cost.forms:
+        parts = {}
+        for name, c in form:
+            i = space.index(name)
+            feature, old = space.features[i], float(origin[i])
+            if not math.isnan(old):
+                cuts = feature.level_cuts if feature.discrete else around(old)
+                parts[i] = Part(_scaled_change(feature, old, exact(c)), cuts, not feature.discrete)
+        yield Row("", parts, ZERO)
+
+
+def _scaled_change(feature: Feature, origin: float, c: Fraction) -> Callable[[float], Fraction]:
+    here = feature.position(origin)
+    return lambda v: c * (feature.position(v) - here)
+
+
+def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[CellProblem, ...], FloatArray]:
+    """Cells whose value is the cheaper of their ends, and the other ends: a bent cost may fall from the origin."""
+    problem, part = forms[0].problem, forms[0].partition
+    value, cost, far = forms[0].value.copy(), forms[0].cost.copy(), far.copy()
+    for i, feature in enumerate(problem.space.features):
+        if feature.cost is None or math.isnan(problem.origin[i]):
+            continue
+        span = part.cells_of(i)
+        other = problem.cost.of(feature, float(problem.origin[i]), far[span])
+        falls = other < cost[span]
+        if not np.isfinite(far[span][falls]).all():
+            raise ProblemError(f"the cost of {feature.name!r} falls without end: give the feature bounds")
+        value[span], far[span] = np.where(falls, far[span], value[span]), np.where(falls, value[span], far[span])
+        cost[span] = np.where(falls, other, cost[span])
+    return tuple(form.with_(value=value, cost=cost) for form in forms), far
+
+
+def _far_ends(cells: CellProblem) -> FloatArray:
+    """Admissible value of each cell farthest from its anchor."""
+    part, problem = cells.partition, cells.problem
+    far = cells.value.copy()
+    for i, feature in enumerate(problem.space.features):
+        origin = float(problem.origin[i])
+        if math.isnan(origin) or feature.discrete:
+            continue
+        span = part.cells_of(i)
+        low, high = feature.limits(origin)
+        left = np.maximum(feature.above(part.lower[span]), feature.at_least(low) if np.isfinite(low) else low)
+        right = np.minimum(feature.at_most(part.upper[span]), feature.at_most(high) if np.isfinite(high) else high)
+        value = cells.value[span]
+        # a cell that holds the row's own value off the grid may have nothing else
+        end = np.where(right - value > value - left, right, left)
+        far[span] = np.where((left <= right) & (value != origin), end, value)
+    return far
+
+
+def _amounts(
+    cells: CellProblem, rows: Sequence[Row], watched: Sequence[int], value: FloatArray
+) -> np.ndarray[Any, Any]:
+    """What each cell adds to each row at a value, exactly, (n_cells, n_rows) of Fraction; 0 where there is none."""
+    part = cells.partition
+    out = np.full((part.n_cells, len(rows)), ZERO, object)
+    for r, row in enumerate(rows):
+        for i in watched:
+            if i in row.parts:
+                for j in range(*part.cells_of(i).indices(part.n_cells)):
+                    if cells.open[j] and np.isfinite(value[j]):
+                        out[j, r] = row.parts[i].of(float(value[j]))
+    return out
+
+
+def _hopeless(
+    cells: CellProblem, rows: Sequence[Row], watched: Sequence[int], best: np.ndarray[Any, Any], slack: FloatArray
+) -> tuple[str, ...]:
+    """Names of constraints that the best open cell of every feature together do not satisfy."""
+    part = cells.partition
+    names = []
+    for r, row in enumerate(rows):
+        least = sum((part.of(math.nan) for i, part in row.parts.items() if i not in watched), ZERO)
+        for i in watched:
+            open_ones = [best[j, r] for j in range(*part.cells_of(i).indices(part.n_cells)) if cells.open[j]]
+            least += min(open_ones, default=ZERO)
+        if least > row.limit + Fraction(slack[r]):
+            names.append(row.name)
+    return tuple(dict.fromkeys(names))
+
+
+def _slack(cells: CellProblem, rows: Sequence[Row], far: FloatArray) -> FloatArray:
+    """By how much the allowance of an equation may exceed its limit anywhere, (n_rows,)."""
+    part, space = cells.partition, cells.problem.space
+    out = np.zeros(len(rows))
+    for r, row in enumerate(rows):
+        for i, slope in row.slope.items():
+            span = part.cells_of(i)
+            size = np.nanmax(np.abs(np.concatenate([cells.value[span], far[span]])), initial=0.0)
+            out[r] += float(abs(slope) * spacing(space.features[i], float(size)))
+    return out
+
+
+def _requirements(
+    rows: Sequence[Row], best: np.ndarray[Any, Any], groups: list[int], slack: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Gains of the watching leaves, needs and doubts; a row is turned round, for requirements are ``>=``."""
+    gain = np.empty((len(groups), len(rows)))
+    need, doubt = np.empty(len(rows)), np.zeros(len(rows))
+    for r, row in enumerate(rows):
+        own = [best[j, r] for j in groups]
+        # a power of two, which changes no digit, brings the numbers to the size of the solvers' tolerances
+        size = max([float(abs(v)) for v in own], default=0.0)
+        scale = 2.0 ** -math.frexp(size)[1] if size > 1 else 1.0
+        gain[:, r] = [-float(v) * scale for v in own]
+        need[r] = -float(row.limit) * scale
+        if row.slope or row.limit.denominator > 1 or any(v.denominator > 1 for v in own):
+            spare = ROUNDING * (abs(need[r]) + float(np.abs(gain[:, r]).sum())) + slack[r] * scale
+            need[r] -= spare
+            doubt[r] = 2 * spare
+    return gain, need, doubt
+
+
+# -- watching trees ----------------------------------------------------------------------------------------
+
+
+def _with_watching_trees(
+    cells: CellProblem, watched: Sequence[int], best: np.ndarray[Any, Any], slides: BoolArray
+) -> tuple[Ensemble, list[int]]:
+    """The ensemble with a tree for each watched feature, and one cell of each of their leaves' groups."""
+    grower = _Grower(cells.partition)
+    representatives: list[int] = []
+    for i in watched:
+        groups = _groups(cells, i, best, bool(slides[i]))
+        grower.add(i, groups)
+        offset = int(cells.partition.offsets[i])
+        for group in groups:
+            usable = [offset + k for k in group if cells.open[offset + k]]
+            representatives.append(usable[0] if usable else offset + group[0])
+    return grower.ensemble(), representatives
+
+
+def _groups(cells: CellProblem, i: int, best: np.ndarray[Any, Any], alone: bool) -> list[list[int]]:
+    """Cells of a feature, counted within it, that no row tells apart; runs of them where cells have an order."""
+    part = cells.partition
+    span = part.cells_of(i)
+    keys = [tuple(best[j]) if cells.open[j] else None for j in range(span.start, span.stop)]
+    if alone:
+        return [[k] for k in range(len(keys))]
+    if not part.ordered[i]:
+        groups: dict[Any, list[int]] = {}
+        for k, key in enumerate(keys):
+            groups.setdefault(key, []).append(k)
+        return list(groups.values())
+    runs: list[list[int]] = []
+    last: Any = None
+    for k, key in enumerate(keys):
+        # a closed cell belongs anywhere
+        if runs and (key is None or last is None or key == last):
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+        last = key if key is not None else last
+    return runs
+
+
+class _Grower:
+    """Appends trees without scores to an ensemble."""
+
+    def __init__(self, part: Partition) -> None:
+        self.part, self.base = part, part.ensemble
+        self.nodes: list[tuple[int, int, float, int, int, int]] = []
+        self.sets: list[list[bool]] = []
+        self.offsets: list[int] = []
+
+    def add(self, i: int, groups: list[list[int]]) -> None:
+        """A balanced tree of feature i, with its leaves in the order of the groups."""
+        self._node(i, groups)
+        self.offsets.append(len(self.base.kind) + len(self.nodes))
+
+    def _node(self, i: int, groups: list[list[int]]) -> int:
+        at = len(self.nodes)
+        number = len(self.base.kind) + at
+        if len(groups) == 1:
+            self.nodes.append((SplitKind.LEAF, -1, np.nan, -1, -1, -1))
+            return number
+        self.nodes.append((SplitKind.LEAF, -1, np.nan, -1, -1, -1))  # replaced below
+        left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
+        children = self._node(i, left), self._node(i, right)
+        if self.part.ordered[i]:
+            cut = float(self.part.upper[self.part.offsets[i] + left[-1][-1]])
+            self.nodes[at] = (SplitKind.AXIS, i, cut, *children, -1)
+        else:
+            stays = set(itertools.chain(*left))
+            self.sets.append([k in stays for k in range(int(self.part.widths[i]))])
+            index = len(self.base.sets) + len(self.sets) - 1
+            self.nodes[at] = (SplitKind.SUBSET, i, np.nan, *children, index)
+        return number
+
+    def ensemble(self) -> Ensemble:
+        """The ensemble with all added trees."""
+        base, n = self.base, len(self.nodes)
+        if not n:
+            return base
+        kind, feature, threshold, left, right, subset = (np.array(c) for c in zip(*self.nodes, strict=True))
+        is_leaf = kind == SplitKind.LEAF
+        leaf = np.full(n, -1, np.int32)
+        leaf[is_leaf] = base.n_leaves + np.arange(is_leaf.sum())
+        width = max([base.sets.shape[1], *map(len, self.sets)])
+        sets = np.zeros((len(base.sets) + len(self.sets), width), bool)
+        sets[: len(base.sets), : base.sets.shape[1]] = base.sets
+        for k, row in enumerate(self.sets):
+            sets[len(base.sets) + k, : len(row)] = row
+        missing = None
+        if base.missing_left is not None:
+            missing = np.concatenate([base.missing_left, np.ones(n, bool)])
+        return replace(
+            base,
+            tree_offsets=np.concatenate([base.tree_offsets, np.array(self.offsets, np.int64)]),
+            kind=np.concatenate([base.kind, kind.astype(np.uint8)]),
+            feature=np.concatenate([base.feature, feature.astype(np.int32)]),
+            threshold=np.concatenate([base.threshold, threshold.astype(np.float64)]),
+            left=np.concatenate([base.left, left.astype(np.int32)]),
+            right=np.concatenate([base.right, right.astype(np.int32)]),
+            leaf=np.concatenate([base.leaf, leaf]),
+            leaf_values=np.vstack([base.leaf_values, np.zeros((int(is_leaf.sum()), base.n_outputs))]),
+            tree_weights=np.concatenate([base.tree_weights, np.ones(len(self.offsets))]),
+            missing_left=missing,
+            set_index=np.concatenate([base.set_index, subset.astype(np.int32)]),
+            sets=sets,
+            oblique_index=np.concatenate([base.oblique_index, np.full(n, -1, np.int32)]),
+        )

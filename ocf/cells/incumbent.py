@@ -1,0 +1,436 @@
+"""A good feasible point before any solver starts: constructed, pulled back to the origin, improved by local search.
+
+Three moves, all built on scans of one feature at a time (`ocf.cells.kernels.scan`):
+
+* *build*: while a requirement fails, the single change of a feature that gains most per unit of cost;
+* *pull back*: while some feature has a cheaper cell at which all requirements hold, the change that saves most;
+* *ruin and build*: put a few changed features back to their cheapest cells, build again with randomly weighted
+  gains, pull back, and keep the result when it is cheaper.
+
+Starts are the origin itself and the nearest rows of the target class. Source for the last move: the iterated
+greedy of Ruiz and Stützle (2007).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.kernels import (
+    Position,
+    SearchArrays,
+    locate,
+    log_compilation,
+    new_position,
+    open_costs,
+    scan,
+    search_arrays,
+)
+
+logger = logging.getLogger(__name__)
+
+#: How many points the user's model may refuse before the search gives up.
+_REFUSALS = 5
+
+#: Latest local optima that are remembered in case the model refuses the best one.
+_REMEMBERED = 8
+
+#: Ruins without an improvement after which the search ends.
+_PATIENCE = 400
+
+#: Most features that one ruin puts back.
+_RUINED = 4
+
+#: Building stops this share above the cost to beat: pulling back may still save what is above it.
+_ALLOWANCE = 0.05
+
+#: Largest logarithm of a random weight.
+_SPREAD = 1.0
+
+#: Leaves that are looked at when no change of a single feature helps.
+_SAMPLED_LEAVES = 200
+
+
+@dataclass(frozen=True)
+class Incumbent:
+    """A feasible point.
+
+    Attributes
+    ----------
+    cells : (n_features,) int64
+        Counted within the features.
+    point : (n_features,) float64
+        Coded row.
+    cost : float
+    """
+
+    cells: IntArray
+    point: FloatArray
+    cost: float
+
+
+def find_incumbent(
+    cells: CellProblem,
+    candidates: IntArray | None = None,
+    confirm: Callable[[FloatArray], bool] | None = None,
+    *,
+    starts: int = 12,
+    effort: int = 30_000,
+    seed: int = 0,
+) -> Incumbent | None:
+    """Find a cheap feasible point.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    candidates : (n, n_features) int64, optional
+        Choices of cells near which to look, such as rows of the target class (`Partition.locate`).
+    confirm : callable, optional
+        Whether the user's model gives the target to a coded point. Called for the final point only, and for a few
+        more when it refuses one.
+    starts : int
+        How many candidates to start from.
+    effort : int
+        Budget in scans of a feature, of a few microseconds each for 100 trees. The same budget and seed give the
+        same point on every machine.
+    seed : int
+
+    Returns
+    -------
+    Incumbent or None
+        None when no feasible point was found, which proves nothing.
+    """
+    if cells.infeasible:
+        return None
+    need, doubt = cells.requirements.need, cells.requirements.doubt
+    tried: set[bytes] = set()
+    # a clear win first: the model refuses none of those, and hardly a point lies within rounding of a tie
+    for wanted in (need + doubt, need) if np.any(doubt > 0) else (need,):
+        for x in _search(cells, wanted, candidates, starts, effort, seed):
+            if x.tobytes() in tried or not _allowed(cells, x):
+                continue
+            tried.add(x.tobytes())
+            placed = cells.place(x)
+            if placed is not None and (confirm is None or confirm(placed.point)):
+                return Incumbent(x, placed.point, placed.cost)
+            if len(tried) >= _REFUSALS:
+                logger.debug("the model refused %d points; looking no further", len(tried))
+                return None
+    return None
+
+
+def _allowed(cells: CellProblem, x: IntArray) -> bool:
+    """Whether a choice of cells meets everything that the problem itself says."""
+    leaves = cells.partition.leaves_at(x)
+    return (
+        bool(cells.open[cells.partition.offsets[:-1] + x].all() and cells.live[leaves].all())
+        and bool((cells.margins(leaves) >= 0).all())
+        and not cells.is_excluded(leaves)
+    )
+
+
+class _Task(NamedTuple):
+    """One row's search: static arrays, what the target asks, what cells cost, and scratch space.
+
+    Attributes
+    ----------
+    arrays : SearchArrays
+    gain : (n_leaves, n_rows) float64
+        With a penalty at dead leaves that no other leaves make up for.
+    need : (n_rows,) float64
+    cost : (n_cells,) float64
+        inf where the cell is closed.
+    cheapest : (n_features,) int64
+        Cheapest open cell of each feature.
+    line : (largest number of cells, n_rows) float64
+        Scratch.
+    at : Position
+        Scratch.
+    """
+
+    arrays: SearchArrays
+    gain: FloatArray
+    need: FloatArray
+    cost: FloatArray
+    cheapest: IntArray
+    line: FloatArray
+    at: Position
+
+
+def incumbent_task(cells: CellProblem, need: FloatArray) -> _Task:
+    """What the kernels of the incumbent search work on."""
+    arrays = search_arrays(cells.partition)
+    cost = open_costs(cells)
+    cheapest = np.array([int(np.argmin(cost[cells.partition.cells_of(i)])) for i in range(len(arrays.ordered))])
+    line = np.empty((int(cells.partition.widths.max()), len(need)))
+    gain = np.ascontiguousarray(_penalised(cells, need))
+    return _Task(arrays, gain, need, cost, cheapest, line, new_position(arrays, len(need)))
+
+
+def _penalised(cells: CellProblem, need: FloatArray) -> FloatArray:
+    """Gains with a finite penalty at dead leaves, so that the number of dead leaves still guides the search."""
+    gain = cells.requirements.gain
+    if cells.live.all():
+        return gain
+    starts = cells.partition.ensemble.leaf_offsets[:-1]
+    span = np.maximum.reduceat(gain, starts).sum(axis=0) - np.minimum.reduceat(gain, starts).sum(axis=0)
+    penalty = span + np.abs(need) + 1.0
+    return np.where(cells.live[:, None], gain, gain - penalty)
+
+
+def _ranked_candidates(task: _Task, candidates: IntArray | None, starts: int) -> IntArray:
+    """Cheapest distinct candidates, (at most starts, n_features); features whose cell is closed stay put."""
+    n_features = len(task.cheapest)
+    if candidates is None or len(candidates) == 0:
+        return np.empty((0, n_features), np.int64)
+    cells = np.asarray(candidates, np.int64)
+    cost = task.cost[task.arrays.offsets[:-1] + cells]
+    cells = np.where(np.isfinite(cost), cells, task.cheapest)
+    total = task.cost[task.arrays.offsets[:-1] + cells].sum(axis=1)
+    nearest = cells[np.argsort(total, kind="stable")[: 4 * starts]]
+    _, first = np.unique(nearest, axis=0, return_index=True)
+    return np.ascontiguousarray(nearest[np.sort(first)][:starts])
+
+
+def _search(
+    cells: CellProblem, need: FloatArray, candidates: IntArray | None, starts: int, effort: int, seed: int
+) -> list[IntArray]:
+    """Distinct feasible points, the cheapest first."""
+    task = incumbent_task(cells, need)
+    begin = np.vstack([task.cheapest[None, :], _ranked_candidates(task, candidates, starts)])
+    log_compilation(_improve)
+    state = np.array([seed * 2 + 1], np.uint64)
+    points, costs = _improve(task, begin, effort, state)
+    order = np.argsort(costs, kind="stable")
+    return [points[k] for k in order if np.isfinite(costs[k])]
+
+
+@njit(cache=True, nogil=True)
+def _uniform(state: NDArray[np.uint64]) -> float:
+    """Next number in [0, 1) of a splitmix64 sequence; the state is the caller's."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def _deficit(need: FloatArray, sums: FloatArray) -> float:
+    """By how much the requirements fail, all rows together; 0 exactly when they hold."""
+    total = 0.0
+    for r in range(len(need)):
+        if sums[r] < need[r]:
+            total += need[r] - sums[r]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _total(task: _Task, x: IntArray) -> float:
+    """Cost of a choice of cells."""
+    total = 0.0
+    for f in range(len(x)):
+        total += task.cost[task.arrays.offsets[f] + x[f]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _locate(task: _Task, x: IntArray) -> None:
+    """Bring `task.at` to x."""
+    trees = task.arrays.trees
+    locate(trees.root, trees.node, trees.sets, task.gain, x, task.at)
+
+
+@njit(cache=True, nogil=True)
+def _scan(task: _Task, x: IntArray, f: int) -> FloatArray:
+    """Sums of gains along feature f, (n_cells of f, n_rows); `task.at` must be at x."""
+    trees, offsets = task.arrays.trees, task.arrays.offsets
+    line = task.line[: offsets[f + 1] - offsets[f]]
+    column = task.arrays.column[f]
+    scan(trees.node, trees.sets, task.arrays.boxes.member, column, task.gain, x, f, task.at, line)
+    return line
+
+
+@njit(cache=True, nogil=True)
+def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: IntArray) -> bool:
+    """Change x until the requirements hold, by the change that gains most per cost; False when stuck or too dear."""
+    offsets = task.arrays.offsets
+    noise = 1e-12 * (1.0 + np.abs(task.need).sum())
+    # rounding could make two cells that just reach the target take turns; far fewer steps are ever needed
+    for _ in range(8 * len(x) + 64):
+        _locate(task, x)
+        deficit = _deficit(task.need, task.at.sums)
+        if deficit == 0.0:
+            return True
+        if budget[0] <= 0:
+            return False
+        spent = _total(task, x)
+        best, best_f, best_cell = 0.0, -1, -1
+        for f in range(len(x)):
+            if task.at.touched[f] == 0:
+                continue
+            line = _scan(task, x, f)
+            budget[0] -= 1
+            here = task.cost[offsets[f] + x[f]]
+            for cell in range(len(line)):
+                extra = task.cost[offsets[f] + cell] - here
+                if spent + extra >= limit:
+                    continue
+                gained = deficit - _deficit(task.need, line[cell])
+                # sums along a line and sums at a point may differ in the last bits: no progress in those
+                if gained <= 1e-9 * deficit + noise:
+                    continue
+                score = gained * weight[f] / max(extra, 1e-9 * (1.0 + abs(here)))
+                if score > best:
+                    best, best_f, best_cell = score, f, cell
+        if best_f < 0:
+            return False
+        x[best_f] = best_cell
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
+    """Move x into the box of a random leaf where the requirements fail by less, the best per cost; False if none.
+
+    Several features change at once, which helps where no single one does.
+    """
+    boxes = task.arrays.boxes
+    start = x.copy()
+    spent = _total(task, x)
+    _locate(task, x)
+    deficit = _deficit(task.need, task.at.sums)
+    best = 0.0
+    chosen = x.copy()
+    for _ in range(_SAMPLED_LEAVES):
+        leaf = int(_uniform(state) * len(boxes.tree))
+        x[:] = start
+        for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+            _meet(task, x, leaf, k)
+        extra = _total(task, x) - spent
+        if extra == np.inf:
+            continue
+        _locate(task, x)
+        gained = deficit - _deficit(task.need, task.at.sums)
+        score = gained / max(extra, 1e-9 * (1.0 + abs(spent)))
+        if gained > 1e-9 * deficit and score > best:
+            best = score
+            chosen[:] = x
+    x[:] = chosen
+    return best > 0.0
+
+
+@njit(cache=True, nogil=True)
+def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
+    """Move one feature to the cheapest cell that meets restriction k of a leaf, unless it meets it already."""
+    boxes = task.arrays.boxes
+    f, column = boxes.feature[k], boxes.column[k]
+    offset = task.arrays.offsets[f]
+    if boxes.low[k] <= x[f] <= boxes.high[k] and (column < 0 or boxes.member[leaf, column + x[f]]):
+        return
+    x[f] = boxes.low[k]
+    least = np.inf
+    for j in range(boxes.low[k], boxes.high[k] + 1):
+        if (column < 0 or boxes.member[leaf, column + j]) and task.cost[offset + j] < least:
+            least = task.cost[offset + j]
+            x[f] = j
+    if least == np.inf:
+        # nothing open there: any closed cell makes the total infinite
+        for j in range(boxes.low[k], boxes.high[k] + 1):
+            if task.cost[offset + j] == np.inf:
+                x[f] = j
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_feasible(task: _Task, x: IntArray, f: int) -> int:
+    """Cheapest cell of feature f at which the requirements hold while the others stay; x[f] if none is cheaper."""
+    offset = task.arrays.offsets[f]
+    line = _scan(task, x, f)
+    best = x[f]
+    for cell in range(len(line)):
+        if task.cost[offset + cell] < task.cost[offset + best] and _deficit(task.need, line[cell]) == 0.0:
+            best = cell
+    return best
+
+
+@njit(cache=True, nogil=True)
+def pull_back(task: _Task, x: IntArray, weight: FloatArray, budget: IntArray) -> None:
+    """Move features to cheaper cells while the requirements hold, the largest (weighted) saving first."""
+    offsets = task.arrays.offsets
+    while True:
+        _locate(task, x)
+        best, best_f, best_cell = 0.0, -1, -1
+        for f in range(len(x)):
+            here = task.cost[offsets[f] + x[f]]
+            # what cannot save more than the best so far need not be looked at
+            if weight[f] * (here - task.cost[offsets[f] + task.cheapest[f]]) <= best:
+                continue
+            cell = _cheapest_feasible(task, x, f)
+            budget[0] -= 1
+            saving = weight[f] * (here - task.cost[offsets[f] + cell])
+            if saving > best:
+                best, best_f, best_cell = saving, f, cell
+        if best_f < 0:
+            return
+        x[best_f] = best_cell
+
+
+@njit(cache=True, nogil=True)
+def _ruin(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> None:
+    """Put a few random changed features back to their cheapest cells."""
+    offsets = task.arrays.offsets
+    changed = np.flatnonzero(task.cost[offsets[:-1] + x] > task.cost[offsets[:-1] + task.cheapest])
+    count = 1 + int(_uniform(state) * min(len(changed), _RUINED))
+    for k in range(min(count, len(changed))):
+        pick = k + int(_uniform(state) * (len(changed) - k))
+        f = changed[pick]
+        changed[pick] = changed[k]
+        x[f] = task.cheapest[f]
+
+
+@njit(cache=True, nogil=True)
+def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64]) -> tuple[IntArray, FloatArray]:
+    """Local optima of the starts and the best point found from them, with their costs (inf: none)."""
+    n_starts, n = begin.shape
+    points = np.empty((n_starts + _REMEMBERED + 1, n), np.int64)
+    costs = np.full(len(points), np.inf)
+    budget = np.array([effort], np.int64)
+    weight = np.ones(n)
+    for k in range(n_starts):
+        points[k] = begin[k]
+        built = _build(task, points[k], weight, np.inf, budget)
+        while not built and budget[0] > 0 and _enter_leaf(task, points[k], state):
+            budget[0] -= 1
+            built = _build(task, points[k], weight, np.inf, budget)
+        if built:
+            pull_back(task, points[k], weight, budget)
+            costs[k] = _total(task, points[k])
+    current, cost = points[np.argmin(costs)].copy(), costs.min()
+    x = current.copy()
+    found = tries = 0
+    while budget[0] > 0 and tries < _PATIENCE and np.isfinite(cost):
+        tries += 1
+        x[:] = current
+        _ruin(task, x, state)
+        for f in range(n):
+            weight[f] = np.exp((_uniform(state) * 2.0 - 1.0) * _SPREAD)
+        if not _build(task, x, weight, cost + _ALLOWANCE * abs(cost), budget):
+            continue
+        pull_back(task, x, weight, budget)
+        total = _total(task, x)
+        slot = n_starts + found % _REMEMBERED
+        points[slot], costs[slot] = x, total
+        found += 1
+        if total < cost:
+            current[:], cost, tries = x, total, 0
+    points[-1], costs[-1] = current, cost
+    return points, costs

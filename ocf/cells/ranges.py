@@ -1,0 +1,51 @@
+"""What cells of a feature hold, as a range of values in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ocf.cells.cell_problem import CellProblem
+from ocf.features.feature import Feature
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Values of a numeric or integer feature in a region; both ends belong to it, and may be infinite.
+
+    Between the ends lie the values that the feature's grid and column admit.
+    """
+
+    lowest: float
+    highest: float
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(self.lowest <= value <= self.highest)
+
+
+#: What a region allows of a feature: an interval, labels of levels, or None where the row has no value.
+Range = Interval | tuple[Any, ...] | None
+
+
+def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origin: float) -> Range:
+    """What some cells of one feature, counted within it, hold of its admissible values."""
+    if np.isnan(origin):
+        return None
+    span = cells.partition.cells_of(i)
+    lower, upper = cells.partition.lower[span][own], cells.partition.upper[span][own]
+    low, high = feature.limits(float(origin))
+    if feature.discrete:
+        permitted = feature.permitted_codes()
+        codes = [
+            c
+            for c in range(len(feature.levels))
+            if low <= c <= high and (permitted is None or c in permitted) and ((lower < c) & (c <= upper)).any()
+        ]
+        return tuple(feature.levels[c] for c in codes)
+    lowest = float(max(feature.above(lower[0]), feature.at_least(low) if np.isfinite(low) else low))
+    highest = float(min(feature.at_most(upper[-1]), feature.at_most(high) if np.isfinite(high) else high))
+    if lower[0] < origin <= upper[-1] and low <= origin <= high:
+        lowest, highest = min(lowest, float(origin)), max(highest, float(origin))  # it may lie off the grid
+    return Interval(lowest, highest)

@@ -1,0 +1,450 @@
+"""Exact shrinking of a problem by the cost of a feasible point: fewer leaves and cells, the same optimum.
+
+Each rule removes a leaf or a cell that no solution cheaper than the incumbent uses:
+
+* *cost*: the cheapest point of the box that uses it costs too much;
+* *target*: with it, the sum over trees of the best remaining leaf falls short of a requirement;
+* *cover*: some tree has no remaining leaf that admits the cell;
+* *probe*: with a leaf, the leaves of other trees that are still affordable fall short of a requirement;
+* *merge*: of neighbouring cells that no remaining leaf tells apart, the cheapest one does.
+
+Rules run in rounds until nothing changes; probing, which compares all pairs of leaves, only when the others have
+come to an end, and merging once at the end. Cells are closed and leaves killed, nothing else, so a model compiled
+for the whole partition serves the reduced problem too.
+
+Nomenclature
+------------
+=====================  =============================================================================
+symbol                 meaning, shape
+=====================  =============================================================================
+``least``              cost of the cheapest open cell of each feature, (n_features,)
+``extra``              by how much the cheapest point of a leaf's box exceeds the cheapest point of
+                       all, (n_leaves,)
+``limit``              cost from which on a point is of no use
+=====================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.kernels import SearchArrays, log_compilation, open_costs, search_arrays
+
+logger = logging.getLogger(__name__)
+
+#: A point counts as cheaper than the incumbent when it is cheaper by more than this, relatively. It is far above
+#: the rounding of sums of costs and below the 1e-9 to which optimality is claimed.
+TOLERANCE = 1e-10
+
+#: Relative rounding of a sum of gains that is allowed for.
+_ROUNDING = 1e-12
+
+#: Leaves are probed in pairs only when there are no more pairs than this.
+MAX_PAIRS = 2_000_000
+
+#: Probing goes on while it leaves no more than this share of the leaves.
+_WORTHWHILE = 0.95
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A smaller problem with the same cheapest points below the incumbent.
+
+    Attributes
+    ----------
+    cells : CellProblem
+        With cells closed and leaves dead.
+    proved : bool
+        No point is cheaper than the incumbent (by more than a relative `TOLERANCE`): it is optimal, or, without
+        an incumbent, the problem is infeasible.
+    bound : float
+        No point is cheaper than this (inf: there is no point). Never above the incumbent's cost.
+    leaves, cells_open : tuple of (int, int)
+        Live leaves and open cells, before and after.
+    rounds : int
+    """
+
+    cells: CellProblem
+    proved: bool
+    bound: float
+    leaves: tuple[int, int]
+    cells_open: tuple[int, int]
+    rounds: int
+
+
+def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, max_pairs: int = MAX_PAIRS) -> Reduction:
+    """Shrink a problem exactly.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    upper : float
+        Cost of a known feasible point; inf when none is known. Only cheaper points are kept.
+    max_rounds : int
+        Rounds after which to stop although something still changes.
+    max_pairs : int
+        Leaves are probed in pairs only when there are no more pairs than this; 1,000,000 take about 50 ms.
+
+    Returns
+    -------
+    Reduction
+    """
+    arrays = search_arrays(cells.partition)
+    gain = np.ascontiguousarray(cells.requirements.gain)
+    need = cells.requirements.need
+    cost, live = open_costs(cells), cells.live.copy()
+    limit = upper - TOLERANCE * abs(upper) if np.isfinite(upper) else upper
+    log_compilation(_shrink)
+    proved, bound, rounds = cells.infeasible, -np.inf, 0
+    while not proved and rounds < max_rounds:
+        rounds += 1
+        before = _size(cost, live)
+        found = _shrink(arrays, gain, need, cost, live, limit)
+        proved, bound = not np.isfinite(found), max(bound, found)
+        if proved or _size(cost, live) != before:
+            continue
+        n_live = int(live.sum())
+        if n_live**2 > max_pairs:
+            break
+        _probe_leaves(arrays, gain, need, cost, live, limit)
+        if live.sum() > _WORTHWHILE * n_live:
+            break
+    if not proved:
+        _merge(arrays, cost, live)
+    bound = upper if proved else min(bound, upper)
+    reduced = cells.with_(open=np.isfinite(cost), live=live)
+    logger.debug("reduction: %d rounds, proved %s, bound %g", rounds, proved, bound)
+    return Reduction(
+        reduced,
+        bool(proved),
+        float(bound),
+        (int(cells.live.sum()), int(live.sum())),
+        (int(cells.open.sum()), int(reduced.open.sum())),
+        rounds,
+    )
+
+
+def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:
+    return int(np.isfinite(cost).sum()), int(live.sum())
+
+
+@njit(cache=True, nogil=True)
+def least_costs(offsets: IntArray, cost: FloatArray) -> FloatArray:
+    """Cost of the cheapest open cell of each feature; inf where none is open."""
+    least = np.full(len(offsets) - 1, np.inf)
+    for f in range(len(least)):
+        for j in range(offsets[f], offsets[f + 1]):
+            least[f] = min(least[f], cost[j])
+    return least
+
+
+@njit(cache=True, nogil=True)
+def _restricted(arrays: SearchArrays, cost: FloatArray, leaf: int, k: int) -> float:
+    """Cost of the cheapest open cell that meets restriction k of a leaf."""
+    boxes = arrays.boxes
+    offset = arrays.offsets[boxes.feature[k]]
+    best = np.inf
+    for j in range(boxes.low[k], boxes.high[k] + 1):
+        if cost[offset + j] < best and (boxes.column[k] < 0 or boxes.member[leaf, boxes.column[k] + j]):
+            best = cost[offset + j]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _shrink(
+    arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
+) -> float:
+    """One round of the rules of cost, target and cover, in place. Returns a lower bound; inf: nothing is left."""
+    least = least_costs(arrays.offsets, cost)
+    base = least.sum()
+    if base >= limit:
+        return np.inf
+    extra = np.zeros(len(live))
+    part = np.zeros(len(arrays.boxes.feature))
+    bound = _price_leaves(arrays, cost, live, least, base, limit, extra, part)
+    if bound >= limit or not _reach(arrays, gain, need, live):
+        return np.inf
+    _filter_cells(arrays, gain, need, cost, live, least, limit - base, extra, part)
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _price_leaves(
+    arrays: SearchArrays,
+    cost: FloatArray,
+    live: BoolArray,
+    least: FloatArray,
+    base: float,
+    limit: float,
+    extra: FloatArray,
+    part: FloatArray,
+) -> float:
+    """Kill leaves that miss the open cells or cost too much; write what each leaf and restriction costs extra.
+
+    Returns the largest over trees of the cheapest leaf's cost.
+    """
+    boxes = arrays.boxes
+    bound = base
+    for tree in range(len(arrays.leaf_offsets) - 1):
+        cheapest = np.inf
+        for leaf in range(arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]):
+            if not live[leaf]:
+                continue
+            for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+                part[k] = _restricted(arrays, cost, leaf, k) - least[boxes.feature[k]]
+                extra[leaf] += part[k]
+            if base + extra[leaf] >= limit or extra[leaf] == np.inf:
+                live[leaf] = False
+            else:
+                cheapest = min(cheapest, base + extra[leaf])
+        bound = max(bound, cheapest)
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _reach(arrays: SearchArrays, gain: FloatArray, need: FloatArray, live: BoolArray) -> bool:
+    """Kill leaves with which a requirement cannot be met any more; False when none can meet it."""
+    n_trees = len(arrays.leaf_offsets) - 1
+    best = np.empty(n_trees)
+    for r in range(len(need)):
+        total, size = 0.0, abs(need[r])
+        for tree in range(n_trees):
+            best[tree] = -np.inf
+            for leaf in range(arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]):
+                if live[leaf]:
+                    best[tree] = max(best[tree], gain[leaf, r])
+            if best[tree] == -np.inf:
+                return False
+            total += best[tree]
+            size += abs(best[tree])
+        spare = total - need[r] + _ROUNDING * size
+        if spare < 0:
+            return False
+        for tree in range(n_trees):
+            for leaf in range(arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]):
+                if live[leaf] and best[tree] - gain[leaf, r] > spare:
+                    live[leaf] = False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _filter_cells(
+    arrays: SearchArrays,
+    gain: FloatArray,
+    need: FloatArray,
+    cost: FloatArray,
+    live: BoolArray,
+    least: FloatArray,
+    spare_cost: float,
+    extra: FloatArray,
+    part: FloatArray,
+) -> None:
+    """Close cells that some tree cannot afford, and cells with which the trees cannot meet a requirement."""
+    boxes, offsets = arrays.boxes, arrays.offsets
+    n_features, n_rows, n_cells = len(least), len(need), len(cost)
+    most = np.zeros(n_rows)
+    size = np.abs(need)
+    # by how much the best gain of all trees falls when a cell is used
+    fall = np.zeros((n_cells, n_rows))
+    cheapest = np.empty(n_cells)
+    best = np.empty((n_cells, n_rows))
+    tree_best = np.empty(n_rows)
+    tested = np.zeros(n_features, np.bool_)
+    for tree in range(len(arrays.leaf_offsets) - 1):
+        first, last = arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]
+        tree_best[:] = -np.inf
+        tested[:] = False
+        for leaf in range(first, last):
+            if live[leaf]:
+                for r in range(n_rows):
+                    tree_best[r] = max(tree_best[r], gain[leaf, r])
+                for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+                    tested[boxes.feature[k]] = True
+        for r in range(n_rows):
+            most[r] += tree_best[r]
+            size[r] += abs(tree_best[r])
+        for f in np.flatnonzero(tested):
+            span = slice(offsets[f], offsets[f + 1])
+            cheapest[span] = np.inf
+            best[span] = -np.inf
+            for leaf in range(first, last):
+                if live[leaf]:
+                    _admit(arrays, gain, cost, least, spare_cost, extra, part, leaf, f, cheapest, best)
+            for j in range(offsets[f], offsets[f + 1]):
+                if cheapest[j] == np.inf:
+                    cost[j] = np.inf
+                    continue
+                for r in range(n_rows):
+                    fall[j, r] += tree_best[r] - best[j, r]
+    for j in range(n_cells):
+        for r in range(n_rows):
+            if most[r] - fall[j, r] < need[r] - _ROUNDING * size[r]:
+                cost[j] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def _admit(
+    arrays: SearchArrays,
+    gain: FloatArray,
+    cost: FloatArray,
+    least: FloatArray,
+    spare_cost: float,
+    extra: FloatArray,
+    part: FloatArray,
+    leaf: int,
+    f: int,
+    cheapest: FloatArray,
+    best: FloatArray,
+) -> None:
+    """Count a leaf in at the cells of a feature with which it is affordable."""
+    boxes, offset = arrays.boxes, arrays.offsets[f]
+    low, high, column, rest = 0, arrays.offsets[f + 1] - offset - 1, -1, extra[leaf]
+    for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+        if boxes.feature[k] == f:
+            low, high, column = boxes.low[k], boxes.high[k], boxes.column[k]
+            rest -= part[k]
+    for j in range(low, high + 1):
+        if column >= 0 and not boxes.member[leaf, column + j]:
+            continue
+        price = rest + cost[offset + j] - least[f]
+        if price < spare_cost and price < np.inf:
+            cheapest[offset + j] = min(cheapest[offset + j], price)
+            for r in range(best.shape[1]):
+                best[offset + j, r] = max(best[offset + j, r], gain[leaf, r])
+
+
+def _merge(arrays: SearchArrays, cost: FloatArray, live: BoolArray) -> None:
+    """Close all but the cheapest of the cells that no live leaf tells apart, in place."""
+    boxes, offsets = arrays.boxes, arrays.offsets
+    k = np.flatnonzero(np.repeat(live, np.diff(boxes.start)) & (boxes.column < 0))
+    border = np.zeros(len(cost) + 1, bool)
+    border[offsets[:-1]] = True
+    border[offsets[boxes.feature[k]] + boxes.low[k]] = True
+    border[offsets[boxes.feature[k]] + boxes.high[k] + 1] = True
+    group = np.cumsum(border[:-1])
+    for f in np.flatnonzero(~arrays.ordered):
+        span = slice(offsets[f], offsets[f + 1])
+        levels = boxes.member[live, arrays.column[f] : arrays.column[f] + offsets[f + 1] - offsets[f]]
+        # numbers of groups only need to differ from those of other features
+        group[span] = offsets[f] + np.unique(levels, axis=1, return_inverse=True)[1].ravel() + len(cost)
+    order = np.lexsort((np.arange(len(cost)), cost, group))
+    ordered_groups = group[order]
+    dearer = np.append(False, ordered_groups[1:] == ordered_groups[:-1])
+    cost[order[dearer]] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def _probe_leaves(
+    arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
+) -> None:
+    """Kill leaves with which the affordable leaves of the other trees cannot meet a requirement, in place.
+
+    A leaf of another tree is affordable beside leaf l when their boxes meet and the cheapest point of the meeting
+    costs less than the limit.
+    """
+    boxes, starts = arrays.boxes, arrays.leaf_offsets
+    n_trees, n_rows = len(starts) - 1, len(need)
+    least = least_costs(arrays.offsets, cost)
+    # side by side to be read at once: feature, first and last cell, column of `member`, place of the feature's cells
+    rule = np.column_stack((boxes.feature, boxes.low, boxes.high, boxes.column, arrays.offsets[boxes.feature]))
+    part = np.zeros(len(rule))
+    at = np.zeros(len(rule), np.int64)
+    extra = np.zeros(len(live))
+    for leaf in np.flatnonzero(live):
+        for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+            price, at[k] = _cheapest_in(rule, boxes.member, cost, leaf, k, leaf, k)
+            part[k] = price - least[rule[k, 0]]
+            extra[leaf] += part[k]
+    spare = limit - least.sum()
+    # restriction of the probed leaf on each feature, -1 where there is none
+    own = np.full(len(least), -1, np.int64)
+    sums, size, best = np.empty(n_rows), np.empty(n_rows), np.empty(n_rows)
+    for leaf in np.flatnonzero(live):
+        for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+            own[rule[k, 0]] = k
+        for r in range(n_rows):
+            sums[r], size[r] = gain[leaf, r], abs(gain[leaf, r]) + abs(need[r])
+        for tree in range(n_trees):
+            if tree == boxes.tree[leaf]:
+                continue
+            best[:] = -np.inf
+            for other in range(starts[tree], starts[tree + 1]):
+                if not live[other] or (n_rows == 1 and gain[other, 0] <= best[0]):
+                    continue
+                first, last = boxes.start[other], boxes.start[other + 1]
+                if _affordable(
+                    rule, boxes.member, cost, least, part, at, own, leaf, other, first, last, spare - extra[leaf]
+                ):
+                    for r in range(n_rows):
+                        best[r] = max(best[r], gain[other, r])
+            for r in range(n_rows):
+                sums[r] += best[r]
+                size[r] += abs(best[r])
+            if best[0] == -np.inf:
+                break
+        for r in range(n_rows):
+            if sums[r] == -np.inf or sums[r] < need[r] - _ROUNDING * size[r]:
+                live[leaf] = False
+        for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
+            own[rule[k, 0]] = -1
+
+
+@njit(cache=True, nogil=True)
+def _affordable(
+    rule: IntArray,
+    member: BoolArray,
+    cost: FloatArray,
+    least: FloatArray,
+    part: FloatArray,
+    at: IntArray,
+    own: IntArray,
+    leaf: int,
+    other: int,
+    first: int,
+    last: int,
+    spare: float,
+) -> bool:
+    """Whether the cheapest point of two leaves' boxes together costs less than `spare` more than that of `leaf`.
+
+    The restrictions of `other` are ``first:last``. Arrays are passed one by one because this is called for every
+    pair of leaves, and counting references to the members of a tuple would take longer than the work.
+    """
+    for k in range(first, last):
+        f = rule[k, 0]
+        m = own[f]
+        if m < 0:
+            spare -= part[k]
+        elif not _admits(rule, member, other, k, at[m]):
+            # otherwise the probed leaf's cheapest cell serves both, and nothing more is to be paid
+            if _admits(rule, member, leaf, m, at[k]):
+                spare -= part[k] - part[m]
+            else:
+                spare -= _cheapest_in(rule, member, cost, leaf, m, other, k)[0] - least[f] - part[m]
+        if spare <= 0.0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _admits(rule: IntArray, member: BoolArray, leaf: int, k: int, cell: int) -> bool:
+    """Whether restriction k of a leaf admits a cell."""
+    return rule[k, 1] <= cell <= rule[k, 2] and (rule[k, 3] < 0 or member[leaf, rule[k, 3] + cell])
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_in(
+    rule: IntArray, member: BoolArray, cost: FloatArray, leaf: int, k: int, other: int, m: int
+) -> tuple[float, int]:
+    """Cost of the cheapest open cell that two restrictions on one feature admit, and the cell; inf where none is."""
+    best, at = np.inf, -1
+    for j in range(max(rule[k, 1], rule[m, 1]), min(rule[k, 2], rule[m, 2]) + 1):
+        price = cost[rule[k, 4] + j]
+        if price < best and _admits(rule, member, leaf, k, j) and _admits(rule, member, other, m, j):
+            best, at = price, j
+    return best, at

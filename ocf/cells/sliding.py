@@ -1,0 +1,390 @@
+r"""Constraints in the finite form: trees that tell apart what they tell apart, and values inside cells.
+
+A constraint is a sum of functions of one feature each (`ocf.problem.rows.Row`). Once cells end where these functions
+bend, a row is of the same form as the target: a *watching tree* for each feature that occurs in rows, with a leaf for
+each group of cells that no row tells apart, turns ``sum_i f_i(x_i) <= limit`` into one more requirement
+``sum over trees of gain[leaf] >= need``. So the incumbent search, the reduction, every formulation and the box search
+respect such constraints without knowing of them.
+
+That is exact while the cell's cheapest value is also its best for every row. Where it is not, as for a relation
+between numbers, the feature *slides*: its value may lie anywhere in its cell,
+
+.. math:: x_i = anchor_{ij} + direction_{ij}\, u_i, \quad 0 \le u_i \le width_{ij} \quad \text{in cell } j,
+
+each of its cells has a leaf of its own, the requirement counts the best value of the cell (a relaxation, which the
+searches may use), and a model adds u and the exact row. `Values.place` then finds the cheapest point of a choice of
+cells in exact arithmetic and rounds it to numbers that the columns can hold.
+
+Nomenclature
+------------
+=====================  =============================================================================
+symbol                 meaning, shape
+=====================  =============================================================================
+``anchor, far``        cheapest admissible value of a cell, and the end away from it, (n_cells,)
+``watch``              leaves of the watching trees, a slice of all leaves
+=====================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.exact_programs import minimise
+from ocf.features.curve import exact
+from ocf.features.own_cost import amount_of
+from ocf.problem.rows import Row, spacing
+
+if TYPE_CHECKING:
+    from ocf.problem.problem import Problem
+
+
+#: Part of the cost that a further tangent must be able to add to a bound.
+SAME_TANGENT = 1e-10
+
+#: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
+ROUNDED = 5
+
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The cheapest point of a choice of cells: coded row and cost."""
+
+    point: FloatArray
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Rows over a row's cells, and where values may slide.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+    watched : tuple of int
+        Features that occur in rows.
+    watch : slice
+        Leaves of the watching trees.
+    trees : slice
+        The watching trees; those before are the model's.
+    anchor, far : (n_cells,) float64
+    slides : (n_features,) bool
+    slack : (n_rows,) float64
+        By how much the rounding of numbers may exceed each limit.
+    cell_feature : (n_cells,) int64
+    cell_leaf : tuple of int
+        A cell of each watching leaf's group; the only one where the feature slides.
+    hopeless : tuple of str
+        Names of constraints that no admissible values of this row satisfy, whatever the model says.
+    forms : tuple of Row
+        Linear forms whose squares the cost adds; their limits mean nothing.
+    """
+
+    problem: Problem
+    rows: tuple[Row, ...]
+    watched: tuple[int, ...]
+    watch: slice
+    trees: slice
+    anchor: FloatArray
+    far: FloatArray
+    slides: BoolArray
+    slack: FloatArray
+    cell_feature: IntArray
+    cell_leaf: tuple[int, ...]
+    hopeless: tuple[str, ...]
+    forms: tuple[Row, ...] = ()
+
+    @property
+    def couples(self) -> bool:
+        """Whether some value may slide: then a choice of cells does not yet fix the point."""
+        return bool(self.slides.any())
+
+    def allows(self, point: FloatArray) -> bool:
+        """Whether a coded point satisfies all rows, exactly."""
+        return all(row.holds(self.problem.space, point) for row in self.rows)
+
+    def remark(self) -> str:
+        """What a user should know of constraints that the row breaks as it is, or that nothing satisfies."""
+        if self.hopeless:
+            names = ", ".join(map(repr, self.hopeless))
+            return f"whatever the model says, no admissible values of this row satisfy {names}"
+        broken = dict.fromkeys(r.name for r in self.rows if not r.holds(self.problem.space, self.problem.origin))
+        return f"the row itself does not satisfy {', '.join(map(repr, broken))}" if broken else ""
+
+    def watching(self, leaves: IntArray) -> IntArray:
+        """Those of the chosen leaves that the watching trees contribute."""
+        return leaves[self.trees]
+
+    def judging(self, leaves: IntArray) -> IntArray:
+        """Those of the chosen leaves that the model's own trees contribute."""
+        return leaves[: self.trees.start]
+
+    # -- sliding values ------------------------------------------------------------------------------------
+
+    def unit(self, i: int) -> Fraction:
+        """Unit of slides: the step of whole numbers and grids, the scale of continuous features."""
+        feature = self.problem.space.features[i]
+        if feature.step is not None:
+            return exact(feature.step)
+        return Fraction(1) if feature.kind == "integer" else exact(feature.scale)
+
+    def whole(self, i: int) -> bool:
+        """Whether a sliding feature moves in whole steps."""
+        feature = self.problem.space.features[i]
+        return feature.kind == "integer" or feature.step is not None
+
+    @cached_property
+    def widths(self) -> list[Fraction]:
+        """How far each cell's value may slide, in units; 0 for features that do not slide."""
+        out = [ZERO] * len(self.anchor)
+        for j in np.flatnonzero(np.isfinite(self.anchor) & np.isfinite(self.far)).tolist():
+            i = int(self.cell_feature[j])
+            if self.slides[i]:
+                steps = abs(exact(self.far[j]) - exact(self.anchor[j])) / self.unit(i)
+                out[j] = Fraction(round(steps)) if self.whole(i) else steps
+        return out
+
+    def gradient(self, j: int) -> tuple[Fraction, ...]:
+        """By how much a unit of sliding in cell j changes each row and each form; zeros where it cannot slide."""
+        if not self.widths[j]:
+            return (ZERO,) * (len(self.rows) + len(self.forms))
+        i = int(self.cell_feature[j])
+        a, b = float(self.anchor[j]), float(self.far[j])
+        return tuple(
+            (row.parts[i].of(b) - row.parts[i].of(a)) / self.widths[j] if i in row.parts else ZERO
+            for row in (*self.rows, *self.forms)
+        )
+
+    def price(self, j: int) -> tuple[Fraction, Fraction]:
+        """Cost of a unit of sliding in cell j at the anchor, and by how much it grows with each unit."""
+        i = int(self.cell_feature[j])
+        feature, origin = self.problem.space.features[i], float(self.problem.origin[i])
+        if feature.cost is not None:  # a line within the cell
+            ends = [amount_of(feature.cost, feature, origin, float(v)) for v in (self.far[j], self.anchor[j])]
+            return (ends[0] - ends[1]) / self.widths[j], ZERO
+        step = float(self.unit(i)) * (1.0 if self.far[j] > self.anchor[j] else -1.0)
+        slope, curvature = self.problem.cost.slope(feature, origin, float(self.anchor[j]), step)
+        return exact(slope), exact(curvature)
+
+    def tangents(self, cells: IntArray, point: FloatArray) -> Iterator[tuple[int, float]]:
+        """Cells with a curved cost, and how far the point slides in them; -1 - k stands for form k, and its value."""
+        for i in np.flatnonzero(self.slides).tolist():
+            j = int(cells[i])
+            if self.widths[j] and self.price(j)[1] and point[i] != self.anchor[j]:
+                yield j, float(abs(exact(float(point[i])) - exact(float(self.anchor[j]))) / self.unit(i))
+        for k, form in enumerate(self.forms):
+            yield -1 - k, float(form.total(point))
+
+    def first_tangents(self, upper: float) -> Iterator[tuple[int, float]]:
+        """Where the square of each form is followed from the start, given a cost that it cannot exceed."""
+        for k in range(len(self.forms)):
+            for share in (0.25, 0.5, 1.0):
+                yield -1 - k, share * math.sqrt(max(upper, 0.0))
+                yield -1 - k, -share * math.sqrt(max(upper, 0.0))
+
+    def worthwhile(
+        self, new: Sequence[tuple[int, float]], known: Sequence[tuple[int, float]], upper: float
+    ) -> list[tuple[int, float]]:
+        """Tangents that differ from those known; two that are nearly one only spoil a solver's linear algebra."""
+        out: list[tuple[int, float]] = []
+        for j, at in new:
+            curvature = 2.0 if j < 0 else float(self.price(j)[1])
+            near = min((abs(at - other) for k, other in (*known, *out) if k == j), default=math.inf)
+            # between two tangents the square is missed by an eighth of the curvature times their distance squared
+            if curvature * near * near / 8 > SAME_TANGENT * upper:
+                out.append((j, at))
+        return out
+
+    # -- the cheapest point of a choice of cells -----------------------------------------------------------
+
+    def place(self, cells: IntArray) -> Placement | None:
+        """Cheapest point of a choice of cells that satisfies all rows exactly; None when there is none.
+
+        Parameters
+        ----------
+        cells : (n_features,) int64
+            Indices of all cells.
+        """
+        origin = self.problem.origin
+        point = np.where(np.isnan(origin), origin, self.anchor[cells])
+        if self.forms or not self.allows(point):
+            moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
+            found = self._slid(point, cells, moving) if moving else point if self.allows(point) else None
+            if found is None:
+                return None
+            point = found
+        return Placement(point, self.problem.cost.total(self.problem.space, origin, point))
+
+    def _slid(self, point: FloatArray, cells: IntArray, moving: list[int]) -> FloatArray | None:
+        """The point with sliding features moved as cheaply as the rows allow."""
+        slopes = [self.gradient(int(cells[i])) for i in moving]
+        rows = [r for r in range(len(self.rows)) if any(s[r] for s in slopes)]
+        if not all(self.rows[r].holds(self.problem.space, point) for r in set(range(len(self.rows))) - set(rows)):
+            return None
+        A = [[s[r] for s in slopes] for r in rows]
+        room = [self.rows[r].limit - self.rows[r].total(point) for r in rows]
+        task = _Slide(self, point, cells, moving, A, room)
+        u = task.solve()
+        if u is None:
+            return None
+        nearest = task.rounded(u)
+        if nearest is not None:
+            return nearest
+        # a little less room, which rounding then takes
+        u = replace(task, room=[have - task.margin(k) for k, have in enumerate(room)]).solve()
+        return None if u is None else task.rounded(u)
+
+
+@dataclass(frozen=True)
+class _Slide:
+    """The linear program over the sliding features of one choice of cells."""
+
+    values: Values
+    point: FloatArray
+    cells: IntArray
+    moving: list[int]
+    A: list[list[Fraction]]
+    room: list[Fraction]
+
+    def solve(self) -> list[Fraction] | None:
+        """Cheapest slides, exactly, whole where they must be; None when there are none."""
+        widths = [self.values.widths[int(self.cells[i])] for i in self.moving]
+        return self._branch([ZERO] * len(widths), widths)
+
+    def _branch(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
+        """Branch and bound over whole slides, depth first."""
+        if any(a > b for a, b in zip(low, high, strict=True)):
+            return None
+        u = self._relaxed(low, high)
+        if u is None:
+            return None
+        k = next((k for k, i in enumerate(self.moving) if self.values.whole(i) and u[k].denominator > 1), None)
+        if k is None:
+            return u
+        down, up = high.copy(), low.copy()
+        down[k], up[k] = Fraction(math.floor(u[k])), Fraction(math.ceil(u[k]))
+        found = [v for v in (self._branch(low, down), self._branch(up, high)) if v is not None]
+        return min(found, key=self.cost, default=None)
+
+    def _relaxed(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
+        n = len(low)
+        unit = [[Fraction(int(j == k)) for j in range(n)] for k in range(n)]
+        shift = [sum((a * v for a, v in zip(row, low, strict=True)), ZERO) for row in self.A]
+        b = [have - s for have, s in zip(self.room, shift, strict=True)]
+        span = [h - v for h, v in zip(high, low, strict=True)]
+        Q = self.curvature
+        c = [
+            p + sum((q * v for q, v in zip(own, low, strict=True)), ZERO) for p, own in zip(self.slopes, Q, strict=True)
+        ]
+        u = minimise(c, [*self.A, *unit], [*b, *span], Q if any(map(any, Q)) else None)
+        return None if u is None else [a + v for a, v in zip(u, low, strict=True)]
+
+    @cached_property
+    def _forms(self) -> list[tuple[Fraction, list[Fraction]]]:
+        """Value of each form at the anchors, and its slopes."""
+        first = len(self.values.rows)
+        slopes = [self.values.gradient(int(self.cells[i]))[first:] for i in self.moving]
+        return [(form.total(self.point), [own[k] for own in slopes]) for k, form in enumerate(self.values.forms)]
+
+    @cached_property
+    def slopes(self) -> list[Fraction]:
+        """Slope of the cost of each slide at the anchors."""
+        return [p + 2 * sum((here * own[k] for here, own in self._forms), ZERO) for k, (p, _) in enumerate(self.prices)]
+
+    @cached_property
+    def curvature(self) -> list[list[Fraction]]:
+        """Second derivatives of the cost of slides."""
+        n = len(self.prices)
+        return [
+            [
+                2 * sum((own[a] * own[b] for _, own in self._forms), ZERO) + (self.prices[a][1] if a == b else ZERO)
+                for b in range(n)
+            ]
+            for a in range(n)
+        ]
+
+    @cached_property
+    def prices(self) -> list[tuple[Fraction, Fraction]]:
+        """Slope and curvature of the cost of each slide."""
+        return [self.values.price(int(self.cells[i])) for i in self.moving]
+
+    def cost(self, u: list[Fraction]) -> Fraction:
+        """Cost of slides beyond the anchors."""
+        out = ZERO
+        for slope, own, v in zip(self.slopes, self.curvature, u, strict=True):
+            out += v * (slope + sum((q * w for q, w in zip(own, u, strict=True)), ZERO) / 2)
+        return out
+
+    def margin(self, k: int) -> Fraction:
+        """By how much rounding every slide to a number may change the sum of row k."""
+        out = ZERO
+        for a, i in zip(self.A[k], self.moving, strict=True):
+            if not self.values.whole(i):
+                j = int(self.cells[i])
+                size = max(abs(float(self.values.anchor[j])), abs(float(self.values.far[j])))
+                out += abs(a) / self.values.unit(i) * spacing(self.values.problem.space.features[i], size)
+        return out
+
+    def rounded(self, u: list[Fraction]) -> FloatArray | None:
+        """Numbers near the exact slides that satisfy all rows; None when there are none that near."""
+        choices = []
+        for k, (i, slide) in enumerate(zip(self.moving, u, strict=True)):
+            choices.append(list(self._numbers(i, slide, k < ROUNDED)))
+        point = self.point.copy()
+        for numbers in itertools.product(*choices):
+            point[self.moving] = numbers
+            if self.values.allows(point):
+                return point
+        return None
+
+    def _numbers(self, i: int, slide: Fraction, neighbours: bool) -> Iterator[float]:
+        """Numbers of the cell nearest to a slide, in the column's dtype."""
+        values, j = self.values, int(self.cells[i])
+        feature = values.problem.space.features[i]
+        a, b = float(values.anchor[j]), float(values.far[j])
+        low, high = min(a, b), max(a, b)
+        sign = 1 if b > a else -1
+        number = float(exact(a) + sign * slide * values.unit(i))
+        dtype = feature.float_dtype.type
+        near = min(max(float(dtype(number)), low), high)
+        yield near
+        if neighbours and not values.whole(i):
+            for towards in (low, high):
+                other = float(np.nextafter(dtype(near), dtype(towards)))
+                if other != near and low <= other <= high:
+                    yield other
+
+
+@dataclass(frozen=True)
+class Slides:
+    """Columns of sliding values, and what they cost.
+
+    Attributes
+    ----------
+    variables : tuple of variables
+        u of each set of cells, e of each feature with a curved cost, z and then q of each form.
+    cost : tuple of float
+        Of a unit of each.
+    of_cell : dict of int to int
+        Position of u in `variables` for each cell that slides.
+    excess : dict of int to int
+        Position of e for each feature with a curved cost.
+    forms : tuple of (int, int)
+        Positions of z and q for each form.
+    """
+
+    variables: tuple[Any, ...]
+    cost: tuple[float, ...]
+    of_cell: dict[int, int]
+    excess: dict[int, int]
+    forms: tuple[tuple[int, int], ...]

@@ -1,0 +1,156 @@
+"""Options that several commands share, and what is loaded by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ocf.cli.tables import parse_options
+from ocf.models.tables import drop_columns, fit_columns, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.explain.explainer import Explainer
+
+
+#: Settings that make up the question to a row, for `Explainer.problem`.
+QUESTION = ("target", "probability", "norm", "features_to_vary", "plausibility", "constraints")
+
+# -- arguments and options that commands share -----------------------------------------------------------------
+# Defaults stand in the help and not in the signature: an option that is not given leaves the problem file's alone.
+
+RUN, OUT = "How to solve", "Output"
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, skops, joblib or pickle.")
+]
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table: CSV (.csv, .csv.gz) or Parquet.")]
+
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", metavar="", help="Load joblib and pickle, which can run any code.")
+]
+
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column; may be repeated.")]
+
+Reference = Annotated[
+    Path | None, typer.Option(metavar="TABLE", help="Training data: gives bounds, scales, categories; default DATA.")
+]
+
+ProblemToml = Annotated[
+    Path | None, typer.Option("--problem", metavar="TOML", help="Problem file (ocf init-problem); flags override it.")
+]
+
+Target = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CLASS", help="Class that is wanted; repeat it for any of several; default the opposite."),
+]
+
+Probability = Annotated[
+    float | None, typer.Option(metavar="P", help="Least probability of the class; default: the model's decision.")
+]
+
+AtLeast = Annotated[
+    float | None, typer.Option(metavar="VALUE", help="Of a regressor: least value that is wanted, and/or …")
+]
+
+AtMost = Annotated[float | None, typer.Option(metavar="VALUE", help="… the greatest.")]
+
+Norm = Annotated[
+    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
+]
+
+Plausible = Annotated[
+    str | None,
+    typer.Option(
+        "--plausibility",
+        metavar="WISH",
+        help="Keep to points that are no outliers to an isolation forest: on, or settings such as "
+        "quantile=0.1,trees=50 (also depth, weight, required, samples, seed, forest=FILE).",
+    ),
+]
+
+FORMULATION_HELP = "interval (default), or another of ocf solvers."
+
+# -- from the command line to a question -------------------------------------------------------------------
+
+
+def wanted(
+    target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
+) -> dict[str, Any]:
+    """Settings of the target, from the flags for it."""
+    from ocf.problem.problem_file import with_interval
+
+    labels = target[0] if target and len(target) == 1 else target or None
+    flags = {"target": labels, "at_least": at_least, "at_most": at_most, "probability": probability}
+    return with_interval({key: value for key, value in flags.items() if value is not None})
+
+
+def settings_of(
+    path: Path | None, flags: Mapping[str, Any], options: list[str]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
+    from ocf.problem.problem_file import ProblemFile, read_problem_file
+
+    said = ProblemFile() if path is None else read_problem_file(path)
+    settings = said.solve | {key: value for key, value in flags.items() if value is not None}
+    if said.constraints:
+        settings["constraints"] = said.constraints
+    settings["options"] = said.solve.get("options", {}) | parse_options(options)
+    _check_names(settings)
+    return said.features, settings
+
+
+def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
+    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is."""
+    from ocf.models.plausibility import Plausibility
+    from ocf.models.rehearsal import rehearse
+    from ocf.readers.files import load_model
+
+    wish = settings.get("plausibility")
+    if isinstance(wish, Mapping) and "forest" in wish:
+        path = Path(wish["forest"])
+        beside = problem.parent / path if problem is not None and not path.exists() else path
+        rehearse(beside, trust_pickle=trust_pickle)
+        wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
+    settings["plausibility"] = Plausibility.parse(wish)
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    """Refuse an unknown norm, formulation or solver before a model is loaded."""
+    from ocf.formulations import check_formulation
+    from ocf.problem.costs import Cost
+    from ocf.solve.method import AUTO
+    from ocf.solvers import get_solver
+
+    norm = settings.get("norm", "l1")
+    if norm != "mahalanobis":
+        Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
+    check_formulation(settings.get("formulation", "auto"))
+    if settings.get("solver", AUTO) != AUTO:
+        get_solver(settings["solver"])
+
+
+def load(
+    model_path: Path,
+    data_path: Path,
+    reference_path: Path | None,
+    drop: list[str],
+    features: dict[str, dict[str, Any]],
+    trust_pickle: bool,
+) -> tuple[Explainer, pd.DataFrame]:
+    """The explainer, and the table of rows to ask it about."""
+    from ocf.explain.explainer import Explainer
+    from ocf.models.rehearsal import rehearse
+    from ocf.models.user_model import as_user_model
+
+    paths = [data_path] if reference_path is None else [data_path, reference_path]
+    tables = drop_columns(map(read_table, paths), drop)
+    rehearse(model_path, trust_pickle=trust_pickle)
+    model = as_user_model(model_path, trust_pickle=trust_pickle)
+    fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
+    return Explainer(model, data=fitted[-1], features=features), fitted[0]

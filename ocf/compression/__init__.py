@@ -1,0 +1,1 @@
+"""Features compressed to the thresholds where a model decides (FCCA)."""

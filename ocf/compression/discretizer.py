@@ -1,0 +1,420 @@
+"""Supervised discretisation: the thresholds at which counterfactuals cross the decision boundary of a model.
+
+`CounterfactualDiscretizer` is FCCA (Piccialli, Romero Morales and Salvatore, *Supervised feature compression based on
+counterfactual analysis*, EJOR 2023), `GuessingThresholds` the baseline that the paper compares it with, GTRE (McTavish
+et al., *Fast sparse decision tree optimization via reference ensembles*, AAAI 2022). Both are scikit-learn transformers
+that replace each feature by one binary feature per threshold and drop the features without any.
+
+Binary features of the table take part like numbers: their one threshold lies between the two values, so that the binary
+feature comes out as it went in. So do ordered levels. A change of category counts for two binary features, "is the old
+category" and "is the new one", as it would in one-hot encoded data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import clone
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.compression.guessing import stumps
+from ocf.compression.thresholds import Threshold, of_change
+from ocf.compression.transformer import ThresholdTransformer, class_indices
+from ocf.errors import DataError, ModelError, ProblemError
+from ocf.explain.explainer import Explainer
+from ocf.explain.linear import LinearExplainer, explainer_for
+from ocf.features.space import FeatureSpace
+from ocf.models.user_model import UserModel
+from ocf.support.checkpoint import Checkpoint
+from ocf.support.documents import fit
+from ocf.support.progress import Progress
+from ocf.support.schemas import CompressedRowSchema
+from ocf.trees.ensemble import SplitKind
+
+if TYPE_CHECKING:
+    from ocf.explain.explanation import Explanations
+
+
+logger = logging.getLogger(__name__)
+
+#: Rows that are explained between two looks at what is finished, for each process.
+CHUNK = 25
+
+
+class CounterfactualDiscretizer(ThresholdTransformer):
+    """Binary features at the thresholds that optimal counterfactuals of the training rows cross (fcca, algorithm 1).
+
+    Rows that the target model classifies correctly, with a probability of their class in [p0, p1], get the cheapest
+    counterfactual of another class. Each feature that it changes gives the threshold that the change crosses; how many
+    counterfactuals give a threshold is its multiplicity.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        The target model: trees that ocf reads, a linear model, or a Pipeline that ends in one. It is cloned and fitted;
+        default: the paper's `stumps`.
+    prefit : bool
+        Whether `estimator` is fitted already and taken as it is.
+    p0, p1 : float
+        Bounds on the model's probability of the row's class. Models without probabilities are given the logistic of
+        their decision value. With k classes the probability of the winner may be as low as 1/k.
+    lambda0, lambda1, lambda2 : float
+        Coefficients of the l0, l1 and squared l2 norm in the cost of a counterfactual, on features divided by their
+        range.
+    Q : float in [0, 1]
+        Keep the thresholds whose multiplicity is at least the Q-quantile of all multiplicities. It may be set after
+        fitting: ``set_params(Q=0.7)`` selects again at once.
+    merge : float
+        Thresholds of a feature that follow each other within this part of its range count as one, at the place of the
+        most frequent. The paper does not have it; 0 merges nothing. Linear models give nearly every row a threshold of
+        its own, so that Q needs it there.
+    margin : float
+        For linear models: by how much the decision value must win. The paper's (17) has the 1 of support vectors; by
+        default it is the decision itself.
+    features : mapping, optional
+        Settings of features, as `ocf.Explainer` takes them.
+    formulation, solver : str
+        As in `Explainer.explain`.
+    time_limit : float, optional
+        Seconds for each counterfactual.
+    n_jobs : int
+        Rows solved at the same time; -1 for one per core.
+    progress : bool, optional
+        Progress bar on stderr; default on a terminal.
+    checkpoint : path, optional
+        File that keeps finished rows. A fit that was interrupted goes on from it, and loses none.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted target model.
+    classes_ : (n_classes,) array
+    space_ : FeatureSpace
+    thresholds_ : DataFrame
+        All thresholds with their multiplicities.
+    kept_ : tuple of Threshold
+    rows_ : (n_chosen,) int64
+        Places of the training rows whose counterfactuals were sought.
+    statuses_ : dict of str to int
+        How these searches ended.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> discretizer = CounterfactualDiscretizer(p1=0.7).fit(X, y)
+    >>> discretizer.transform(X).shape == (569, len(discretizer.thresholds_))
+    True
+    >>> discretizer.set_params(Q=0.9).transform(X).shape[1] < len(discretizer.thresholds_)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        prefit: bool = False,
+        p0: float = 0.5,
+        p1: float = 1.0,
+        lambda0: float = 0.1,
+        lambda1: float = 1.0,
+        lambda2: float = 0.0,
+        Q: float = 0.0,
+        merge: float = 0.0,
+        margin: float = 0.0,
+        features: Mapping[str, Mapping[str, Any]] | None = None,
+        formulation: str = "interval",
+        solver: str = "highs",
+        time_limit: float | None = None,
+        n_jobs: int = 1,
+        progress: bool | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.prefit = prefit
+        self.p0 = p0
+        self.p1 = p1
+        self.lambda0 = lambda0
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.Q = Q
+        self.merge = merge
+        self.margin = margin
+        self.features = features
+        self.formulation = formulation
+        self.solver = solver
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the target model, explain the chosen rows and collect the thresholds.
+
+        Parameters
+        ----------
+        X : DataFrame or array (n, n_columns)
+        y : (n,) array of class labels
+
+        Raises
+        ------
+        DataError, ModelError, ProblemError
+            The data, the model or the settings do not fit.
+        KeyboardInterrupt
+            On Ctrl-C; with a `checkpoint` the finished rows are kept.
+        """
+        self._check_settings()
+        table = self._table(X, reset=True)
+        y = self._labels(X, y)
+        seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
+        self.estimator_ = self._fitted(seen, y)
+        explainer = explainer_for(self.estimator_, data=table, features=self.features)
+        if not explainer.classes:
+            raise ModelError("the target model is a regressor; compression needs a classifier")
+        self.classes_ = np.asarray(explainer.classes)
+        self.space_ = explainer.space
+        self.rows_ = self._chosen(explainer, seen, table, y)
+        origins = self.space_.from_frame(table)
+        records = self._counterfactuals(explainer, table.iloc[self.rows_], origins[self.rows_])
+        self.statuses_ = dict(Counter(record["status"] for record in records))
+        failed = self.statuses_.get("error", 0)
+        if failed:
+            logger.warning("%d of %d rows failed and gave no thresholds", failed, len(records))
+        couples = [(origins[row], record["changes"]) for row, record in zip(self.rows_, records, strict=True)]
+        counts = self._merged(self._count(explainer, couples))
+        self._thresholds = tuple(sorted(counts))
+        self._multiplicities = np.array([counts[t] for t in self._thresholds], np.int64)
+        return self
+
+    def _check_settings(self) -> None:
+        for name in ("p0", "p1", "merge"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ProblemError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
+        if self.p0 > self.p1:
+            raise ProblemError(f"p0 = {self.p0} is above p1 = {self.p1}: no row has such a probability")
+        self._check_q()
+
+    def _check_q(self) -> None:
+        if not 0 <= self.Q <= 1:
+            raise ProblemError(f"Q must lie in [0, 1], not {self.Q!r}")
+
+    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
+        if not self.prefit:
+            return clone(stumps() if self.estimator is None else self.estimator).fit(X, y)
+        if self.estimator is None:
+            raise ProblemError("prefit=True needs the fitted model as estimator")
+        return self.estimator
+
+    # -- which rows, and their counterfactuals ---------------------------------------------------------------
+
+    def _chosen(
+        self, explainer: Explainer | LinearExplainer, X: Any, table: pd.DataFrame, y: NDArray[Any]
+    ) -> NDArray[np.int64]:
+        """The set M of algorithm 1: correctly classified, with a probability in [p0, p1]."""
+        right = np.asarray(explainer.model.decide(table)) == class_indices(explainer.classes, y)
+        probability = _winning_probability(explainer.model, X, table)
+        return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
+
+    def _counterfactuals(
+        self, explainer: Explainer | LinearExplainer, rows: pd.DataFrame, origins: FloatArray
+    ) -> list[dict[str, Any]]:
+        """Record of each row: status, cost, and the coded values that its cheapest counterfactual changes."""
+        current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
+        with (
+            Checkpoint(self.checkpoint, self._fingerprint(origins), record_check(*origins.shape)) as kept,
+            Progress(len(rows), self.progress) as bar,
+        ):
+            for record in kept.done.values():
+                bar.advance(record["status"])
+            open_rows = [k for k in range(len(rows)) if k not in kept.done]
+            for chunk in _chunks(open_rows, CHUNK * max(self.n_jobs, 1)):
+                for k, record in self._solved(explainer, rows, origins, current, chunk):
+                    if record["status"] == "interrupted":
+                        raise KeyboardInterrupt
+                    kept.add(k, record)
+                    bar.advance(record["status"])
+            return [kept.done[k] for k in range(len(rows))]
+
+    def _solved(
+        self,
+        explainer: Explainer | LinearExplainer,
+        rows: pd.DataFrame,
+        origins: FloatArray,
+        current: NDArray[Any],
+        chunk: Sequence[int],
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Record of each row of a chunk; interrupted rows come last, so that none before them is lost."""
+        best: dict[int, dict[str, Any]] = {}
+        own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else {}
+        for index, label in enumerate(explainer.classes):
+            asked = [k for k in chunk if current[k] != index]
+            if not asked:
+                continue
+            found = explainer.explain(
+                rows.iloc[asked],
+                target=label,
+                norm={"l0": self.lambda0, "l1": self.lambda1, "l2": self.lambda2},
+                formulation=self.formulation,
+                solver=self.solver,
+                time_limit=self.time_limit,
+                n_jobs=self.n_jobs,
+                progress=False,
+                **own,
+            )
+            for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
+                best[k] = _better(best.get(k), record)
+        yield from sorted(best.items(), key=lambda item: item[1]["status"] == "interrupted")
+
+    def _fingerprint(self, origins: FloatArray) -> str:
+        """Of what the counterfactuals depend on; the solver is not among it."""
+        if self.checkpoint is None:
+            return ""
+        import joblib
+
+        asked = (
+            self.lambda0,
+            self.lambda1,
+            self.lambda2,
+            self.margin,
+            json.dumps(self.space_.to_dict()),
+            joblib.hash(origins),
+        )
+        return hashlib.sha256(repr((asked, joblib.hash(self.estimator_))).encode()).hexdigest()
+
+    # -- thresholds ------------------------------------------------------------------------------------------
+
+    def _count(
+        self,
+        explainer: Explainer | LinearExplainer,
+        couples: Sequence[tuple[FloatArray, Sequence[tuple[int, float]]]],
+    ) -> Counter[Threshold]:
+        """Multiplicity of each threshold (fcca, (10))."""
+        counts: Counter[Threshold] = Counter()
+        cuts = _cuts(explainer, couples[0][0]) if couples else None
+        for origin, changes in couples:
+            for i, value in changes:
+                own = None if cuts is None else cuts[i]
+                counts.update(of_change(self.space_.features[i], i, own, float(origin[i]), value))
+        return counts
+
+    def _merged(self, counts: Counter[Threshold]) -> Counter[Threshold]:
+        if not self.merge:
+            return counts
+        out: Counter[Threshold] = Counter()
+        group: list[Threshold] = []
+        for threshold in [*sorted(counts), None]:
+            if group and (threshold is None or not self._near(group[-1], threshold)):
+                out[max(group, key=lambda t: counts[t])] = sum(counts[t] for t in group)
+                group = []
+            if threshold is not None:
+                group.append(threshold)
+        return out
+
+    def _near(self, first: Threshold, second: Threshold) -> bool:
+        feature = self.space_.features[first.feature]
+        same = first.feature == second.feature and not feature.discrete
+        return same and second.value - first.value <= self.merge * (feature.upper - feature.lower)
+
+    def _kept(self) -> BoolArray:
+        """The thresholds of tau^Q (fcca, (11)); nested, since the quantile does not fall with Q."""
+        self._check_q()
+        if not len(self._multiplicities):
+            return np.zeros(0, bool)
+        return self._multiplicities >= np.quantile(self._multiplicities, self.Q)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of schema ``ocf.thresholds/1``: the settings, the features and the thresholds kept."""
+        settings = {
+            name: getattr(self, name) for name in ("p0", "p1", "lambda0", "lambda1", "lambda2", "Q", "merge", "margin")
+        }
+        return {**super().to_dict(), "settings": settings, "statuses": self.statuses_}
+
+
+def record_check(n_rows: int, n_features: int) -> Callable[[int, dict[str, Any]], None]:
+    """What refuses a record of a checkpoint that is none of a table's rows.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Of the table.
+    """
+
+    def check(row: int, record: dict[str, Any]) -> None:
+        found = fit({"row": row, **record}, CompressedRowSchema, "the record")
+        if row >= n_rows or any(i >= n_features for i, _ in found.changes):
+            raise DataError("it names a row or feature that does not exist")
+
+    return check
+
+
+def _winning_probability(model: UserModel, X: Any, table: pd.DataFrame) -> FloatArray:
+    """Probability of the predicted class of each row, (n,)."""
+    native = model.native
+    if hasattr(native, "predict_proba"):
+        return np.asarray(native.predict_proba(X)).max(axis=1)
+    if hasattr(native, "decision_function"):
+        scores = np.asarray(native.decision_function(X), np.float64)
+    elif model.trees.ensemble.decision.link in ("logistic", "softmax"):  # boosters without an estimator around them
+        scores = model.trees.scores(model.encode(table))
+        if model.trees.ensemble.decision.link == "softmax":
+            return softmax(scores, axis=1).max(axis=1)
+        scores = scores[:, 0]
+    else:
+        raise ProblemError(f"{type(native).__name__} tells no probabilities: leave p0 and p1 to a model that does")
+    if scores.ndim == 1:
+        return expit(np.abs(scores))
+    odds = expit(scores)
+    return odds.max(axis=1) / odds.sum(axis=1)
+
+
+def _records(found: Explanations, space: FeatureSpace, origins: FloatArray) -> list[dict[str, Any]]:
+    """Status, cost and changed coded values of each explanation."""
+    points = np.full_like(origins, np.nan)
+    at = [k for k, e in enumerate(found) if e.counterfactual is not None]
+    if at:
+        tables = [found[k].counterfactual for k in at]
+        points[at] = space.from_frame(pd.concat([t for t in tables if t is not None]))
+    out = []
+    for e, origin, point in zip(found, origins, points, strict=True):
+        changed = np.flatnonzero((point != origin) & ~np.isnan(point))
+        changes = [(int(i), float(point[i])) for i in changed]
+        out.append({"status": e.status, "cost": e.cost, "changes": changes})
+    return out
+
+
+def _better(first: dict[str, Any] | None, second: dict[str, Any]) -> dict[str, Any]:
+    """The cheaper of the counterfactuals of two other classes; a row that was interrupted for one is not finished."""
+    if first is None:
+        return second
+    for record in (first, second):
+        if record["status"] == "interrupted":
+            return record
+    costs = [np.inf if record["cost"] is None else record["cost"] for record in (first, second)]
+    return second if costs[1] < costs[0] else first
+
+
+def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _cuts(explainer: Explainer | LinearExplainer, origin: FloatArray) -> list[FloatArray] | None:
+    """Splits of each feature in coded values, increasing; None for linear models."""
+    if isinstance(explainer, LinearExplainer):
+        return None
+    row = explainer.space.to_frame(origin)
+    ensemble = explainer.problem(row, target=explainer.classes[0]).ensemble
+    axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
+    return [np.unique(ensemble.threshold[axis & (ensemble.feature == i)]) for i in range(len(explainer.space))]

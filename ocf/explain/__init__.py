@@ -1,0 +1,1 @@
+"""What a person asks and gets: explainers, questions, explanations, batches, regions, pages and plots."""

@@ -1,0 +1,116 @@
+"""The answer to one row: what was found, and what changes. Text, pages and plots tell of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.features.feature import Feature
+from ocf.features.space import FeatureSpace
+from ocf.problem.constraints import Constraint
+from ocf.problem.costs import Cost
+from ocf.solvers.result import Progress, Status
+
+if TYPE_CHECKING:
+    from ocf.problem.problem import Problem
+
+#: How a row can end: the statuses of a solve, and "interrupted" for a row that was stopped before its end.
+STATUSES = (*(s.value for s in Status), "interrupted")
+
+#: Keys of `Explanation.times`.
+TIMES = ("build", "compile", "incumbent", "reduce", "instance", "solve", "confirm", "verify", "total")
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is known of one row's answer; see `ocf.Explanation` for the attributes."""
+
+    row: Any
+    status: str
+    original: pd.DataFrame
+    counterfactual: pd.DataFrame | None = None
+    predicted: Any = None
+    target: Any = None
+    probability: float | None = None
+    decided: Any = None
+    cost: float | None = None
+    bound: float = -np.inf
+    gap: float = np.inf
+    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(TIMES, 0.0))
+    nodes: int = 0
+    refused: int = 0
+    proved_by: str = ""
+    method: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    history: tuple[Progress, ...] = ()
+    verified: bool = False
+    checks: tuple[str, ...] = ()
+    message: str = ""
+    space: FeatureSpace | None = None
+    norm: Cost | None = None
+    classes: tuple[Any, ...] = ()
+    problem: Problem | None = None
+    ties: tuple[pd.DataFrame, ...] = ()
+    ties_complete: bool | None = None
+    ranges: tuple[dict[str, Any], ...] = ()
+    plausibility: dict[str, Any] | None = None
+    constraints: tuple[Constraint, ...] = ()
+    rank: int = 1
+    conflict: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a counterfactual."""
+        return self.counterfactual is not None
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """What changes: one row per changed feature, with ``feature, from, to, change, cost``.
+
+        `from` and `to` are in the user's words: numbers, or labels of levels. `change` is their difference where
+        that has a meaning and NaN elsewhere; `cost` is what this change adds to the total.
+        """
+        return self._changes.copy()
+
+    @cached_property
+    def _changes(self) -> pd.DataFrame:
+        return self.changes_to(self.counterfactual)
+
+    def changes_to(self, counterfactual: pd.DataFrame | None) -> pd.DataFrame:
+        """As `changes`, for one of the `ties`."""
+        names = ["feature", "from", "to", "change", "cost"]
+        rows = []
+        if counterfactual is not None and self.space is not None and self.norm is not None:
+            before, after = self.original.rename(columns=str), counterfactual.rename(columns=str)
+            origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            shares = self.norm.shares(self.space, origin, point)
+            for i, feature in enumerate(self.space.features):
+                if origin[i] != point[i] and not np.isnan(point[i]):
+                    cost = float(shares[i])
+                    labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
+                    rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
+        frame = pd.DataFrame(rows, columns=names, dtype=object)
+        return frame.astype({"feature": "str", "change": "float64", "cost": "float64"})
+
+
+def _label(feature: Feature, table: pd.DataFrame, code: float) -> Any:
+    if feature.discrete:
+        return feature.label(code)
+    value = table[feature.columns[0]].iloc[0]
+    return None if pd.isna(value) else value.item() if isinstance(value, np.generic) else value
+
+
+def _difference(feature: Feature, origin: float, value: float) -> float:
+    if not feature.discrete:
+        return float(value - origin)
+    if feature.kind == "ordinal" and feature.numeric_levels:
+        return float(feature.positions[int(value)] - feature.positions[int(origin)])
+    return np.nan

@@ -1,0 +1,65 @@
+"""Many rows with one explainer: in turn or in processes, with a status for each, and nothing lost on Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ocf.errors import ProblemError
+from ocf.explain.answers import failed
+from ocf.explain.explanation import Explanation
+
+if TYPE_CHECKING:
+    from ocf.solve.task import Row
+
+
+logger = logging.getLogger(__name__)
+
+
+#: Explains one row; what `n_jobs` other than 1 sends to the processes.
+ExplainRow = Callable[["Row"], list[Explanation]]
+
+
+def run_batch(
+    explain_row: ExplainRow, rows: Sequence[Row], n_jobs: int, advance: Callable[[str], None]
+) -> list[Explanation]:
+    """Explain rows, in order.
+
+    Parameters
+    ----------
+    explain_row : callable
+        Row -> its explanations; picklable where `n_jobs` is not 1.
+    rows : sequence of Row
+    n_jobs : int
+        Processes; -1 for one per core.
+    advance : callable
+        Told the status of each row as it finishes.
+
+    Returns
+    -------
+    list of Explanation
+        One per row, or several where that is asked for. After Ctrl-C the rows that are not finished have status
+        ``"interrupted"``.
+    """
+    if n_jobs == 0 or n_jobs < -1:
+        raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {n_jobs}")
+    done: list[list[Explanation]] = []
+    try:
+        for explanations in _explained(explain_row, rows, n_jobs):
+            done.append(explanations)
+            advance(explanations[0].status)
+    except KeyboardInterrupt:
+        logger.warning("interrupted: %d of %d rows are finished and kept", len(done), len(rows))
+        done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]
+    return [explanation for explanations in done for explanation in explanations]
+
+
+def _explained(explain_row: ExplainRow, rows: Sequence[Row], n_jobs: int) -> Iterable[list[Explanation]]:
+    if n_jobs == 1 or len(rows) < 2:
+        return map(explain_row, rows)
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    results: Iterable[list[Explanation]] = parallel(delayed(explain_row)(row) for row in rows)
+    return results

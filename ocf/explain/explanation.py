@@ -1,0 +1,382 @@
+"""What a user gets: one `Explanation` per row, `Explanations` for several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pandas as pd
+
+from ocf.errors import DataError
+from ocf.explain import pages, plots
+from ocf.explain import text as render
+from ocf.explain.answer import STATUSES, Answer
+from ocf.features.space import FeatureSpace
+from ocf.problem.constraints import from_dict
+from ocf.problem.costs import Cost
+from ocf.solvers.result import Progress
+from ocf.support import json_records as records
+from ocf.support.documents import fit, refused
+from ocf.support.schemas import ExplanationSchema
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Answer):
+    """The answer for one row.
+
+    Attributes
+    ----------
+    row : label
+        Index label of the row in the user's table.
+    status : {"optimal", "feasible", "infeasible", "unknown", "error", "interrupted"}
+        ``"optimal"``: no admissible change is cheaper, proven. ``"feasible"``: the model gives the target, but
+        something cheaper than `cost` and dearer than `bound` may exist. ``"infeasible"``: proven that no admissible
+        change gives the target. ``"unknown"``: a limit was hit before anything was found.
+    original : DataFrame (1, n_columns)
+        The row as the user gave it.
+    counterfactual : DataFrame (1, n_columns) or None
+        The changed row in the same columns, units, dtypes and under the same label. What does not change is taken
+        over bit by bit. A column takes another dtype only where its own cannot hold the new value exactly.
+    predicted : label, float or None
+        Class, or value, of the original by the user's model.
+    target : label, tuple of labels, (lowest, highest), or None
+        Class or classes that were wanted, or bounds of a regressor's value, None for an open end.
+    probability : float or None
+        Probability of the class, or of one of the classes, that was wanted.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's own model.
+    cost : float or None
+        Cost of the counterfactual.
+    bound : float
+        Nothing admissible is cheaper: -inf when nothing is known, inf when proven infeasible.
+    gap : float
+        Relative distance of `bound` from `cost`: 0 when proven optimal, inf without a counterfactual.
+    times : dict of str to float
+        Seconds, by `TIMES`; build and compile are 0 for rows that share the compiled model of an earlier one.
+    nodes : int
+        Of the solver's branch and bound.
+    refused : int
+        Points of the solver that the user's model refused and that were cut off.
+    proved_by : str
+        ``"origin"``, ``"reduction"``, the name of a solver, or "".
+    method : dict
+        ``formulation, solver, solver_version, options, reduction``.
+    sizes : dict of str to int
+        Leaves and cells before and after the reduction; rows, columns, … of the matrix.
+    history : tuple of Progress
+        Bound and incumbent over time.
+    verified : bool
+        Whether there is a counterfactual and the independent check found nothing wrong.
+    checks : tuple of str
+        What that check found wrong; empty when all is well.
+    message : str
+        What a user should know, such as the cause of an error.
+    space : FeatureSpace or None
+        Descriptions of the features; None for rows that failed before there were any.
+    norm : Cost or None
+        The cost that was minimised.
+    classes : tuple
+        Class labels of the model.
+    ties : tuple of DataFrames (1, n_columns)
+        Other counterfactuals of the same, optimal cost, as many as were asked for.
+    ties_complete : bool or None
+        Whether these, with their `ranges`, are all optimal answers; None when none were asked for.
+    ranges : tuple of dicts
+        Of the counterfactual and then of each of the `ties`, where they were asked for: values that neither the model
+        nor the cost tells from those of the answer, by feature, ``{"lowest": 2.5, "highest": 7.0}`` (inclusive) of
+        numbers and a list of levels of others. Any combination of them is an answer of the same cost.
+    problem : Problem or None
+        To replay; None after loading from JSON.
+    plausibility : dict or None
+        Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
+        ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
+        holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
+    constraints : tuple of Constraint
+        What every counterfactual had to respect.
+    rank : int
+        1 for the best explanation of a row, 2 for the next that differs, and so on.
+    conflict : tuple of str
+        Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
+        cannot hold together. Empty as well where the target is out of reach without any of them.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when everything that JSON keeps is equal; `problem` is not compared."""
+        return self.to_dict() == other.to_dict() if isinstance(other, Explanation) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # the tables inside have none
+
+    def __repr__(self) -> str:
+        return f"<Explanation row={self.row!r} status={self.status!r} cost={self.cost!r} verified={self.verified}>"
+
+    def __str__(self) -> str:
+        return render.to_text(self)
+
+    def _repr_html_(self) -> str:
+        return pages.to_fragment(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The counterfactual as a table of one row with ``status, cost, bound, gap, verified, seconds``."""
+        return Explanations([self]).to_frame()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.check.verify_file`."""
+        changes = self._changes
+        return {
+            "schema": records.ONE,
+            "row": records.plain(self.row),
+            "rank": int(self.rank),
+            "status": self.status,
+            "conflict": list(self.conflict),
+            "predicted": records.plain(self.predicted),
+            "target": records.plain(self.target),
+            "probability": records.plain(self.probability),
+            "decided": records.plain(self.decided),
+            "cost": records.plain(self.cost),
+            "bound": records.plain(self.bound),
+            "gap": records.plain(self.gap),
+            "verified": bool(self.verified),
+            "checks": list(self.checks),
+            "message": self.message,
+            "changes": records.plain(changes.to_dict("records")),
+            "original": records.table_to_record(self.original),
+            "counterfactual": None if self.counterfactual is None else records.table_to_record(self.counterfactual),
+            "ties": [records.table_to_record(table) for table in self.ties],
+            "ties_complete": self.ties_complete,
+            "ranges": records.plain(self.ranges),
+            "times": records.plain(self.times),
+            "nodes": int(self.nodes),
+            "refused": int(self.refused),
+            "proved_by": self.proved_by,
+            "sizes": records.plain(self.sizes),
+            "history": records.plain(self.history),
+            "method": records.plain(self.method),
+            "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
+            "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
+            "constraints": records.plain([c.to_dict() for c in self.constraints]),
+            "classes": records.plain(self.classes),
+            "features": None if self.space is None else records.plain(self.space.to_dict()),
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Strict JSON of `to_dict`; written to `path` if one is given."""
+        return records.dumps(self.to_dict(), path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanation:
+        """Explanation from what `to_dict` wrote; without `problem`, and with column labels as text.
+
+        Raises
+        ------
+        DataError
+            It is something else, or a part of it is missing or malformed.
+        """
+        found = records.unpack(data)
+        if len(found) != 1:
+            raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
+        fit(found[0], ExplanationSchema, "the explanation")
+        with refused("the explanation"):
+            return _from_record(found[0])
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Explanation:
+        """Explanation from a JSON text or from the file of that name."""
+        found = records.loads(source)
+        if len(found) != 1:
+            raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
+        return cls.from_dict(found[0])
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained web page; written to `path` if one is given."""
+        return pages.to_page([self], path)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of what each change costs.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        return plots.plot(self, ax)
+
+
+class Explanations(Sequence[Explanation]):
+    """Explanations of several rows, in the order of the user's rows. Immutable."""
+
+    def __init__(self, explanations: Iterable[Explanation] = ()) -> None:
+        self._rows = tuple(explanations)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Explanations: ...
+    def __getitem__(self, index: int | slice) -> Explanation | Explanations:
+        return Explanations(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == other._rows if isinstance(other, Explanations) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Explanations: {render.counted(self)}>"
+
+    def __str__(self) -> str:
+        return render.batch_to_text(self)
+
+    def _repr_html_(self) -> str:
+        return pages.batch_to_fragment(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Table of the counterfactuals, one row each, under the labels of the user's rows.
+
+        Returns
+        -------
+        DataFrame (n, n_columns + 6)
+            The user's columns, then ``status, cost, bound, gap, verified, seconds``, and ``rank`` before them where
+            rows have several explanations; those names get the prefix
+            ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
+        """
+        if not self._rows:
+            return pd.DataFrame()
+        tables = [e.counterfactual for e in self._rows if e.counterfactual is not None]
+        places = [k for k, e in enumerate(self._rows) if e.counterfactual is not None]
+        if tables:
+            values = pd.concat(tables, ignore_index=True).set_axis(places, axis=0)
+            values = values.reindex(range(len(self))) if len(places) < len(self) else values
+        else:
+            values = pd.DataFrame(index=range(len(self)), columns=self._rows[0].original.columns)
+        results = pd.DataFrame(
+            {
+                "status": [e.status for e in self._rows],
+                "cost": np.array([np.nan if e.cost is None else e.cost for e in self._rows], np.float64),
+                "bound": np.array([e.bound for e in self._rows], np.float64),
+                "gap": np.array([e.gap for e in self._rows], np.float64),
+                "verified": np.array([e.verified for e in self._rows], bool),
+                "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
+            }
+        )
+        if any(e.rank > 1 for e in self._rows):
+            results.insert(0, "rank", [e.rank for e in self._rows])
+        if set(results.columns) & set(values.columns):
+            results = results.add_prefix("ocf_")
+        frame = pd.concat([values, results], axis=1)
+        indices = [e.original.index for e in self._rows]
+        frame.index = indices[0].append(indices[1:])
+        return frame
+
+    def summary(self) -> pd.DataFrame:
+        """Table by status: ``rows, verified`` (counts), ``median_cost, median_seconds``."""
+        out = []
+        for status in STATUSES:
+            rows = [e for e in self._rows if e.status == status]
+            if rows:
+                costs = [e.cost for e in rows if e.cost is not None]
+                out.append(
+                    {
+                        "status": status,
+                        "rows": len(rows),
+                        "verified": sum(e.verified for e in rows),
+                        "median_cost": float(np.median(costs)) if costs else np.nan,
+                        "median_seconds": float(np.median([e.times.get("total", 0.0) for e in rows])),
+                    }
+                )
+        return pd.DataFrame(out, columns=["status", "rows", "verified", "median_cost", "median_seconds"]).set_index(
+            "status"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of schema ``ocf.explanations/1``; what all rows share is written once."""
+        return records.pack([e.to_dict() for e in self._rows])
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Strict JSON of `to_dict`; written to `path` if one is given."""
+        return records.dumps(self.to_dict(), path)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Explanations:
+        """Explanations from what `to_dict` wrote, here or in `Explanation`."""
+        return cls(Explanation.from_dict(record) for record in records.unpack(data))
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Explanations:
+        """Explanations from a JSON text or from the file of that name, which may hold a single one."""
+        return cls(Explanation.from_dict(record) for record in records.loads(source))
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """CSV of `to_frame`; written to `path` if one is given."""
+        text: str = self.to_frame().to_csv()
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A self-contained web page; written to `path` if one is given."""
+        return pages.to_page(self, path)
+
+
+def _range_from_record(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {end: records.number(value) for end, value in said.items()} if isinstance(said, Mapping) else list(said)
+        for name, said in data.items()
+    }
+
+
+def _from_record(data: Mapping[str, Any]) -> Explanation:
+    row = tuple(data["row"]) if isinstance(data["row"], list) else data["row"]
+    counterfactual = data["counterfactual"]
+    bound, gap = records.number(data["bound"]), records.number(data["gap"])
+    return Explanation(
+        row=row,
+        status=data["status"],
+        original=records.table_from_record(data["original"], row),
+        counterfactual=None if counterfactual is None else records.table_from_record(counterfactual, row),
+        predicted=data["predicted"],
+        target=tuple(data["target"]) if isinstance(data["target"], list) else data["target"],
+        probability=data.get("probability"),
+        decided=data["decided"],
+        cost=records.number(data["cost"]),
+        bound=-np.inf if bound is None else bound,
+        gap=np.inf if gap is None else gap,
+        times={k: float(v) for k, v in data["times"].items()},
+        nodes=data["nodes"],
+        refused=data["refused"],
+        proved_by=data["proved_by"],
+        method=data["method"],
+        sizes=data["sizes"],
+        history=tuple(Progress(*map(float, record)) for record in data["history"]),
+        verified=data["verified"],
+        checks=tuple(data["checks"]),
+        message=data["message"],
+        space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
+        norm=None if data["norm"] is None else Cost(**data["norm"]),
+        classes=tuple(data["classes"]),
+        ties=tuple(records.table_from_record(table, row) for table in data.get("ties", ())),
+        ties_complete=data.get("ties_complete"),
+        ranges=tuple(map(_range_from_record, data.get("ranges", ()))),
+        plausibility=data.get("plausibility"),
+        constraints=tuple(map(from_dict, data.get("constraints", ()))),
+        rank=int(data.get("rank", 1)),
+        conflict=tuple(data.get("conflict", ())),
+    )

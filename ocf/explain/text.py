@@ -1,0 +1,162 @@
+"""Explanations as text, as web pages without any network, and as plots."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ocf.support.wording import interval, number, word
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ocf.explain.answer import Answer
+
+
+#: Rows that the text of a batch lists before it only counts the rest.
+MOST_ROWS = 20
+
+
+def headline(e: Answer) -> str:
+    """The answer in one sentence."""
+    return f"row {e.row}{f', no. {e.rank}' if e.rank > 1 else ''}: {answer(e)}"
+
+
+def answer(e: Answer) -> str:
+    """The answer, without the row's label."""
+    if e.status == "error":
+        return "failed"
+    if e.status == "interrupted":
+        return "interrupted before it was finished"
+    if e.status == "infeasible":
+        return f"no admissible change gives {wanted(e)}{_by(e)}"
+    if e.status == "unknown":
+        return f"no change to {wanted(e)} was found within the limit; whether there is one is open"
+    if e.cost is None:
+        return f"{e.status}, without a cost"
+    if e.changes.empty:
+        return f"already {wanted(e)}, nothing has to change"
+    decided = word(e.decided, e.predicted)
+    if e.probability is not None:
+        decided += _likely(e) if e.decided in _labels(e) else f", but {wanted(e)},"
+    return f"{word(e.predicted, e.decided)} → {decided} for a cost of {number(e.cost)} ({_proof(e)})"
+
+
+def wanted(e: Answer) -> str:
+    """The target in words."""
+    if isinstance(e.target, tuple) and not e.classes:
+        return interval(*e.target)
+    words = " or ".join(str(label) for label in _labels(e))
+    return words + _likely(e)
+
+
+def _likely(e: Answer) -> str:
+    return "" if e.probability is None else f" with a probability of at least {e.probability!r}"
+
+
+def _labels(e: Answer) -> tuple[Any, ...]:
+    return e.target if isinstance(e.target, tuple) else (e.target,)
+
+
+def _by(e: Answer) -> str:
+    return f" (proven by {e.proved_by})" if e.proved_by else ""
+
+
+def _proof(e: Answer) -> str:
+    if e.checks:  # nothing is proven of a result that contradicts its own claims
+        return f"{e.status} as claimed, but NOT VERIFIED"
+    if e.status == "optimal":
+        by = f"proven by {e.proved_by}" if e.proved_by else "proven"
+        return f"optimal, {by}: no smaller change does it"
+    if math.isfinite(e.bound) and e.bound > 0:
+        return f"not proven optimal: at least {number(e.bound)} is needed, gap {100 * e.gap:.3g} %"
+    return "not proven optimal: no bound is known"
+
+
+def remarks(e: Answer) -> list[str]:
+    """What a reader must not miss."""
+    found = [e.message] if e.message else []
+    return found + [f"NOT VERIFIED: {problem}" for problem in e.checks]
+
+
+def plausibility(e: Answer) -> list[str]:
+    """How deep the counterfactual lies in the isolation forest, as a sentence; empty where nobody asked."""
+    if e.plausibility is None:
+        return []
+    p = e.plausibility
+    least = f", wanted at least {number(p['least'], 5)}" if p["least"] is not None else ""
+    lacking = p["weight"] * (p["deepest"] - p["depth"])
+    price = f"; what it lacks of the deepest, {number(p['deepest'], 5)}, costs {number(lacking)}" if p["weight"] else ""
+    score = f"score {number(p['score'], 5)} of {p['library']}"
+    return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
+
+
+def counted(explanations: Iterable[Answer]) -> str:
+    """Number of rows by status."""
+    counts = Counter(e.status for e in explanations)
+    total = sum(counts.values())
+    parts = ", ".join(f"{n} {status}" for status, n in counts.most_common())
+    return f"{total} row{'s' * (total != 1)}" + (f" ({parts})" if parts else "")
+
+
+def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[str, str, str, str]]:
+    """Name, value before, value after and cost of each change, as text."""
+    return [
+        (str(name), word(old, new), word(new, old, new=True), number(cost))
+        for name, old, new, cost in (e.changes if changes is None else changes)[
+            ["feature", "from", "to", "cost"]
+        ].itertuples(index=False)
+    ]
+
+
+def ties(e: Answer) -> list[str]:
+    """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
+    found = [f"for the same cost: {said}" for said in map(_ranges, e.ranges[:1]) if said]
+    for k, table in enumerate(e.ties, 1):
+        changes = (f"{name} {old} → {new}" for name, old, new, _ in change_rows(e, e.changes_to(table)))
+        said = _ranges(e.ranges[k]) if k < len(e.ranges) else ""
+        found.append("or for the same cost: " + ", ".join(changes) + (f" ({said})" if said else ""))
+    return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
+
+
+def _ranges(ranges: Mapping[str, Any]) -> str:
+    """Values that cost the same, in words."""
+    return ", ".join(
+        f"any {name} from {number(said['lowest'])} to {number(said['highest'])}"
+        if isinstance(said, Mapping)
+        else f"{name} any of {', '.join(map(str, said))}"
+        for name, said in ranges.items()
+    )
+
+
+# -- text ------------------------------------------------------------------------------------------------------
+
+
+def to_text(e: Answer) -> str:
+    """Headline, what must not be missed, and the table of changes."""
+    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *remarks(e)])]
+    rows = change_rows(e)
+    if rows:
+        lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
+    lines += [f"  {other}" for other in ties(e)]
+    return "\n".join(lines)
+
+
+def batch_to_text(explanations: Sequence[Answer]) -> str:
+    """Counts and one line per row."""
+    lines = [counted(explanations)]
+    for e in explanations[:MOST_ROWS]:
+        lines += [f"  {headline(e)}", *(f"    {remark}" for remark in remarks(e))]
+    if len(explanations) > MOST_ROWS:
+        lines.append(f"  … and {len(explanations) - MOST_ROWS} more")
+    return "\n".join(lines)
+
+
+def _columns(rows: Sequence[Sequence[str]], right: tuple[int, ...]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  " + "  ".join(row[k].rjust(w) if k in right else row[k].ljust(w) for k, w in enumerate(widths))
+        for row in rows
+    ]

@@ -1,0 +1,328 @@
+"""Features as the user knows them: kinds, units, bounds, grids, what may change and what a change costs.
+
+Inside ocf a row is a vector of *coded* values, one per feature: the value itself for numeric and integer features,
+the index of the level (0, 1, …) for binary, ordinal and categorical ones. `FeatureSpace` turns the user's table
+into coded rows and back, in the user's columns, words and dtypes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ocf.arrays import FloatArray
+from ocf.errors import DataError, ProblemError
+from ocf.features.curve import Curve, exact
+from ocf.support.messages import nearest
+
+Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
+
+Action = Literal["free", "fixed", "increasing", "decreasing"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One thing about a row that a user can name and perhaps change.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"numeric", "integer", "binary", "ordinal", "categorical"}
+    columns : tuple of str
+        Columns of the user's table that hold it: one, or one indicator per level.
+    base : bool
+        With indicator columns: whether the first level has none (all indicators zero mean the first level).
+    dtype : str
+        NumPy or pandas dtype of the column; a counterfactual value is always representable in it.
+    levels : tuple
+        Values of binary, ordinal and categorical features, in order; empty for the others.
+    lower, upper : float
+        Bounds of numeric and integer features, in the user's units.
+    step : float or None
+        Grid of a numeric feature: admissible values are multiples of `step`.
+    scale : float
+        Distances are divided by it: for ordinal features with numeric levels and for numeric ones it is in the
+        user's units, for the others in levels. Default: the range of the data.
+    action : {"free", "fixed", "increasing", "decreasing"}
+    weight_down, weight_up : float
+        Weight of a change to a lower and to a higher value; a change of category costs `weight_up`.
+    permitted : tuple or None
+        Where a counterfactual may lie: ``(lowest, highest)`` for numeric and integer features, a tuple of levels
+        for the others. Unlike the bounds it may exclude the row's own value.
+    cost : Curve or None
+        What a change costs, in place of the norm and the weights; negative for states that are preferred.
+    """
+
+    name: str
+    kind: Kind
+    columns: tuple[str, ...] = ()
+    base: bool = False
+    dtype: str = "float64"
+    levels: tuple[Any, ...] = ()
+    lower: float = -math.inf
+    upper: float = math.inf
+    step: float | None = None
+    scale: float = 1.0
+    action: Action = "free"
+    weight_down: float = 1.0
+    weight_up: float = 1.0
+    permitted: tuple[Any, ...] | None = None
+    cost: Curve | None = None
+
+    def __post_init__(self) -> None:
+        def fail(what: str) -> None:
+            raise DataError(f"feature {self.name!r}: {what}")
+
+        if not self.columns:
+            object.__setattr__(self, "columns", (self.name,))
+        for attribute, allowed in (("kind", get_args(Kind)), ("action", get_args(Action))):
+            if getattr(self, attribute) not in allowed:
+                fail(f"{attribute} {getattr(self, attribute)!r} is not one of {', '.join(allowed)}")
+        if self.discrete:
+            if len(set(self.levels)) != len(self.levels) or not self.levels:
+                fail("needs its distinct levels, for example levels = ['low', 'high']")
+            if self.kind == "binary" and len(self.levels) != 2:
+                fail(f"a binary feature has two levels, not {len(self.levels)}")
+            if self.kind == "ordinal" and self.numeric_levels and list(self.levels) != sorted(self.levels):
+                fail("numeric levels of an ordinal feature must increase")
+        elif self.levels:
+            fail(f"levels belong to binary, ordinal and categorical features, not to {self.kind} ones")
+        if self.kind == "categorical" and self.action in ("increasing", "decreasing"):
+            fail(f"categories have no order, so the feature cannot be {self.action}: use 'free' or 'fixed'")
+        if len(self.columns) > 1 and len(self.columns) != len(self.levels) - self.base:
+            fail(f"{len(self.columns)} indicator columns for {len(self.levels)} levels")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            fail(f"scale {self.scale} must be positive and finite")
+        if self.step is not None and (self.kind != "numeric" or not (math.isfinite(self.step) and self.step > 0)):
+            fail(f"step {self.step} must be positive, on a numeric feature")
+        for weight in (self.weight_down, self.weight_up):
+            if not (math.isfinite(weight) and weight >= 0):
+                fail(f"weight {weight} must be finite and at least 0")
+        if self.cost is not None:
+            if (self.weight_down, self.weight_up) != (1.0, 1.0):
+                fail("a cost of its own takes the place of norm and weight: give one of them")
+            self.check_curve(self.cost)
+        if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
+            fail(f"bounds [{self.lower}, {self.upper}] hold no value")
+
+    @property
+    def discrete(self) -> bool:
+        """Whether coded values are indices of levels."""
+        return self.kind in ("binary", "ordinal", "categorical")
+
+    @cached_property
+    def numeric_levels(self) -> bool:
+        """Whether the levels are numbers, so that distances between them have a meaning."""
+        return all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in self.levels)
+
+    @cached_property
+    def positions(self) -> FloatArray:
+        """Where each level lies for distances: its number, or its index. (n_levels,)."""
+        if self.kind == "ordinal" and self.numeric_levels:
+            return np.array(self.levels, np.float64)
+        return np.arange(len(self.levels), dtype=np.float64)
+
+    @cached_property
+    def codes(self) -> dict[Any, int]:
+        """Index of each level."""
+        return {level: code for code, level in enumerate(self.levels)}
+
+    # -- what levels and curves mean for this feature -----------------------------------------------------
+
+    def position(self, code: float) -> Fraction:
+        """Coded value in the user's units, exactly: the number itself, or that of the level."""
+        if not self.discrete:
+            return exact(code)
+        level = self.levels[int(code)]
+        if not isinstance(level, int | float | np.number | np.bool_):
+            raise ProblemError(
+                f"the levels of {self.name!r} are no numbers: name a level, such as {{{self.levels[0]!r}: 1}}"
+            )
+        return exact(float(level))
+
+    def level_code(self, level: Any) -> int:
+        """Code of a level, by itself or by its text (keys of TOML are texts)."""
+        if level in self.codes:
+            return self.codes[level]
+        texts = {str(known): code for known, code in self.codes.items()}
+        if str(level) in texts:
+            return texts[str(level)]
+        raise ProblemError(f"feature {self.name!r} has no level {nearest(level, self.levels)}")
+
+    @property
+    def level_cuts(self) -> FloatArray:
+        """All codes of a discrete feature but the last: cuts that make every level a cell."""
+        return np.arange(len(self.levels) - 1, dtype=np.float64)
+
+    def check_curve(self, curve: Curve) -> None:
+        """Refuse a curve that does not fit the feature."""
+        if curve.levels is not None:
+            if not self.discrete:
+                raise ProblemError(f"{self.name!r} is {self.kind}: give it an amount per unit, or points")
+            for level, _ in curve.levels:
+                self.level_code(level)
+        elif curve.between is not None:
+            if not self.discrete or len(curve.between) != len(self.levels) - 1:
+                raise ProblemError(f"{self.name!r} has {len(self.levels)} levels: 'between' has one amount less")
+        elif self.discrete:
+            for code in range(len(self.levels)):
+                self.position(code)
+
+    # -- the grid of admissible coded values ---------------------------------------------------------------
+
+    def at_most(self, value: ArrayLike) -> FloatArray:
+        """Largest admissible coded value <= `value`, bounds aside."""
+        v = np.asarray(value, np.float64)
+        if self.discrete or self.kind == "integer":
+            return np.floor(v)
+        if self.step is not None:
+            k = np.floor(v / self.step)
+            k = np.where(self._multiple(k) > v, k - 1, k)
+            k = np.where(self._multiple(k + 1) <= v, k + 1, k)
+            return self._multiple(k)
+        return self._representable(v, above=False)
+
+    def above(self, value: ArrayLike) -> FloatArray:
+        """Smallest admissible coded value > `value`, bounds aside."""
+        v = np.asarray(value, np.float64)
+        if self.discrete or self.kind == "integer":
+            return np.floor(v) + 1
+        if self.step is not None:
+            k = np.floor(v / self.step) + 1
+            k = np.where(self._multiple(k - 1) > v, k - 1, k)
+            k = np.where(self._multiple(k) <= v, k + 1, k)
+            return self._multiple(k)
+        return self._representable(v, above=True)
+
+    def at_least(self, value: ArrayLike) -> FloatArray:
+        """Smallest admissible coded value >= `value`, bounds aside."""
+        below = self.at_most(value)
+        return np.where(below == value, below, self.above(value))
+
+    @cached_property
+    def _step_ratio(self) -> tuple[float, float]:
+        """The step as a fraction of whole numbers, if it is the float64 of a short decimal; else over 1."""
+        assert self.step is not None
+        exact = Fraction(repr(self.step))
+        if exact.numerator < 2**31 and exact.denominator < 2**31:
+            return float(exact.numerator), float(exact.denominator)
+        return self.step, 1.0
+
+    def _multiple(self, k: FloatArray) -> FloatArray:
+        # 7 / 100 is the float64 that the decimal 0.07 reads as; 7 * 0.01 is not
+        numerator, denominator = self._step_ratio
+        value = np.asarray(k * numerator / denominator)
+        with np.errstate(over="ignore"):
+            return value.astype(self.float_dtype).astype(np.float64)
+
+    @property
+    def float_dtype(self) -> np.dtype[Any]:
+        """In which counterfactual values are representable: float64 unless the column is narrower."""
+        return np.dtype(self.dtype if self.dtype in ("float16", "float32") else np.float64)
+
+    def _representable(self, v: FloatArray, *, above: bool) -> FloatArray:
+        dtype = self.float_dtype
+        up, down = np.array(np.inf, dtype), np.array(-np.inf, dtype)
+        with np.errstate(over="ignore"):
+            near = v.astype(dtype)
+            if above:
+                return np.where(near > v, near, np.nextafter(near, up)).astype(np.float64)
+            return np.where(near <= v, near, np.nextafter(near, down)).astype(np.float64)
+
+    def permitted_codes(self) -> set[int] | None:
+        """Codes of the permitted levels; None when all are or the feature is not discrete."""
+        if self.permitted is None or not self.discrete:
+            return None
+        unknown = [v for v in self.permitted if v not in self.codes]
+        if unknown:
+            raise ProblemError(f"permitted range of {self.name!r}: no such level {nearest(unknown[0], self.levels)}")
+        return {self.codes[v] for v in self.permitted}
+
+    def limits(self, origin: float) -> tuple[float, float]:
+        """Lowest and highest coded value that a counterfactual of a row with value `origin` may take.
+
+        The bounds are widened to the row's own value; the permitted range and the action are not.
+        """
+        if self.discrete:
+            low, high = 0.0, float(len(self.levels) - 1)
+        else:
+            low, high = min(self.lower, origin), max(self.upper, origin)
+            if self.permitted is not None:
+                low, high = max(low, float(self.permitted[0])), min(high, float(self.permitted[1]))
+        if self.action in ("fixed", "increasing"):
+            low = max(low, origin)
+        if self.action in ("fixed", "decreasing"):
+            high = min(high, origin)
+        return low, high
+
+    def nearest(
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        origin: float,
+        cost: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> FloatArray:
+        """Admissible value nearest to the origin in each interval ``(lower, upper]``; NaN where there is none.
+
+        Parameters
+        ----------
+        lower, upper : (n,) float64
+            Coded values.
+        origin : float
+            The row's own coded value; it is always admissible as far as the grid goes.
+        cost : callable, optional
+            Of coded values. Permitted levels may leave a choice on both sides of the origin, with other weights; the
+            cheapest is taken. Default: the distance in levels.
+        """
+        low, high = self.limits(origin)
+        left = np.maximum(self.above(lower), self.at_least(low) if np.isfinite(low) else low)
+        right = np.minimum(self.at_most(upper), self.at_most(high) if np.isfinite(high) else high)
+        value = np.where(left > origin, left, np.where(right < origin, right, origin))
+        value = np.where(left <= right, value, np.nan)
+        stays = (lower < origin) & (origin <= upper) & (low <= origin) & (origin <= high)
+        value = np.where(stays, origin, value)
+        codes = self.permitted_codes()
+        if codes is not None:
+            value = self._nearest_code(codes, lower, upper, low, high, cost or (lambda code: np.abs(code - origin)))
+        return value
+
+    def _nearest_code(
+        self,
+        codes: set[int],
+        lower: FloatArray,
+        upper: FloatArray,
+        low: float,
+        high: float,
+        cost: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray:
+        allowed = np.array([c for c in sorted(codes) if low <= c <= high], np.float64)
+        out = np.full(len(lower), np.nan)
+        for code in allowed[np.argsort(-cost(allowed), kind="stable")]:  # the cheapest is written last
+            out[(lower < code) & (code <= upper)] = code
+        return out
+
+    def distance(self, origin: float, value: ArrayLike) -> FloatArray:
+        """Signed distance from the origin in units of `scale`; 1 for any change of category."""
+        v = np.asarray(value, np.float64)
+        if self.kind in ("categorical", "binary"):
+            change = np.where(np.isnan(v), np.nan, np.sign(v - origin))
+            return np.abs(change) if self.kind == "categorical" else change
+        if self.kind == "ordinal":
+            place = np.append(self.positions, np.nan)[np.where(np.isnan(v), len(self.levels), v).astype(int)]
+            return np.asarray((place - self.positions[int(origin)]) / self.scale)
+        return (v - origin) / self.scale
+
+    def label(self, code: float) -> Any:
+        """Coded value in the user's words and dtype."""
+        if math.isnan(code):
+            return None
+        if self.discrete:
+            return self.levels[int(code)]
+        return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)

@@ -1,0 +1,88 @@
+"""The numbers that a column of a table can hold, in order, as integers that a bisection can halve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocf.arrays import FloatArray
+from ocf.features.feature import Feature
+from ocf.features.space import FeatureSpace
+
+#: Whole numbers beyond this are no longer all float64.
+_WHOLE = 2**53
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The values that a numeric or integer feature's column can hold, as keys: integers, one apart for neighbours.
+
+    Attributes
+    ----------
+    dtype : dtype
+        A float dtype, whose finite numbers the values are, or an integer one: whole numbers.
+    """
+
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, feature: Feature) -> Lattice:
+        """The lattice of a feature; a number that the user may give in halves is not held to whole ones."""
+        try:
+            own = np.dtype(feature.dtype.lower())  # pandas' Int64 holds what int64 does
+        except TypeError:
+            own = np.dtype(np.float64)
+        return cls(own if feature.kind == "integer" and own.kind in "iu" else feature.float_dtype)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Smallest and largest value."""
+        if self.dtype.kind in "iu":
+            info = np.iinfo(self.dtype)
+            return float(max(info.min, -_WHOLE)), float(min(info.max, _WHOLE))
+        return float(np.finfo(self.dtype).min), float(np.finfo(self.dtype).max)
+
+    def keys(self, values: FloatArray) -> NDArray[np.int64]:
+        """Keys of values, each rounded to a value of the lattice."""
+        low, high = self.ends
+        clipped = np.clip(values, low, high)
+        if self.dtype.kind in "iu":
+            return np.rint(clipped).astype(np.int64)
+        narrow = clipped.astype(self.dtype)
+        bits = narrow.view(f"i{narrow.itemsize}")
+        return np.where(bits >= 0, bits, np.iinfo(bits.dtype).min - bits).astype(np.int64)
+
+    def values(self, keys: NDArray[np.int64]) -> FloatArray:
+        """Values of keys."""
+        if self.dtype.kind in "iu":
+            return keys.astype(np.float64)
+        whole = np.dtype(f"i{self.dtype.itemsize}")
+        bits = np.where(keys >= 0, keys, np.iinfo(whole).min - keys).astype(whole)
+        return np.asarray(bits.view(self.dtype).astype(np.float64))
+
+    def rounded(self, values: FloatArray) -> FloatArray:
+        """The nearest values of the lattice."""
+        return self.values(self.keys(values))
+
+    def at_most(self, values: FloatArray) -> NDArray[np.int64]:
+        """Keys of the largest values of the lattice <= `values`; of its ends where there is none."""
+        keys = self.keys(values)
+        return np.where(self.values(keys) > values, keys - 1, keys)
+
+
+def middle(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys halfway, without overflow."""
+    return (start & stop) + ((start ^ stop) >> 1)
+
+
+def rounded(space: FeatureSpace, coded: FloatArray) -> FloatArray:
+    """Coded rows in the dtypes of a space: numbers that a column cannot hold become the nearest that it can."""
+    out = coded.copy()
+    for i, feature in enumerate(space.features):
+        known = ~np.isnan(coded[:, i])
+        if not feature.discrete:
+            out[known, i] = Lattice.of(feature).rounded(coded[known, i])
+    return out

@@ -1,0 +1,290 @@
+"""The features of a table together: names, order, coding of rows and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from ocf.arrays import FloatArray
+from ocf.errors import DataError, ProblemError
+from ocf.features.curve import Curve
+from ocf.features.feature import Feature
+from ocf.support.messages import listed, nearest
+
+
+def counterfactual_frame(
+    space: FeatureSpace, original: pd.DataFrame, origin: FloatArray, point: FloatArray
+) -> pd.DataFrame:
+    """The user's own row with only what changes overwritten; the rest is taken over bit by bit.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    original : DataFrame (1, n_columns)
+        As the user gave it: own order of columns, own dtypes.
+    origin, point : (n_features,) float64
+        The row and the point, coded.
+    """
+    table = original.copy()
+    places = {str(c): k for k, c in enumerate(table.columns)}
+    for i in np.flatnonzero((point != origin) & ~(np.isnan(point) & np.isnan(origin))):
+        feature = space.features[i]
+        for k, column in enumerate(feature.columns):
+            if len(feature.columns) > 1 or feature.base:
+                value: Any = int(point[i] == k + feature.base)
+            else:
+                value = feature.label(point[i])
+            old: Any = table.iloc[0, places[column]]
+            if pd.isna(old) or old != value:
+                held = _held(value, table.dtypes.iloc[places[column]]).set_axis(table.index)
+                # as a Series, since pandas guesses the dtype of an array of objects anew
+                table.isetitem(places[column], held)
+    return table
+
+
+def _held(value: Any, dtype: Any) -> Any:
+    """Column of one value, in the given dtype if that holds it exactly."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = list(dtype.categories)
+        known = categories if value in categories else [*categories, value]
+        return pd.Series(pd.Categorical([value], categories=known, ordered=dtype.ordered))
+    try:
+        column = pd.Series([value], dtype=dtype)
+        held = column.iloc[0]
+        # a NumPy scalar compares with a Python float in its own, lower precision; a Python number does not
+        if (held.item() if isinstance(held, np.generic) else held) == value:
+            return column
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return pd.Series([value])
+
+
+@dataclass(frozen=True)
+class FeatureSpace:
+    """The features of a table, and the way from table to coded rows and back.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+    columns : tuple of str
+        Columns of the user's table, in the user's order.
+    """
+
+    features: tuple[Feature, ...]
+    columns: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            object.__setattr__(self, "columns", tuple(c for f in self.features for c in f.columns))
+        held = [c for f in self.features for c in f.columns]
+        twice = sorted({c for c in held if held.count(c) > 1})
+        if twice:
+            raise DataError(f"columns {twice} belong to two features")
+        if sorted(held) != sorted(self.columns):
+            raise DataError("features and table columns do not match")
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(f.name for f in self.features)
+
+    def index(self, name: str) -> int:
+        """Position of a feature by name."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise ProblemError(f"no such feature: {nearest(name, self.names)}") from None
+
+    def updated(self, changes: Mapping[str, Mapping[str, Any]]) -> FeatureSpace:
+        """Space with some attributes of some features replaced."""
+        features = list(self.features)
+        for name, change in changes.items():
+            i = self.index(name)
+            features[i] = replace(features[i], **change)
+        return replace(self, features=tuple(features))
+
+    # -- table to coded rows -------------------------------------------------------------------------------
+
+    def from_frame(self, rows: pd.DataFrame | ArrayLike) -> FloatArray:
+        """Coded rows of a table.
+
+        Parameters
+        ----------
+        rows : DataFrame or array-like (n, n_columns)
+            A DataFrame may have its columns in any order; an array has them in the order of `columns`.
+
+        Returns
+        -------
+        (n, n_features) float64
+
+        Raises
+        ------
+        DataError
+            Missing or extra columns, wrong width, infinite values, unknown levels, indicators that are not one-hot.
+        """
+        frame = self._as_frame(rows)
+        coded = np.empty((len(frame), len(self)), np.float64)
+        for i, feature in enumerate(self.features):
+            if len(feature.columns) > 1 or feature.base:
+                coded[:, i] = self._one_hot(frame, feature)
+            elif feature.discrete:
+                coded[:, i] = self._level_codes(frame[feature.columns[0]], feature)
+            else:
+                coded[:, i] = self._numbers(frame[feature.columns[0]], feature)
+        return coded
+
+    def _as_frame(self, rows: pd.DataFrame | ArrayLike) -> pd.DataFrame:
+        if isinstance(rows, pd.DataFrame):
+            if rows.columns.has_duplicates:
+                twice = sorted({str(c) for c in rows.columns[rows.columns.duplicated()]})
+                raise DataError(f"the table has columns that occur twice: {', '.join(twice)}; rename or drop one")
+            frame = rows.rename(columns=str)
+            missing = [c for c in self.columns if c not in frame.columns]
+            extra = [c for c in frame.columns if c not in self.columns]
+            if missing or extra:
+                parts = []
+                if missing:
+                    parts.append(f"misses {listed(missing)}")
+                if extra:
+                    parts.append(f"has the unknown {listed(extra)}")
+                raise DataError(f"the table {' and '.join(parts)}; the model was given: {listed(self.columns)}")
+            return frame[list(self.columns)]
+        array = np.asarray(rows)
+        if array.ndim == 1:
+            array = array[None, :]
+        if array.ndim != 2 or array.shape[1] != len(self.columns):
+            raise DataError(f"rows have shape {array.shape}; expected (n, {len(self.columns)})")
+        return pd.DataFrame(array, columns=list(self.columns))
+
+    @staticmethod
+    def _numbers(column: pd.Series[Any], feature: Feature) -> FloatArray:
+        try:
+            values = pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"column {column.name!r} should hold numbers: {error}") from None
+        if np.isinf(values).any():
+            raise DataError(
+                f"column {column.name!r} holds an infinite value in row {int(np.flatnonzero(np.isinf(values))[0])}; "
+                "replace it by a number"
+            )
+        return values
+
+    @staticmethod
+    def _level_codes(column: pd.Series[Any], feature: Feature) -> FloatArray:
+        codes = column.map(lambda v: feature.codes.get(v, -1), na_action="ignore").astype(object)
+        values = np.array([np.nan if pd.isna(c) else float(c) for c in codes])
+        if (values == -1).any():
+            row = int(np.flatnonzero(values == -1)[0])
+            raise DataError(
+                f"column {column.name!r}, row {row}: unknown level {nearest(column.iloc[row], feature.levels)}"
+            )
+        return values
+
+    @staticmethod
+    def _one_hot(frame: pd.DataFrame, feature: Feature) -> FloatArray:
+        values = frame[list(feature.columns)].to_numpy(np.float64)
+        sums = values.sum(axis=1)
+        ok = np.isin(values, (0.0, 1.0)).all(axis=1) & ((sums == 1) | (feature.base & (sums == 0)))
+        if not ok.all():
+            row = int(np.flatnonzero(~ok)[0])
+            raise DataError(
+                f"feature {feature.name!r}, row {row}: its indicator columns must hold 0 and a single 1; "
+                f"found {values[row].tolist()}"
+            )
+        codes = values.argmax(axis=1) + int(feature.base)
+        return np.where(sums == 0, 0, codes).astype(np.float64)
+
+    def to_frame(self, coded: ArrayLike) -> pd.DataFrame:
+        """Table of coded rows, in the user's columns, order, words and dtypes.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        """
+        coded = np.atleast_2d(np.asarray(coded, np.float64))
+        out: dict[str, Any] = {}
+        for i, feature in enumerate(self.features):
+            if len(feature.columns) > 1 or feature.base:
+                for k, column in enumerate(feature.columns):
+                    out[column] = _as_dtype(coded[:, i] == k + feature.base, feature.dtype)
+            elif feature.discrete:
+                missing = np.isnan(coded[:, i])
+                codes = np.where(missing, 0, coded[:, i]).astype(int)
+                levels = pd.Series(list(feature.levels), dtype=object).to_numpy()[codes]
+                levels[missing] = None
+                out[feature.columns[0]] = _as_dtype(levels, feature.dtype)
+            else:
+                out[feature.columns[0]] = _as_dtype(coded[:, i], feature.dtype)
+        return pd.DataFrame(out)[list(self.columns)]
+
+    # -- JSON ----------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict; `from_dict` is its inverse."""
+        return {"columns": list(self.columns), "features": [dict(f) for f in self._described]}
+
+    @cached_property
+    def _described(self) -> tuple[dict[str, Any], ...]:
+        return tuple(_feature_to_dict(f) for f in self.features)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FeatureSpace:
+        """Space from what `to_dict` wrote."""
+        return cls(tuple(_feature_from_dict(f) for f in data["features"]), tuple(data["columns"]))
+
+
+def _feature_to_dict(feature: Feature) -> dict[str, Any]:
+    cost = None if feature.cost is None else feature.cost.to_plain()
+    out: dict[str, Any] = _plain(asdict(replace(feature, cost=None)) | {"cost": cost})
+    return out
+
+
+def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
+    fields: dict[str, Any] = dict(data)
+    for name in ("columns", "levels", "permitted"):
+        if fields.get(name) is not None:
+            fields[name] = tuple(fields[name])
+    for name in ("lower", "upper"):
+        fields[name] = float(fields[name])  # "inf" and "-inf" are written as words, for JSON has none
+    if fields.get("permitted") is not None and fields.get("kind") in ("numeric", "integer"):
+        low, high = fields["permitted"]
+        fields["permitted"] = (float(low), float(high))
+    if fields.get("cost") is not None:
+        fields["cost"] = Curve.parse(fields["cost"])
+    return Feature(**fields)
+
+
+def _plain(value: Any) -> Any:
+    """Value with NumPy scalars made Python's and infinities made words."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _as_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any]:
+    series = pd.Series(values)
+    try:
+        if dtype in ("float16", "float32") and not np.array_equal(
+            series.to_numpy(np.float64), series.to_numpy(dtype).astype(np.float64), equal_nan=True
+        ):
+            return series  # a value of the row itself that the dtype cannot hold stays exact
+        typed = series.astype(cast(Any, dtype))  # a dtype's name, which the stubs do not know
+        if dtype.startswith(("int", "uint")) and not np.array_equal(typed.to_numpy(np.float64), values.astype(float)):
+            return series  # halves would be cut off, and large numbers wrap around
+        return typed
+    except (TypeError, ValueError):
+        return series

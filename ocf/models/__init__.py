@@ -1,0 +1,1 @@
+"""The user's model: its encoding, its splits on features, plausibility, tables."""

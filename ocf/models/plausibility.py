@@ -1,0 +1,361 @@
+"""Plausible counterfactuals: points that isolation trees take long to tell from the rows of the wanted class.
+
+Source: ocean, section 3.5, equation (33): the average depth over the isolation trees is at least ``delta``. The trees
+join those of the model, so that cells, reduction, formulations and searches see one ensemble; the depth becomes one
+more requirement on its leaves, and, as a soft term, a cost of its leaves.
+
+Nomenclature
+------------
+=====================  =============================================================================
+symbol                 meaning, shape
+=====================  =============================================================================
+``d[l]``               depth of leaf l of an isolation tree, with the correction for the rows that share
+                       the leaf, as the library reckons it (`ocf.readers.isolation`)
+``delta``              least average depth: ``sum over the isolation trees of d[leaf] >= delta T``
+``lambda``             weight of the soft term: ``lambda`` times the average depth by which a point falls
+                       short of the deepest that the trees know is added to the cost
+=====================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.errors import DataError, OcfError, ProblemError
+from ocf.models.encoding import Encoding, probe
+from ocf.models.user_model import UserModel
+from ocf.problem.isolation_depth import IsolationDepth
+from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
+from ocf.support.messages import listed, nearest
+from ocf.trees.ensemble import Ensemble
+from ocf.trees.joining import join_trees
+
+
+@dataclass(frozen=True, eq=False)
+class Plausibility:
+    """What a user asks of plausibility.
+
+    Parameters
+    ----------
+    forest : estimator, Pipeline or None
+        Isolation forest of scikit-learn or isotree, or a Pipeline that ends in one. A fitted one is taken as it is: it
+        may have been fitted on the user's table or on the matrix that the model sees. An unfitted one is fitted on the
+        rows of the data that the model gives the target. None: scikit-learn's, with the settings below.
+    quantile : float
+        Share of those rows that counts as outliers; their quantile of depths is the least average depth.
+    depth : float, optional
+        The least average depth itself, in place of the quantile.
+    required : bool
+        Whether a point must be that deep. False: only the soft term counts.
+    weight : float
+        Of the soft term: what a level of average depth is worth, in the unit of the cost.
+    trees, samples, seed : int
+        Of a forest that is made here: number of trees, rows per tree, and random seed. An isolation tree is as deep as
+        the logarithm of its rows to base two; without `samples` the trees are as deep as those of the model, as in the
+        paper, but no deeper than 8.
+    """
+
+    forest: Any = None
+    quantile: float = 0.1
+    depth: float | None = None
+    required: bool = True
+    weight: float = 0.0
+    trees: int = 100
+    samples: int | None = None
+    seed: int = 0
+    #: Tells two wishes apart, also after a journey to another process.
+    key: str = field(default_factory=lambda: uuid4().hex, repr=False)
+
+    def __post_init__(self) -> None:
+        def number(value: Any, low: float, high: float) -> bool:
+            whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            return bool(whole and math.isfinite(value) and low <= value < high)
+
+        def whole(value: Any, low: int) -> bool:
+            return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low)
+
+        rules = {
+            "quantile": (number(self.quantile, 0, 1), "a share of at least 0 and below 1"),
+            "depth": (self.depth is None or number(self.depth, -math.inf, math.inf), "a number"),
+            "required": (isinstance(self.required, bool), "true or false"),
+            "weight": (number(self.weight, 0, math.inf), "a number of at least 0"),
+            "trees": (whole(self.trees, 1), "a whole number of at least 1"),
+            "samples": (self.samples is None or whole(self.samples, 2), "a whole number of at least 2"),
+            "seed": (whole(self.seed, 0), "a whole number of at least 0"),
+        }
+        for name, (holds, words) in rules.items():
+            if not holds:
+                raise ProblemError(f"plausibility: {name} = {getattr(self, name)!r} should be {words}")
+        if not self.required and self.weight == 0:
+            raise ProblemError("plausibility: with required = false and no weight nothing is asked: give a weight")
+        if self.forest is not None and not is_isolation_forest(_last_step(self.forest)):
+            read_isolation_forest(_last_step(self.forest))  # says what it should be
+
+    @classmethod
+    def parse(cls, wish: Any) -> Plausibility | None:
+        """Wish from None or False (none), True (the defaults), a mapping of settings, a forest, or itself."""
+        if wish is None or wish is False:
+            return None
+        if isinstance(wish, cls):
+            return wish
+        if wish is True:
+            return cls()
+        if not isinstance(wish, Mapping):
+            return cls(forest=wish)
+        for name in wish:
+            if name not in SETTINGS:
+                raise ProblemError(f"plausibility: unknown setting {nearest(name, SETTINGS)}")
+        return cls(**wish)
+
+    @property
+    def has_hyperplanes(self) -> bool:
+        """Whether the forest splits by hyperplanes, as isotree's extended ones do."""
+        return int(getattr(_last_step(self.forest), "ndim", 1)) > 1
+
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr and getattr(self, f.name) != f.default}
+        return f"Plausibility({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
+
+
+def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
+    """Average depth of a row, a table of one, from its paths through the trees of a fitted isolation forest.
+
+    Parameters
+    ----------
+    forest : estimator or Pipeline
+        Isolation forest of scikit-learn or isotree.
+    model : UserModel
+
+    Raises
+    ------
+    ModelError
+        It is something else, or not fitted.
+    """
+    read = read_isolation_forest(_last_step(forest))
+
+    def recount(table: pd.DataFrame) -> float:
+        return float(read.recount(_columns_of(forest, read, model, table)(table))[0])
+
+    return recount
+
+
+#: Table in the user's columns -> the same rows as a forest takes them.
+_Columns = Callable[[pd.DataFrame], Any]
+
+#: What a user may say of plausibility (in a mapping or in the ``[plausibility]`` table of a problem file).
+SETTINGS = tuple(f.name for f in fields(Plausibility) if f.name != "key")
+
+# -- beside a model --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Detector:
+    """An isolation forest beside a model, over the user's table, and what is asked of it for one target.
+
+    Attributes
+    ----------
+    wish : Plausibility
+    key : tuple
+        Of the wish and the target.
+    forest : IsolationModel
+    given : callable
+        Table in the user's columns -> the same rows as the forest's library takes them.
+    least : float or None
+        Least average depth.
+    native : object
+        The forest as its library has it, perhaps in a Pipeline.
+    """
+
+    wish: Plausibility
+    key: tuple[Any, ...]
+    forest: IsolationModel
+    given: _Columns
+    least: float | None
+    native: Any = None
+
+    def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+        """Depth and score of rows by the library itself, both (n,) float64."""
+        return self.forest.measure(self.given(table))
+
+    def recount(self, table: pd.DataFrame) -> float:
+        """Average depth of a row, a table of one, from its paths through the library's own trees."""
+        return float(self.forest.recount(self.given(table))[0])
+
+    def accepts(self, table: pd.DataFrame) -> bool:
+        """Whether the library itself finds a row, a table of one, deep enough."""
+        return self.least is None or bool(self.measure(table)[0][0] >= self.least)
+
+    def beside(self, ensemble: Ensemble, encoding: Encoding) -> tuple[Ensemble, Encoding]:
+        """Trees of the model and of the forest, over the columns of both, and the encoding into those columns."""
+        joint = join_trees(ensemble, self.forest.ensemble, ensemble.n_features)
+
+        def encode(table: pd.DataFrame) -> FloatArray:
+            return np.hstack([encoding.encode(table), self.forest_columns(table)])
+
+        known = encoding.domain is not None
+        return joint, probe(encoding.space, encode, encoding.base, joint.feature_names, known=known)
+
+    def forest_columns(self, table: pd.DataFrame) -> FloatArray:
+        """What the forest sees of rows, (n, n_columns of the forest) float64."""
+        try:
+            return np.asarray(self.given(table), np.float64)
+        except OcfError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"the isolation forest takes numbers, but the table does not hold just numbers ({error}): put an "
+                "encoder before the forest in a Pipeline"
+            ) from None
+
+    def requirement(self, forest: Ensemble) -> IsolationDepth:
+        """The plausibility of a problem, with the isolation trees over its features."""
+        return IsolationDepth(forest, self.least, self.forest.doubt, self.wish.weight)
+
+    @cached_property
+    def deepest(self) -> float:
+        """Largest average depth that the trees could give; the soft term counts from it."""
+        trees = self.forest.ensemble
+        return float(np.maximum.reduceat(trees.leaf_values[:, 0], trees.leaf_offsets[:-1]).sum() / trees.n_trees)
+
+    def report(self, table: pd.DataFrame) -> dict[str, Any]:
+        """What an explanation says of the plausibility of a row, a table of one."""
+        depth, score = (float(v[0]) for v in self.measure(table))
+        return {
+            "depth": depth,
+            "least": self.least,
+            "score": score,
+            "weight": float(self.wish.weight),
+            "deepest": self.deepest,
+            "trees": self.forest.ensemble.n_trees,
+            "library": self.forest.library,
+        }
+
+
+def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key: tuple[Any, ...]) -> Detector:
+    """Fit the forest where that is asked for, read it, and find the least depth.
+
+    Parameters
+    ----------
+    wish : Plausibility
+    model : UserModel
+    rows : DataFrame
+        Rows of the data that the model gives the target, in the user's columns.
+    key : tuple
+
+    Raises
+    ------
+    ProblemError
+        There are no rows to fit the forest or to take the quantile from.
+    DataError
+        The forest was fitted on other columns than the user's table or the model has.
+    """
+    native, given = wish.forest, None
+    if native is None or not _is_fitted(native):
+        native, given = _fitted(wish, model, rows)
+    forest = read_isolation_forest(_last_step(native))
+    given = given or _columns_of(native, forest, model, rows)
+    least = None if wish.depth is None or not wish.required else float(wish.depth)
+    detector = Detector(wish, key, forest, given, least, native)
+    if wish.required and least is None:
+        if not len(rows):
+            raise ProblemError(
+                "plausibility: no row of the data has the target, so there is no quantile to take: give data with such "
+                "rows, or the least average depth itself as depth"
+            )
+        detector.forest_columns(rows.iloc[:1])  # says what is wrong where the library's message would not
+        least = float(np.quantile(detector.measure(rows)[0], wish.quantile, method="lower"))
+        detector = replace(detector, least=least)
+    return detector
+
+
+def _last_step(forest: Any) -> Any:
+    """The isolation forest itself."""
+    return forest.steps[-1][1] if hasattr(forest, "steps") else forest
+
+
+def _is_fitted(forest: Any) -> bool:
+    last = _last_step(forest)
+    return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
+
+
+def _fitted(wish: Plausibility, model: UserModel, rows: pd.DataFrame) -> tuple[Any, _Columns]:
+    """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself."""
+    from sklearn.base import clone
+    from sklearn.ensemble import IsolationForest
+
+    if len(rows) < 2:
+        raise ProblemError(
+            f"plausibility: {len(rows)} rows of the data have the target, too few to fit an isolation forest: give "
+            "data with such rows, or a fitted forest"
+        )
+    if wish.forest is None:
+        samples = wish.samples or 2 ** int(np.clip(model.trees.ensemble.depth.max(), 1, 8))
+        native: Any = IsolationForest(
+            n_estimators=wish.trees, max_samples=min(samples, len(rows)), random_state=wish.seed
+        )
+    else:
+        native = clone(wish.forest)
+    given: _Columns = (lambda table: table) if hasattr(native, "steps") else model.encode
+    try:
+        native.fit(given(rows))
+    except OcfError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
+    return native, _through_steps(native) if hasattr(native, "steps") else given
+
+
+def _through_steps(pipeline: Any) -> _Columns:
+    """What a Pipeline's isolation forest sees of a table."""
+    before, names = pipeline[:-1], getattr(pipeline, "feature_names_in_", None)
+
+    def given(table: pd.DataFrame) -> Any:
+        encoded = before.transform(table[list(names)] if names is not None else table.to_numpy())
+        return encoded.toarray() if hasattr(encoded, "toarray") else encoded
+
+    return given
+
+
+def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
+    """Whether the model sees the numbers of the table as they are."""
+    try:
+        return bool(np.array_equal(model.encode(rows), rows.to_numpy(np.float64), equal_nan=True))
+    except (ValueError, TypeError):  # no numbers
+        return False
+
+
+def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Columns:
+    """What a fitted forest was fitted on: the user's table, or, where that does not fit, what the model sees of it."""
+    if hasattr(native, "steps"):
+        return _through_steps(native)
+    names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
+    columns = tuple(map(str, rows.columns))
+    if not names and len(columns) == width == seen and not _sees_the_table(model, rows):
+        raise DataError(
+            f"the isolation forest takes {width} columns without names: these may be those of the data, or the {seen} "
+            "that the model sees of them; give it in a Pipeline, or fit it on a table with column names"
+        )
+    if set(names) <= set(columns) if names else len(columns) == width:
+        return lambda table: table.to_numpy() if names is None else table[list(names)]
+    if width != seen:
+        shown = listed(names) if names else "without names"
+        raise DataError(
+            f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "
+            f"({listed(columns)}), and the model sees {seen}: fit it on the data or on what the model sees of them, or "
+            "give it in a Pipeline"
+        )
+
+    def matrix(table: pd.DataFrame) -> Any:
+        encoded = model.encode(table)
+        return encoded if names is None else pd.DataFrame(encoded, columns=list(names))
+
+    return matrix

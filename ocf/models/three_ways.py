@@ -1,0 +1,149 @@
+"""Three ways to a leaf: the user's own encoding, the lifted trees and the cells must name the same one.
+
+A model is read once, and asked about many rows. For rows of the data and for each row that is asked about, in their own
+dtypes and with their own missing values, this finds out whether what was read is the user's model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.partition import Partition
+from ocf.errors import ConformanceError, DataError, OcfError
+from ocf.features.space import FeatureSpace
+from ocf.models.encoding import Encoder
+from ocf.trees.ensemble import Ensemble, SplitKind
+
+#: Relative rounding of sums of float32 leaf values that no answer is held against.
+SURE = 1e-4
+
+_REMEDY = "give ocf the table after the preprocessing instead of the Pipeline"
+
+
+def check_three_ways(
+    ensemble: Ensemble, encode: Encoder, part: Partition, space: FeatureSpace, coded: FloatArray
+) -> None:
+    """Send rows to their leaves in three ways.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Over model columns.
+    encode : callable
+        Table -> model columns.
+    part : Partition
+        Of the ensemble over features, perhaps with more trees behind its own.
+    space : FeatureSpace
+        With the dtypes of the rows.
+    coded : (n, n_features) float64
+        Rows that miss the values that `part` takes for missing.
+
+    Raises
+    ------
+    ConformanceError
+        Two ways part; with the feature and its value.
+    DataError
+        The preprocessing refuses a row.
+    """
+    if not len(coded):
+        return
+    try:
+        columns = encode(space.to_frame(coded))
+    except OcfError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise DataError(f"the preprocessing refuses a row: {error}") from None
+    lifted = part.ensemble
+    wanted, found = ensemble.apply(columns), lifted.apply(coded)
+    sure = ~lifted.doubtful(coded) if lifted.is_oblique else np.ones(len(coded), bool)
+    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & sure[:, None])
+    if len(wrong):
+        row, tree = (int(k) for k in wrong[0])
+        i = _parting(ensemble, lifted, columns[row], coded[row], tree)
+        raise ConformanceError(
+            f"the Pipeline and what ocf has read of it part at {_said(space, i, coded[row])}: one sends the row to "
+            f"leaf {wanted[row, tree]}, the other to leaf {found[row, tree]} of tree {tree}; {_REMEDY}"
+        )
+    outside = np.argwhere(_outside(part, part.locate(coded), found))
+    if len(outside):
+        row, i = (int(k) for k in outside[0])
+        raise ConformanceError(f"the cells and the trees part at {_said(space, i, coded[row])}; {_REMEDY}")
+
+
+def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray) -> None:
+    """Hold the answers of the user's own model against what the trees say of the encoded rows.
+
+    Rows whose scores are within rounding of a tie prove nothing and pass.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Over model columns.
+    columns : (n, n_model_columns) float64
+        Of the rows, as the user's own preprocessing encodes them.
+    answers : (n,) array
+        Class indices or values, by the user's own model.
+
+    Raises
+    ------
+    ConformanceError
+        They differ: the model does not see what ocf sees.
+    """
+    if not len(columns):
+        return
+    scores, decision = ensemble.scores(columns), ensemble.decision
+    room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
+    if decision.kind == "argmax":
+        ordered = np.sort(scores, axis=1)
+        sure = ordered[:, -1] - ordered[:, -2] > room
+    elif decision.kind == "threshold":
+        sure = np.abs(scores[:, 0] - decision.threshold) > room + decision.slack
+    else:
+        sure = ~np.isclose(ensemble.decide(scores), answers, rtol=SURE, atol=room)
+    wrong = np.flatnonzero((ensemble.decide(scores) != answers) & sure)
+    if len(wrong):
+        raise ConformanceError(
+            f"the model answers {len(wrong)} of {len(columns)} rows of the data otherwise than its trees do on what "
+            f"the preprocessing makes of them (the first is row {wrong[0]}): it does not see what ocf sees; {_REMEDY}"
+        )
+
+
+def _said(space: FeatureSpace, i: int, row: FloatArray) -> str:
+    return f"feature {space.names[i]!r} = {space.features[i].label(float(row[i]))!r}"
+
+
+def _parting(ensemble: Ensemble, lifted: Ensemble, columns: FloatArray, coded: FloatArray, tree: int) -> int:
+    """Feature of the first node after which the two ways differ."""
+    at, one = int(ensemble.tree_offsets[tree]), np.zeros(1, np.int64)
+    while ensemble.kind[at] != SplitKind.LEAF:
+        steps = []
+        for trees, row in ((ensemble, columns), (lifted, coded)):
+            left = trees._goes_left(row[None, :], one, np.array([at]))[0]
+            steps.append(int((trees.left if left else trees.right)[at]))
+        if steps[0] != steps[1]:
+            break
+        at = steps[0]
+    return max(int(lifted.feature[at]), 0)
+
+
+def _outside(part: Partition, cells: IntArray, leaves: IntArray) -> BoolArray:
+    """Whether a row's cell of a feature lies outside the box of one of its leaves, (n, n_features)."""
+    out = np.zeros(cells.shape, bool)
+    for i in range(part.n_features):
+        own = cells[:, [i]]
+        if part.ordered[i]:
+            inside = (part.low[:, i][leaves] <= own) & (own <= part.high[:, i][leaves])
+        else:
+            inside = part.members_of(i)[leaves, own]
+        out[:, i] = ~inside.all(axis=1)
+    out[~part.reachable[leaves].all(axis=1), 0] = True
+    return out
+
+
+def spread(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """At most so many rows of a table, evenly chosen."""
+    if len(table) <= most:
+        return table
+    return table.iloc[np.linspace(0, len(table) - 1, most).round().astype(int)]

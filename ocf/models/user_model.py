@@ -1,0 +1,249 @@
+"""The user's own model: what it takes, what it decides, and the trees inside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.errors import DataError, ModelError, OcfError
+from ocf.problem.targets import Target
+from ocf.readers import read_model
+from ocf.readers.base import Rows, TreeModel, brief
+from ocf.support.messages import listed
+
+
+@dataclass(frozen=True)
+class UserModel:
+    """A fitted model or Pipeline.
+
+    Attributes
+    ----------
+    native : object
+        As the user has it.
+    trees : TreeModel
+        Its last step, read.
+    columns : tuple of str or None
+        Columns of the table it takes, if it knows their names.
+    encode : callable
+        Table in the user's columns -> (n, n_model_columns) float64: what the trees get to see.
+    decide : callable
+        Table in the user's columns -> (n,) class indices or values, by the user's own model. Judges every point.
+    probabilities : callable or None
+        Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
+    """
+
+    native: Any
+    trees: TreeModel
+    columns: tuple[str, ...] | None
+    encode: Callable[[pd.DataFrame], FloatArray]
+    decide: Callable[[pd.DataFrame], NDArray[Any]]
+    probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
+
+    def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
+        """Which rows of a table in the user's columns have a target, by the user's own model, (n,)."""
+        if target.probability is None or self.probabilities is None:
+            return target.met_by(self.decide(table))
+        return target.met_by(self.decide(table), self.probabilities(table))
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels, by index; empty for regressors."""
+        return self.trees.classes
+
+
+def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
+    """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline, path, or UserModel
+    trust_pickle : bool
+        Whether a path may be a pickle or joblib file, which can run any code when it is loaded.
+
+    Raises
+    ------
+    ModelError
+        Unfitted, unreadable or unsupported.
+    """
+    if isinstance(model, UserModel):
+        return model
+    if isinstance(model, str | Path):
+        from ocf.readers.files import load_model
+
+        model = load_model(Path(model), trust_pickle=trust_pickle)
+    if hasattr(model, "steps") and hasattr(model, "named_steps"):
+        return _pipeline(model)
+    trees = read_model(model)
+    names = trees.ensemble.feature_names
+    known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
+
+    def arranged(table: pd.DataFrame) -> pd.DataFrame:
+        return table[list(matching_columns(known, tuple(table.columns)))] if known else table
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        return _numbers(arranged(table), trees.categories)
+
+    def given(table: pd.DataFrame) -> Rows:
+        # an array model is given an array, in the dtype that the columns have in common
+        return arranged(table) if known else table.to_numpy()
+
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        return trees.decide(given(table))
+
+    show = trees.probabilities
+    return UserModel(model, trees, known, encode, decide, None if show is None else lambda table: show(given(table)))
+
+
+def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names, unless they are those that a library makes up for the columns of an array."""
+    made_up = any(all(n == f"{stem}{j}" for j, n in enumerate(names)) for stem in ("x", "f", "Column_"))
+    return None if made_up else names
+
+
+def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of a table under the names that a model knows; LightGBM writes ``_`` for a space.
+
+    Raises
+    ------
+    DataError
+        Some are missing.
+    """
+    by_name = {re.sub(r"\s", "_", c): c for c in columns} | {c: c for c in columns}
+    missing = [n for n in names if n not in by_name]
+    if missing:
+        raise DataError(f"the data misses columns that the model was fitted on: {listed(missing)}")
+    return tuple(by_name[n] for n in names)
+
+
+def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> FloatArray:
+    """Model columns of a table: category codes where the model has its own, the numbers themselves elsewhere."""
+    out = np.empty(table.shape, np.float64)
+    for j, name in enumerate(table.columns):
+        column = table[name]
+        if j in categories:
+            codes = {level: float(code) for code, level in enumerate(categories[j])}
+            out[:, j] = [codes.get(v, np.nan) for v in column.astype(object)]
+            continue
+        try:
+            out[:, j] = column.to_numpy(np.float64, na_value=np.nan)
+        except (ValueError, TypeError):
+            raise DataError(
+                f"the model takes numbers, but column {name!r} holds {column.dtype} values: put an encoder before the "
+                "model in a Pipeline (for example OneHotEncoder), or give ocf the encoded table"
+            ) from None
+    return out
+
+
+def _pipeline(model: Any) -> UserModel:
+    if len(model.steps) < 2:
+        return as_user_model(model.steps[-1][1])
+    trees = read_model(model.steps[-1][1])
+    columns, given, encode = pipeline_encoder(model, absent=np.nan if trees.absent_is_missing else 0.0)
+    classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
+
+    def decide(table: pd.DataFrame) -> NDArray[Any]:
+        with working(model):
+            answers = model.predict(given(table))
+            if not classes:
+                return np.asarray(answers, np.float64)
+            return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
+
+    def probabilities(table: pd.DataFrame) -> FloatArray:
+        with working(model):
+            return np.asarray(model.predict_proba(given(table)), np.float64)
+
+    return UserModel(model, trees, columns, encode, decide, probabilities if trees.probabilities else None)
+
+
+@contextmanager
+def working(model: Any) -> Iterator[None]:
+    """Turn what a model or the steps of a Pipeline raise on a table into an error that says so.
+
+    Raises
+    ------
+    ModelError
+        Something other than an error of ocf was raised inside.
+    """
+    try:
+        yield
+    except OcfError:
+        raise
+    except Exception as cause:
+        raise ModelError(
+            f"the {_kind(model)} fails on this table ({brief(cause)}): give it a table like the one that it was fitted "
+            "on; if that fails too, it is corrupt: fit it again"
+        ) from cause
+
+
+def _kind(model: Any) -> str:
+    steps = getattr(model, "steps", None) or []
+    return type(model).__name__ + (f" ({', '.join(type(step).__name__ for _, step in steps)})" if steps else "")
+
+
+def pipeline_encoder(
+    model: Any, absent: float = 0.0
+) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
+    """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one.
+
+    Parameters
+    ----------
+    model : Pipeline
+    absent : float
+        What its last step takes the entries for that a sparse matrix leaves out.
+    """
+    before, columns = model[:-1], _input_columns(model)
+
+    def given(table: pd.DataFrame) -> Any:
+        return table[list(columns)] if columns else table.to_numpy()
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        with working(model):
+            encoded = before.transform(given(table))
+            if hasattr(encoded, "tocoo"):
+                encoded = _dense(encoded, absent)
+            return np.asarray(encoded, np.float64)
+
+    return columns, given, encode
+
+
+def _dense(encoded: Any, absent: float) -> FloatArray:
+    """A sparse matrix as the model sees it: a zero that is stored is a zero, even where what is not is missing."""
+    entries = encoded.tocoo()
+    out = np.full(entries.shape, absent)
+    out[entries.row, entries.col] = entries.data
+    return out
+
+
+def _input_columns(model: Any) -> tuple[str, ...] | None:
+    try:
+        names = model.feature_names_in_
+    except AttributeError:
+        return None
+    return tuple(str(n) for n in names)
+
+
+def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns of the user's data that the model takes, in the model's order.
+
+    Raises
+    ------
+    DataError
+        Some are missing, or the number of columns differs.
+    """
+    if model.columns is not None:
+        return matching_columns(model.columns, data_columns)
+    width = model.trees.ensemble.n_features
+    if not hasattr(model.native, "steps") and len(data_columns) != width:
+        raise DataError(
+            f"the data has {len(data_columns)} columns, but the model was fitted on {width} and knows no names"
+        )
+    return data_columns

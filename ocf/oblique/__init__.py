@@ -1,0 +1,6 @@
+"""Trees of oblique splits, and how they are trained."""
+
+from ocf.oblique.tao import TAOClassifier, TAORegressor
+from ocf.oblique.tree import ObliqueTree
+
+__all__ = ["ObliqueTree", "TAOClassifier", "TAORegressor"]

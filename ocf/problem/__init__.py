@@ -1,0 +1,1 @@
+"""A problem: target, cost, constraints, plausibility, and the file that describes it."""

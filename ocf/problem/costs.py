@@ -1,0 +1,137 @@
+"""What a change costs: separable costs that are constants per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.feature import Feature
+from ocf.features.own_cost import amount_of
+from ocf.features.space import FeatureSpace
+from ocf.support.messages import nearest
+
+NORMS = ("l0", "l1", "l2")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2) + sum q_ij d_i d_j``.
+
+    ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
+    change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
+    Source: ocean, (30)-(32); fcca, (2).
+
+    A convex quadratic form (see `ocf.problem.quadratic`) may be added: ``sum_i squares_i delta_i**2`` and the squares
+    of linear `forms` of the changes delta, in the user's units.
+    """
+
+    l0: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+    squares: tuple[tuple[str, float], ...] = ()
+    forms: tuple[tuple[tuple[str, float], ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        mix = (self.l0, self.l1, self.l2)
+        # lists, as JSON has them, become tuples
+        object.__setattr__(self, "squares", tuple((n, float(d)) for n, d in self.squares))
+        object.__setattr__(self, "forms", tuple(tuple((n, float(c)) for n, c in form) for form in self.forms))
+        some = any(mix) or self.squares or self.forms
+        if not all(np.isfinite(m) and m >= 0 for m in mix) or not some:
+            raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
+
+    @classmethod
+    def parse(cls, norm: str | Mapping[str, float] | Cost) -> Cost:
+        """Cost from a norm's name (``"l1"``), a mix (``{"l0": 0.1, "l1": 1}``) or a Cost."""
+        if isinstance(norm, Cost):
+            return norm
+        return cls(*cls._coefficients({norm: 1.0} if isinstance(norm, str) else norm))
+
+    @staticmethod
+    def _coefficients(mix: Mapping[str, float]) -> tuple[float, float, float]:
+        """Coefficients of l0, l1 and l2."""
+        for name in mix:
+            if name not in NORMS:
+                raise ProblemError(f"unknown norm {nearest(name, NORMS)}")
+        return float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0))
+
+    def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
+        """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
+
+        Parameters
+        ----------
+        feature : Feature
+        origin : float
+        value : (n,) float64
+        """
+        if feature.cost is not None:
+            values = np.asarray(value, np.float64)
+            own = [
+                np.nan if np.isnan(v) else float(amount_of(feature.cost, feature, origin, v)) for v in values.ravel()
+            ]
+            return np.array(own).reshape(values.shape)
+        d = feature.distance(origin, value)
+        changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
+        weight = np.where(d < 0, feature.weight_down, feature.weight_up)
+        count = np.where(np.isnan(d), d, changed)
+        cost = np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+        square = self._square(feature)
+        return cost + square * (d * feature.scale) ** 2 if square else cost
+
+    @cached_property
+    def squared_names(self) -> tuple[str, ...]:
+        """Features of the quadratic part."""
+        return tuple(dict.fromkeys([n for n, _ in self.squares] + [n for form in self.forms for n, _ in form]))
+
+    @cached_property
+    def _squares(self) -> dict[str, float]:
+        return dict(reversed(self.squares))
+
+    def _square(self, feature: Feature) -> float:
+        return self._squares.get(feature.name, 0.0)
+
+    def shares(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> FloatArray:
+        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out squares of sums."""
+        share = np.array(
+            [
+                0.0 if np.isnan(origin[i]) else self.of(feature, origin[i], point[i]).item()
+                for i, feature in enumerate(space.features)
+            ]
+        )
+        place = {name: space.index(name) for name in self.squared_names}
+        change = {name: self._change(space, i, origin, point) for name, i in place.items()}
+        for form in self.forms:
+            parts = [(place[name], c * change[name]) for name, c in form]
+            whole = sum(part for _, part in parts)
+            for i, part in parts:
+                share[i] += whole * part
+        return share
+
+    @staticmethod
+    def _change(space: FeatureSpace, i: int, origin: FloatArray, point: FloatArray) -> float:
+        if np.isnan(origin[i]) or point[i] == origin[i]:
+            return 0.0
+        feature = space.features[i]
+        return feature.distance(origin[i], point[i]).item() * feature.scale
+
+    def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:
+        """First and second derivative of the cost along steps away from the origin, at a coded number."""
+        weight = feature.weight_down if step < 0 else feature.weight_up
+        d, unit = abs(value - origin) / feature.scale, abs(step) / feature.scale
+        curved = weight * self.l2 + self._square(feature) * feature.scale**2
+        return weight * self.l1 * unit + 2 * curved * d * unit, 2 * curved * unit * unit
+
+    def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
+        """Cost of moving a whole coded row; features that are missing in both cost nothing."""
+        return float(self.shares(space, origin, point).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return asdict(self)

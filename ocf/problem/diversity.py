@@ -1,0 +1,156 @@
+"""Several explanations of one row: the best, then the best that differs from those before it.
+
+What "differs" means is exact and the user's choice:
+
+* ``"region"``: some tree gives another leaf, so that the model has another reason;
+* ``"features"``: at least one feature that the earlier one changes stays as it is;
+* ``"distance"``: the points lie at least `min_distance` apart, in l1 with each feature in units of its scale and any
+  change of category 1.
+
+Each is a proven optimum of its own problem: the first cut is a row over leaves, the others are constraints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.curve import exact
+from ocf.features.feature import Feature
+from ocf.features.own_cost import around
+from ocf.features.space import FeatureSpace
+from ocf.problem.constraints import Constraint
+from ocf.problem.rows import Part, Row
+from ocf.support.messages import nearest
+
+DIVERSITIES = ("region", "features", "distance")
+
+ZERO, ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True)
+class Several:
+    """How many explanations of each row, and how they must differ.
+
+    Attributes
+    ----------
+    n : int
+    diversity : {"region", "features", "distance"}
+    min_distance : float
+        Of ``"distance"``.
+    """
+
+    n: int = 1
+    diversity: str = "region"
+    min_distance: float = 0.1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 1:
+            raise ProblemError(f"n_explanations is a whole number of at least 1, not {self.n!r}")
+        if self.diversity not in DIVERSITIES:
+            raise ProblemError(f"unknown diversity {nearest(self.diversity, DIVERSITIES)}")
+        if isinstance(self.min_distance, bool) or not 0 < self.min_distance < math.inf:
+            raise ProblemError(f"min_distance is a positive number, not {self.min_distance!r}")
+
+
+@dataclass(frozen=True)
+class Keeps(Constraint):
+    """At least one of the features keeps its value."""
+
+    features: tuple[str, ...]
+    name: str = ""
+    kind: ClassVar[str] = "keeps"
+
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse names that the features do not have."""
+        for name in self.features:
+            space.index(name)
+
+    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
+        """The constraint as a row."""
+        parts = {i: Part(_kept(float(origin[i])), np.empty(0)) for i in map(space.index, self.features)}
+        yield Row(self.title, parts, -ONE)
+
+    def words(self) -> str:
+        """What it says."""
+        return f"at least one of {', '.join(self.features)} stays" if self.features else "something else"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {"kind": self.kind, "name": self.name, "features": list(self.features)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Keeps:
+        """Inverse of `to_dict`."""
+        return cls(tuple(data["features"]), data["name"])
+
+
+def _kept(origin: float) -> Callable[[float], Fraction]:
+    return lambda v: -ONE if v == origin else ZERO
+
+
+@dataclass(frozen=True)
+class Apart(Constraint):
+    """The point lies at least so far from another one, in l1 of features in units of their scales."""
+
+    point: tuple[tuple[str, float], ...]
+    distance: float
+    name: str = ""
+    kind: ClassVar[str] = "apart"
+
+    def check(self, space: FeatureSpace) -> None:
+        """Refuse names that the features do not have."""
+        for name, _ in self.point:
+            space.index(name)
+
+    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
+        """The constraint as a row."""
+        parts = {}
+        for name, value in self.point:
+            i = space.index(name)
+            feature = space.features[i]
+            if feature.discrete:
+                parts[i] = Part(_nearness(feature, value), feature.level_cuts)
+            else:
+                cuts = np.concatenate([around(float(origin[i])), around(value)])
+                parts[i] = Part(_nearness(feature, value), cuts, moving=True)
+        yield Row(self.title, parts, -exact(self.distance))
+
+    def words(self) -> str:
+        """What it says."""
+        return f"at least {self.distance:g} away from {self.point}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "point": [list(p) for p in self.point],
+            "distance": self.distance,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Apart:
+        """Inverse of `to_dict`."""
+        return cls(tuple((n, float(v)) for n, v in data["point"]), float(data["distance"]), data["name"])
+
+
+def _nearness(feature: Feature, other: float) -> Callable[[float], Fraction]:
+    """Minus the distance from a coded value, in units of the scale."""
+
+    def of(v: float) -> Fraction:
+        if math.isnan(v) or v == other:
+            return ZERO
+        if feature.kind in ("categorical", "binary"):
+            return -ONE
+        places = feature.positions[[int(v), int(other)]] if feature.discrete else (v, other)
+        return -abs(exact(places[0]) - exact(places[1])) / exact(feature.scale)
+
+    return of

@@ -1,0 +1,149 @@
+"""A counterfactual problem: everything that a formulation or a search may know about one query."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.space import FeatureSpace
+from ocf.problem.constraints import Constraint, from_dict
+from ocf.problem.costs import Cost
+from ocf.problem.isolation_depth import IsolationDepth
+from ocf.problem.requirements import Requirements
+from ocf.problem.targets import Target, target_from_dict
+from ocf.support.documents import fit, parse_json, refused
+from ocf.support.json_records import plain
+from ocf.support.schemas import ProblemSchema
+from ocf.trees.ensemble import Ensemble
+from ocf.trees.joining import join_trees
+
+#: Of the JSON that `Problem.to_json` writes.
+SCHEMA = "ocf.problem/1"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The cheapest admissible point to which the ensemble gives the target.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Its splits test the features of `space`, in coded values.
+    space : FeatureSpace
+    origin : (n_features,) float64
+        The coded row; NaN for a missing value, which stays missing.
+    target : Target
+        What is wanted of the model's answer; see `ocf.problem.targets`.
+    cost : Cost
+    plausibility : IsolationDepth or None
+        How deep the point must lie in isolation trees.
+    constraints : tuple of Constraint
+        What every counterfactual must respect; see `ocf.problem.constraints`.
+    """
+
+    ensemble: Ensemble
+    space: FeatureSpace
+    origin: FloatArray
+    target: Target
+    cost: Cost
+    plausibility: IsolationDepth | None = None
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.origin.shape != (len(self.space),):
+            raise ProblemError(f"the origin has shape {self.origin.shape}, not ({len(self.space)},)")
+        if self.ensemble.n_features != len(self.space):
+            raise ProblemError(f"the ensemble tests {self.ensemble.n_features} features, not {len(self.space)}")
+        if self.plausibility and self.plausibility.forest.n_features != len(self.space):
+            raise ProblemError(
+                f"the isolation trees test {self.plausibility.forest.n_features} features, not {len(self.space)}"
+            )
+
+    @property
+    def cuts_cells(self) -> bool:
+        """Whether cells must also end where something else than the ensemble changes: a constraint or a user's cost."""
+        return bool(self.constraints or self.cost.forms) or any(f.cost is not None for f in self.space.features)
+
+    @cached_property
+    def trees(self) -> Ensemble:
+        """All trees: those of the model and, behind them, the isolation trees."""
+        return join_trees(self.ensemble, self.plausibility.forest) if self.plausibility else self.ensemble
+
+    @cached_property
+    def alternatives(self) -> tuple[Requirements, ...]:
+        """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
+        asked = self.target.alternatives(self.ensemble)
+        return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
+
+    @cached_property
+    def penalty(self) -> FloatArray | None:
+        """Cost of each leaf of all trees, (n_leaves,), at least 0; None where leaves cost nothing."""
+        if self.plausibility is None or self.plausibility.weight == 0:
+            return None
+        return np.concatenate([np.zeros(self.ensemble.n_leaves), self.plausibility.penalty])
+
+    def check(self) -> None:
+        """Refuse parts that do not fit each other, which those that an `Explainer` makes always do.
+
+        Raises
+        ------
+        ProblemError
+        """
+        self.target.check(self.ensemble)
+        for feature, value in zip(self.space.features, self.origin.tolist(), strict=True):
+            fits = value in range(len(feature.levels)) if feature.discrete else math.isfinite(value)
+            if not (fits or math.isnan(value)):
+                raise ProblemError(f"feature {feature.name!r}: the origin {value!r} is none of its values")
+            feature.permitted_codes()
+        if self.plausibility and (self.plausibility.forest.n_outputs != 1 or not self.plausibility.is_finite):
+            raise ProblemError("the plausibility holds a number that is not finite, or trees of more than one depth")
+        for constraint in self.constraints:
+            constraint.check(self.space)
+
+    def to_json(self) -> str:
+        """JSON from which `from_json` makes the same problem again, to the last bit."""
+        data = {
+            "schema": SCHEMA,
+            "ensemble": self.ensemble.to_dict(),
+            "space": self.space.to_dict(),
+            "origin": [None if np.isnan(v) else v for v in self.origin.tolist()],
+            "target": self.target.to_dict(),
+            "cost": self.cost.to_dict(),
+            "plausibility": None if self.plausibility is None else self.plausibility.to_dict(),
+            "constraints": plain([c.to_dict() for c in self.constraints]),
+        }
+        return json.dumps(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> Problem:
+        """Problem from what `to_json` wrote.
+
+        Raises
+        ------
+        ProblemError, DataError, ModelError
+            It is something else, or a part is missing, malformed or does not fit the others; the message names it.
+        """
+        # the thresholds of leaves are NaN, and some bounds infinite
+        data: Any = parse_json(text, "the problem", ProblemError, infinite=True)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ProblemError(f"not a problem of schema {SCHEMA!r}")
+        fit(data, ProblemSchema, "the problem", ProblemError)
+        with refused("the problem", ProblemError):
+            problem = cls(
+                Ensemble.from_dict(data["ensemble"]),
+                FeatureSpace.from_dict(data["space"]),
+                np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
+                target_from_dict(data["target"]),
+                Cost(**data["cost"]),
+                IsolationDepth.from_dict(data["plausibility"]) if data.get("plausibility") else None,
+                tuple(map(from_dict, data.get("constraints", ()))),
+            )
+            problem.check()
+            return problem

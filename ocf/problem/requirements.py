@@ -1,0 +1,225 @@
+"""What a target asks of the scores: linear rows over leaves, with a bound on rounding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.trees.ensemble import Ensemble
+
+#: Doubt of a requirement that no score meets beyond doubt, or only one so far out that its link is flat.
+_BOUNDLESS = 1e3
+
+#: Relative rounding of the coefficients of a tangent.
+_TANGENT = 1e-13
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """``sum over trees of gain[leaf] >= need`` for each row: an alternative of a target, in terms of leaves.
+
+    They hold for every point to which the library itself, with its rounding, can give the target; points within
+    rounding of a tie satisfy them too, and the user's model decides about those.
+
+    Attributes
+    ----------
+    gain : (n_leaves, n_rows) float64
+    need : (n_rows,) float64
+    doubt : (n_rows,) float64
+        A point that exceeds ``need + doubt`` in every row has the target beyond doubt; 0 where arithmetic is exact.
+    curve : Curve or None
+        A condition that is not linear and that the rows hold from outside.
+    """
+
+    gain: FloatArray
+    need: FloatArray
+    doubt: FloatArray
+    curve: Curve | None = None
+
+    def tightened(self, leaves: IntArray) -> Requirements | None:
+        """These and one row that cuts off a point that the model has refused; None where no row can.
+
+        Parameters
+        ----------
+        leaves : (n_trees,) int64
+        """
+        if self.curve is None:
+            return None
+        row = self.curve.tangent(self.curve.scores(leaves))
+        return joined_requirements([self, row], self.curve) if row.gain[leaves].sum() < row.need[0] else None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A softmax probability of class k reaches a threshold: ``s_k - log(sum over others of exp(s)) >= odds``.
+
+    The left side is concave in the scores, so its tangents are valid requirements, and the tangent at a point that
+    misses the threshold cuts it off (Kelley's cutting planes).
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    index : int
+        Class k.
+    low, high : float
+        Log odds that every point with the target reaches, and beyond which every point has it.
+    """
+
+    ensemble: Ensemble
+    index: int
+    low: float
+    high: float
+
+    def scores(self, leaves: IntArray) -> FloatArray:
+        """Scores of a choice of one leaf per tree, (n_outputs,)."""
+        scores: FloatArray = self.ensemble.base_score + self.ensemble.contributions[leaves].sum(axis=0)
+        return scores
+
+    def tangent(self, scores: FloatArray) -> Requirements:
+        """The tangent at some scores, as a requirement of one row."""
+        others = np.arange(len(scores)) != self.index
+        weight = np.where(others, softmax(np.where(others, scores, -np.inf)), 0.0)
+        coefficients = others * -weight
+        coefficients[self.index] = 1.0
+        # of the tangent of log-sum-exp at the scores, the part that is constant
+        constant = float(logsumexp(scores[others]) - weight @ np.where(others, scores, 0.0))
+        slack = _TANGENT * (1.0 + float(np.abs(scores).max()) + _reach(self.ensemble))
+        return score_row(self.ensemble, coefficients, self.low + constant - slack, self.low + constant + slack)
+
+    def rows(self) -> Requirements:
+        """Class k against each other one, and the tangent where the others score the same.
+
+        A point where k beats each of the others by the odds and the logarithm of their number has the target.
+        """
+        n = self.ensemble.n_outputs
+        pairs = [
+            score_row(self.ensemble, _versus(n, self.index, other), self.low, self.high + math.log(n - 1))
+            for other in range(n)
+            if other != self.index
+        ]
+        return joined_requirements([*pairs, self.tangent(np.zeros(n))], self)
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+def beats_row(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirements:
+    """A class wins against others, with the library's own rule for ties."""
+    rule = ensemble.decision
+    if rule.kind == "threshold":
+        sign = 1.0 if index == 1 else -1.0
+        coefficients = np.array([[sign]])
+        need = np.array([sign * rule.threshold])
+        tie_wins = np.array([rule.tie_is_positive == (index == 1)])
+    else:
+        coefficients = np.array([_versus(ensemble.n_outputs, index, k) for k in others])
+        need = np.zeros(len(others))
+        tie_wins = np.array([k > index for k in others])
+    need = need - coefficients @ ensemble.base_score
+    exact = _exact_requirements(ensemble, coefficients, need, tie_wins)
+    if exact is not None:
+        return exact
+    gain = ensemble.contributions @ coefficients.T
+    doubt = _rounding(ensemble, coefficients)
+    return Requirements(gain, need - doubt, 2 * doubt)
+
+
+def _versus(n: int, index: int, other: int) -> FloatArray:
+    coefficients = np.zeros(n)
+    coefficients[index], coefficients[other] = 1.0, -1.0
+    return coefficients
+
+
+def _rounding(ensemble: Ensemble, coefficients: FloatArray) -> FloatArray:
+    """Rounding of combinations of scores, (n_rows,)."""
+    # forming a difference of two scores rounds once more per leaf, which the factor covers
+    rounding: FloatArray = np.abs(coefficients).sum(axis=-1) * ensemble.rounding * 1.5 + 1e-300
+    return rounding
+
+
+def score_row(ensemble: Ensemble, coefficients: FloatArray, low: float, high: float) -> Requirements:
+    """``coefficients . scores >= low``, met beyond doubt from `high` on; either may be infinite."""
+    gain = (ensemble.contributions @ coefficients)[:, None]
+    if math.isinf(low):
+        # met by all or by none, in numbers that arithmetic can bear
+        never = np.array([math.copysign(_reach(ensemble) * float(np.abs(coefficients).sum()) + 1.0, low)])
+        return Requirements(gain, never, np.zeros(1))
+    rounding = float(_rounding(ensemble, coefficients))
+    need = low - float(coefficients @ ensemble.base_score) - rounding
+    doubt = high - low if math.isfinite(high) else _BOUNDLESS
+    return Requirements(gain, np.array([need]), np.array([doubt + 2 * rounding]))
+
+
+def _reach(ensemble: Ensemble) -> float:
+    """Bound on the absolute value of any score, without the base."""
+    largest = np.maximum.reduceat(np.abs(ensemble.contributions).max(axis=1), ensemble.leaf_offsets[:-1])
+    return float(largest.sum())
+
+
+def mean_row(ensemble: Ensemble, coefficients: FloatArray, value: float) -> Requirements:
+    """``coefficients . mean of the leaves >= value``; exact where sums are, as for votes of pure leaves."""
+    quantum = _quantum(ensemble)
+    if abs(value) > 2 * _reach(ensemble):
+        return score_row(ensemble, coefficients, math.copysign(math.inf, value), math.inf)
+    if quantum is None:
+        return score_row(ensemble, coefficients, value, value)
+    gain = (ensemble.leaf_values @ coefficients)[:, None]
+    # the smallest sum whose mean, rounded as the library rounds it, reaches the value
+    least = math.floor(value * ensemble.n_trees / quantum) - 2
+    while least * quantum / ensemble.n_trees < value:
+        least += 1
+    return Requirements(gain, np.array([(least - 0.5) * quantum]), np.zeros(1))
+
+
+def nothing_needed(ensemble: Ensemble) -> Requirements:
+    """Requirements that every choice of leaves meets."""
+    return score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, -math.inf)
+
+
+def joined_requirements(parts: Sequence[Requirements], curve: Curve | None = None) -> Requirements:
+    """Requirements that hold where all parts hold."""
+    return Requirements(
+        np.hstack([part.gain for part in parts]),
+        np.concatenate([part.need for part in parts]),
+        np.concatenate([part.doubt for part in parts]),
+        curve,
+    )
+
+
+def _exact_requirements(
+    ensemble: Ensemble, coefficients: FloatArray, need: FloatArray, tie_wins: NDArray[Any]
+) -> Requirements | None:
+    """Requirements without doubt where a tie is a true tie: half a quantum separates winning from losing."""
+    quantum = _quantum(ensemble)
+    if quantum is None or np.any(need):
+        return None  # thresholds are of other quanta
+    half = np.where(tie_wins, -quantum / 2, quantum / 2)
+    return Requirements(ensemble.leaf_values @ coefficients.T, half, np.zeros(len(half)))
+
+
+def _quantum(ensemble: Ensemble) -> float | None:
+    """What all sums of leaf values are multiples of, where floating-point addition makes no error; else None.
+
+    That is so when all leaf values are multiples of a power of two that is not too small against their sum.
+    """
+    weights = ensemble.tree_weights
+    if np.any(weights != weights[0]) or weights[0] <= 0 or ensemble.decision.slack > 0 or np.any(ensemble.base_score):
+        return None  # base scores are of other quanta
+    values = ensemble.leaf_values
+    bits = 24 if ensemble.precision == "float32" else 53
+    largest = np.maximum.reduceat(np.abs(values).max(axis=1), ensemble.leaf_offsets[:-1]).sum()
+    if largest == 0:
+        return None
+    quantum = float(2.0 ** (np.ceil(np.log2(largest)) - bits + 2))
+    if np.any(np.remainder(values, quantum)):
+        return None
+    while not np.any(np.remainder(values, 2 * quantum)):
+        quantum *= 2
+    return quantum

@@ -1,0 +1,359 @@
+"""What is wanted of the model's answer, as linear requirements on sums of leaf values.
+
+A target is a union of *alternatives*, each a conjunction of linear requirements: a class beats every other; one of
+several classes beats all that are not among them; a probability reaches a threshold; a value lies in an interval. The
+alternatives are solved one after the other (`ocf.solve.cell_search`), and the user's own model judges every point.
+
+Sources: ocean, (13)-(14); fcca, (8)-(9); box, (8)-(9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.errors import ProblemError
+from ocf.problem.requirements import Curve, beats_row, joined_requirements, mean_row, nothing_needed, score_row
+from ocf.support.messages import nearest
+from ocf.trees.ensemble import Ensemble
+from ocf.trees.links import odds_around, scores_around
+
+if TYPE_CHECKING:
+    from ocf.problem.requirements import Requirements
+
+
+#: Kinds of links under which the library shows a probability of each class.
+_PROBABLE = ("logistic", "softmax", "mean")
+
+
+class Target(Protocol):
+    """What is wanted of the model's answer. Hashable, since compiled models are kept by it."""
+
+    @property
+    def probability(self) -> float | None:
+        """Probability that a class should reach; `met_by` then needs the model's probabilities."""
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have.
+
+        Raises
+        ------
+        ProblemError
+        """
+
+    def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
+        """Requirements, of which a point with the target meets one alternative."""
+
+    def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
+        """Which answers of the user's model are wanted ones, (n,).
+
+        Parameters
+        ----------
+        answers : (n,) class indices or values
+        probabilities : (n, n_classes) float64, optional
+        """
+
+    def named(self, classes: Sequence[Any]) -> Any:
+        """The target as a user says it: a label, a tuple of labels, or a pair of bounds."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+
+
+# -- the kinds of targets --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """The model should decide for one class.
+
+    Attributes
+    ----------
+    index : int
+        Index of the class in ``Decision.classes``.
+    """
+
+    index: int
+    probability = None
+
+    @classmethod
+    def parse(cls, ensemble: Ensemble, target: Any, current: int | None = None) -> ClassTarget:
+        """Target from a class label, its text, or ``"opposite"`` of the current class of a binary model."""
+        classes = ensemble.decision.classes
+        if not classes:
+            raise ProblemError("the model is a regressor and has no classes: give it a target interval")
+        if isinstance(target, str) and target == "opposite" and "opposite" not in classes:
+            if len(classes) != 2 or current is None:
+                raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, classes))}")
+            return cls(1 - current)
+        for index, label in enumerate(classes):
+            if target == label or str(target) == str(label):
+                return cls(index)
+        raise ProblemError(f"the model has no class {nearest(target, classes)}")
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, (self.index,))
+
+    def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
+        """One: the class beats every other."""
+        return (self.requirements(ensemble),)
+
+    def requirements(self, ensemble: Ensemble) -> Requirements:
+        """Linear requirements on leaves (ocean, (13)-(14); box, (8))."""
+        return beats_row(ensemble, self.index, [k for k in range(len(ensemble.decision.classes)) if k != self.index])
+
+    def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
+        """Which decisions are for the class."""
+        return np.asarray(answers == self.index)
+
+    def named(self, classes: Sequence[Any]) -> Any:
+        """Label of the class."""
+        return classes[self.index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {"kind": "class", "index": self.index}
+
+
+@dataclass(frozen=True)
+class ClassSetTarget:
+    """The model should decide for any of several classes.
+
+    Attributes
+    ----------
+    indices : tuple of int
+        Of the classes, in increasing order.
+    """
+
+    indices: tuple[int, ...]
+    probability = None
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, self.indices)
+
+    def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
+        """One per class: it beats every class outside the set."""
+        outside = [k for k in range(len(ensemble.decision.classes)) if k not in self.indices]
+        if not outside:
+            return (nothing_needed(ensemble),)
+        return tuple(beats_row(ensemble, k, outside) for k in self.indices)
+
+    def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
+        """Which decisions are for one of the classes."""
+        return np.isin(answers, self.indices)
+
+    def named(self, classes: Sequence[Any]) -> Any:
+        """Labels of the classes."""
+        return tuple(classes[k] for k in self.indices)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {"kind": "classes", "indices": list(self.indices)}
+
+
+@dataclass(frozen=True)
+class ProbabilityTarget:
+    """The model's probability of a class, or of some one class of a set, should reach a threshold (box, (8)).
+
+    For forests the probability is the mean vote of the trees. Above one half it implies the decision for the class;
+    below, the decision may be another one, so that a threshold of one's own can take the place of the model's.
+
+    Attributes
+    ----------
+    indices : tuple of int
+        Of the classes, in increasing order.
+    probability : float
+        In (0, 1]; compared with what the library shows, as real numbers.
+    """
+
+    indices: tuple[int, ...]
+    probability: float
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        _check_classes(ensemble, self.indices)
+        if ensemble.decision.link not in _PROBABLE:
+            raise ProblemError("the model shows no probabilities, so that none can be wanted")
+
+    def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
+        """One per class."""
+        return tuple(self._of(ensemble, k) for k in self.indices)
+
+    def _of(self, ensemble: Ensemble, k: int) -> Requirements:
+        rule = ensemble.decision
+        if rule.link == "softmax":
+            return Curve(ensemble, k, *odds_around(ensemble, self.probability)).rows()
+        if rule.kind == "threshold":
+            low, high = odds_around(ensemble, self.probability)
+            return score_row(ensemble, np.array([1.0 if k == 1 else -1.0]), low, high)
+        coefficients = np.eye(ensemble.n_outputs)[k]
+        if rule.link == "mean":
+            return mean_row(ensemble, coefficients, self.probability)
+        return score_row(ensemble, coefficients, *odds_around(ensemble, self.probability))
+
+    def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
+        """Which rows have the probability."""
+        assert probabilities is not None
+        return np.asarray((probabilities[:, list(self.indices)] >= self.probability).any(axis=1))
+
+    def named(self, classes: Sequence[Any]) -> Any:
+        """Label of the class, or labels of the classes."""
+        labels = tuple(classes[k] for k in self.indices)
+        return labels if len(labels) > 1 else labels[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {"kind": "probability", "indices": list(self.indices), "probability": self.probability}
+
+
+@dataclass(frozen=True)
+class IntervalTarget:
+    """The value that a regressor predicts should lie in a closed interval (box, (9)).
+
+    Attributes
+    ----------
+    lower, upper : float
+        On the scale of the prediction; infinite for an open end.
+    """
+
+    lower: float
+    upper: float
+    probability = None
+
+    def check(self, ensemble: Ensemble) -> None:
+        """Refuse a target that an ensemble cannot have."""
+        if ensemble.decision.classes:
+            raise ProblemError("the model has classes: an interval is wanted of a regressor's value")
+        empty = not self.lower <= self.upper or self.lower == math.inf or self.upper == -math.inf
+        if empty or (self.lower == -math.inf and self.upper == math.inf):
+            raise ProblemError(f"the target interval ({self.lower}, {self.upper}) holds no value, or every one")
+
+    def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
+        """One: the score is neither too low nor too high."""
+        rows = []
+        if self.lower > -math.inf:
+            rows.append(self._side(ensemble, 1.0, self.lower))
+        if self.upper < math.inf:
+            rows.append(self._side(ensemble, -1.0, self.upper))
+        return (joined_requirements(rows),)
+
+    @staticmethod
+    def _side(ensemble: Ensemble, sign: float, value: float) -> Requirements:
+        """``sign * prediction >= sign * value``."""
+        if ensemble.decision.link == "mean":
+            return mean_row(ensemble, np.array([sign]), sign * value)
+        low, high = scores_around(ensemble, value)
+        return score_row(ensemble, np.array([sign]), *((low, high) if sign > 0 else (-high, -low)))
+
+    def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
+        """Which predictions lie in the interval."""
+        return np.asarray((answers >= self.lower) & (answers <= self.upper))
+
+    def named(self, classes: Sequence[Any]) -> Any:
+        """The bounds, None for an open end."""
+        return tuple(bound if math.isfinite(bound) else None for bound in (self.lower, self.upper))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        lower, upper = self.named(())
+        return {"kind": "interval", "lower": lower, "upper": upper}
+
+
+def _check_classes(ensemble: Ensemble, indices: Sequence[int]) -> None:
+    n = len(ensemble.decision.classes)
+    if not indices or not set(indices) <= set(range(n)) or list(indices) != sorted(set(indices)):
+        raise ProblemError(f"the target names the classes {list(indices)} by number, but the model has {n}")
+
+
+# -- from what a user says -------------------------------------------------------------------------------------
+
+
+def parse_target(
+    ensemble: Ensemble, target: Any, current: int | None = None, probability: float | None = None
+) -> Target:
+    """Target from what a user says.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    target : label, "opposite", collection of labels, or (lowest, highest)
+        Labels for a classifier; for a regressor bounds of its value, None for an open end.
+    current : int, optional
+        Index of the row's own class, for ``"opposite"``.
+    probability : float, optional
+        What the model's probability of the class should reach.
+
+    Raises
+    ------
+    ProblemError
+        The model has no such class or no probabilities, or bounds and probability mean nothing.
+    """
+    if not ensemble.decision.classes:
+        if probability is not None:
+            raise ProblemError("the model is a regressor and has no probabilities: give bounds of its value")
+        return _interval(ensemble, target)
+    labels = list(target) if _is_collection(target) else [target]
+    if not labels:
+        raise ProblemError(f"the target names no class; name some of {', '.join(map(str, ensemble.decision.classes))}")
+    indices = tuple(sorted({ClassTarget.parse(ensemble, label, current).index for label in labels}))
+    if probability is not None:
+        return ProbabilityTarget(indices, _probability(ensemble, probability))
+    return ClassSetTarget(indices) if len(indices) > 1 else ClassTarget(indices[0])
+
+
+def _is_collection(target: Any) -> bool:
+    return isinstance(target, Iterable) and not isinstance(target, str | bytes)
+
+
+def _probability(ensemble: Ensemble, probability: Any) -> float:
+    if ensemble.decision.link not in _PROBABLE:
+        raise ProblemError(
+            "the model shows no probabilities, so none can be asked for: leave the probability out, or train with an "
+            "objective that has them, such as binary:logistic"
+        )
+    if not _is_number(probability) or not 0 < probability <= 1:
+        raise ProblemError(f"a probability is a number above 0 and up to 1, not {probability!r}")
+    return float(probability)
+
+
+def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
+    bounds = list(target) if _is_collection(target) else []
+    if len(bounds) != 2 or not all(b is None or _is_number(b) for b in bounds):
+        raise ProblemError(
+            f"the model is a regressor and has no class {target!r}: give the target as an interval of its value, "
+            "target=(lowest, highest) with None for an open end, or --at-least and --at-most"
+        )
+    lower = -math.inf if bounds[0] is None else float(bounds[0])
+    upper = math.inf if bounds[1] is None else float(bounds[1])
+    if lower > upper or lower == math.inf or upper == -math.inf:
+        raise ProblemError(f"the target interval ({bounds[0]}, {bounds[1]}) is empty: give (lowest, highest)")
+    if lower == -math.inf and upper == math.inf:
+        raise ProblemError("the target interval is open at both ends: every prediction lies in it")
+    return IntervalTarget(lower, upper)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def target_from_dict(data: dict[str, Any]) -> Target:
+    """Target from what ``to_dict`` wrote."""
+    kind = data.get("kind")
+    if kind == "class":
+        return ClassTarget(int(data["index"]))
+    if kind == "classes":
+        return ClassSetTarget(tuple(map(int, data["indices"])))
+    if kind == "probability":
+        return ProbabilityTarget(tuple(map(int, data["indices"])), float(data["probability"]))
+    if kind == "interval":
+        lower, upper = data["lower"], data["upper"]
+        return IntervalTarget(-math.inf if lower is None else float(lower), math.inf if upper is None else float(upper))
+    raise ProblemError(f"unknown kind of target {kind!r}")

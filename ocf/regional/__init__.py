@@ -1,0 +1,1 @@
+"""Probabilities of an answer over a region, from a random forest."""

@@ -1,0 +1,91 @@
+"""A condition on features as the boxes of a regional forest see it, and the probability of an answer under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from ocf.regional.forest import Region, RegionalForest
+
+
+# -- probabilities -----------------------------------------------------------------------------------------
+
+
+def probability(counts: IntArray) -> float:
+    """The estimate from what `RegionalForest.counts` gives."""
+    return float((counts[:, 1] / np.maximum(counts[:, 0], 1)).mean())
+
+
+def exact_probability(counts: IntArray) -> Fraction:
+    """The estimate without rounding."""
+    shares = (Fraction(int(k), int(n)) for n, k in counts.tolist() if n)
+    return sum(shares, Fraction(0)) / len(counts)
+
+
+def reaches(counts: IntArray, level: float) -> bool:
+    """Whether the estimate is at least `level`, read as a decimal; no rounding decides."""
+    value = probability(counts)
+    if abs(value - level) > 1e-9:
+        return value > level
+    return exact_probability(counts) >= Fraction(str(level))
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """What is held, what may change and to where, and which answers are wanted.
+
+    Attributes
+    ----------
+    forest : RegionalForest
+    held : Region
+        The row's cells, or the region R: what holds for the features that do not change.
+    free : Region
+        Admissible cells of the features that change.
+    wanted : (n,) bool
+        Which training rows have an answer in the target.
+    """
+
+    forest: RegionalForest
+    held: Region
+    free: Region
+    wanted: BoolArray
+
+    def with_free(self, free: Region) -> Query:
+        """Copy with other admissible cells."""
+        return replace(self, free=free)
+
+    def cdp_counts(self, features: Iterable[int]) -> IntArray:
+        """Counts behind CDP_S, (n_trees, 2)."""
+        return self.crp_counts(features, self.free)
+
+    def crp_counts(self, features: Iterable[int], box: Region, least: float = 0.0) -> IntArray:
+        """Counts behind CRP_S of a box, (n_trees, 2); see `RegionalForest.counts` for `least`."""
+        return self.forest.counts(self.forest.mix(box, self.held, features), self.wanted, least)
+
+    def precise(self, features: Iterable[int], box: Region, level: float) -> bool:
+        """Whether CRP_S of a box reaches a level."""
+        return reaches(self.crp_counts(features, box, level), level)
+
+    def cdp(self, features: Iterable[int]) -> float:
+        """CDP_S (definition 2.1): probability of the target when S changes and the rest is held."""
+        return probability(self.cdp_counts(features))
+
+    def crp(self, features: Iterable[int], box: Region) -> float:
+        """CRP_S (definition 2.3): probability of the target when S lies in the box and the rest is held."""
+        return probability(self.crp_counts(features, box))
+
+    def weights(self, features: Iterable[int]) -> FloatArray:
+        """Weights given what is held outside S, (n,): the estimate of the distribution of X_S."""
+        return self.forest.weights(self.forest.mix(self.free, self.held, features))
+
+    def captured(self, features: Iterable[int], box: Region) -> float:
+        """Estimate of P(X_S in the box | what is held): the weight that a box captures."""
+        features = list(features)
+        return float(self.weights(features)[self.forest.inside(box, features)].sum())

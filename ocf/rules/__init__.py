@@ -1,0 +1,1 @@
+"""Counterfactual rules: ranges of values that turn an answer with high probability."""

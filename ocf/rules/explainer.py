@@ -1,0 +1,562 @@
+"""Counterfactual rules: ranges of values that give a row, or a region, the wanted answer with high probability.
+
+Source: Amoukou and Brunel, Local and Regional Counterfactual Rules: Summarized and Robust Recourses (2024).
+
+Unlike `ocf.explain.explainer`, this needs no trees to explain: any model with ``predict`` will do, or none, since a
+random forest is fitted to the model's predictions or to observed answers and everything is estimated from it
+(`ocf.regional.forest`).
+
+Choices where the paper is silent
+---------------------------------
+* *No set reaches the level.* CDP_S >= pi is often out of reach: a set that leaves out what speaks against the target
+  keeps what speaks for it, and a row seldom has enough of that. The set with the largest CDP_S is taken then, and
+  marked (``divergent`` is False); the rule on it still has to reach its own level.
+* *Regions.* The paper takes them as given. `CounterfactualRules.regions` proposes leaves of the forest: those whose
+  training rows mostly lack the target, chosen greedily to cover as many of these rows as possible.
+* *Monotone features in a region.* Every row of the region must be able to make the change, so a feature that may only
+  rise is free from the region's upper end on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.errors import DataError, ModelError, ProblemError
+from ocf.features.feature import Feature
+from ocf.features.inference import as_table, infer_space
+from ocf.features.space import FeatureSpace
+from ocf.models.user_model import UserModel
+from ocf.problem.costs import Cost
+from ocf.regional.forest import Region
+from ocf.regional.query import Query
+from ocf.rules import search as rule_search
+from ocf.rules import solving as rule_solving
+from ocf.rules.fitting import fit_forest
+from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
+from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
+from ocf.rules.search import FoundBox
+from ocf.rules.wanted import Wanted, is_regression
+from ocf.solvers.result import SolverOptions, Status
+from ocf.support.messages import nearest
+from ocf.support.progress import Progress
+
+SET_METHODS = ("exhaustive", "milp")
+
+RULE_METHODS = ("search", "greedy", "milp")
+
+POINT_METHODS = ("annealing", "milp", "cheapest")
+
+
+class CounterfactualRules:
+    """Local and regional counterfactual rules of a model or of observed answers.
+
+    Parameters
+    ----------
+    model : object with ``predict``, UserModel, or None
+        Anything that predicts for tables like `X`, for instance a scikit-learn Pipeline. None with `y`: the rules are
+        about the observed answers.
+    X : DataFrame or array (n, n_columns)
+        Training rows, without missing values.
+    y : (n,) array, optional
+        Observed answers, to which the forest is fitted; by default it is fitted to the model's predictions.
+    features : mapping of feature name to settings, or FeatureSpace, optional
+        See `ocf.features.inference.infer_space`. Fixed features never change.
+    regression : bool, optional
+        Whether answers are numbers and targets intervals. Default: floats that are not whole are.
+    candidates : int
+        K: only subsets of the K most used features of the forest are considered.
+    level : float
+        The paper's pi, for the probability that changing a set of features gives the target.
+    rule_level : float
+        The paper's pi_C, for the probability of the target inside a rule.
+    n_estimators, max_depth, seed, forest
+        Of the regional forest; `forest` holds further settings of scikit-learn's.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> rules = CounterfactualRules(KNeighborsClassifier().fit(X, y), X)
+    >>> print(rules.local(X.iloc[[70]], target=1)[0])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        X: pd.DataFrame | ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        features: Mapping[str, Mapping[str, Any]] | FeatureSpace | None = None,
+        regression: bool | None = None,
+        candidates: int = 10,
+        level: float = 0.9,
+        rule_level: float = 0.9,
+        n_estimators: int = 20,
+        max_depth: int | None = 10,
+        seed: int = 0,
+        forest: Mapping[str, Any] | None = None,
+    ) -> None:
+        for name, value in (("level", level), ("rule_level", rule_level)):
+            if not 0 < value <= 1:
+                raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")
+        if not 1 <= candidates <= 25:
+            raise ProblemError(
+                f"candidates must lie between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
+            )
+        if model is None and y is None:
+            raise ProblemError("give a model with predict, or the observed answers y")
+        if model is not None and not isinstance(model, UserModel) and not hasattr(model, "predict"):
+            raise ModelError(f"{type(model).__name__} has no method predict: give a fitted model or a Pipeline")
+        self.model = model
+        self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
+        self._array = not isinstance(X, pd.DataFrame)
+        table = as_table(X)
+        self.space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
+        self.rows = self.space.from_frame(table)
+        answers = self._predicted(self.rows) if y is None else np.asarray(y)
+        self.regression = is_regression(answers) if regression is None else regression
+        if answers.ndim != 1 or pd.isna(answers).any():
+            raise DataError("answers must be one per row, without missing ones")
+        self.classes = () if self.regression else tuple(_plain(v) for v in pd.unique(np.sort(answers)))
+        if not self.regression and len(self.classes) < 2:
+            raise DataError(f"all answers are {self.classes[0]!r}: there is nothing that a change could turn")
+        self.forest = fit_forest(
+            self.space, self.rows, answers, regression=self.regression, n_estimators=n_estimators,
+            max_depth=max_depth, seed=seed, **(forest or {}),
+        )  # fmt: skip
+        changeable = np.array([f.action != "fixed" for f in self.space.features])
+        self.candidates = rule_search.most_used(self.forest.use, changeable, candidates)
+        if not self.candidates:
+            raise ProblemError("no feature may change: every one is fixed or not used by the forest")
+
+    # -- questions -----------------------------------------------------------------------------------------
+
+    def local(
+        self,
+        x: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = None,
+        *,
+        n_rules: int = 1,
+        sets: str = "exhaustive",
+        method: str = "search",
+        solver: str = "highs",
+        time_limit: float | None = 10.0,
+    ) -> RuleSet:
+        """Rules for one row.
+
+        Parameters
+        ----------
+        x : one row
+            A DataFrame with one row, a Series, or an array.
+        target : object
+            A class, or for regression a pair ``(lowest, highest)``; by default the other of two classes.
+        n_rules : int
+            Disjoint rules at most.
+        sets : {"exhaustive", "milp"}
+            How the minimal divergent explanation is found; both are exact.
+        method : {"search", "greedy", "milp"}
+            How rules are found: the largest by best-first search or by the mathematical model, or the paper's merging
+            of leaves, which also starts the other two.
+        solver : {"highs", "scip"}
+            For ``"milp"``.
+        time_limit : float or None
+            Seconds for each rule; when they are over, the best rule so far is given with a bound.
+
+        Returns
+        -------
+        RuleSet
+        """
+        table, coded = self._row(x)
+        begin = time.perf_counter()
+        predicted = None if self.model is None else _plain(self._predicted(coded)[0])
+        wanted = self._wanted(target, predicted)
+        original = dict(zip(self.space.names, map(Feature.label, self.space.features, coded[0]), strict=True))
+        blank = RuleSet(table.index[0], "local", predicted, wanted.words, (), original, (), 0.0, False, "already", ())
+        if predicted is not None and wanted.holds(np.array([predicted]))[0]:
+            return replace(blank, seconds=time.perf_counter() - begin)
+        return self._solve(self._local_query(coded, wanted), blank, begin, n_rules, sets, method, solver, time_limit)
+
+    def query(
+        self, where: pd.DataFrame | pd.Series[Any] | ArrayLike | Subgroup | Mapping[str, Any], target: Any
+    ) -> Query:
+        """What is asked of the forest about a row, or a region: for `ocf.rules.search` and `ocf.rules.solving`.
+
+        Parameters
+        ----------
+        where : one row, or a region as in `regional`
+        target : object
+        """
+        wanted = self._wanted(target, None)
+        if isinstance(where, Subgroup | Mapping):
+            return self._regional_query(where, wanted)
+        return self._local_query(self._row(where)[1], wanted)
+
+    def _local_query(self, coded: FloatArray, wanted: Wanted) -> Query:
+        held = self.forest.at(self.forest.partition.locate(coded)[0])
+        free = self._free(lambda i, low, high: ~np.isnan(self.space.features[i].nearest(low, high, coded[0, i])), held)
+        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
+
+    def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> Query:
+        held = region.region if isinstance(region, Subgroup) else self._region(region)
+        free = self._free(self._reachable_from(held), held)
+        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
+
+    def local_many(
+        self, rows: pd.DataFrame | ArrayLike, target: Any = None, *, progress: bool | None = None, **settings: Any
+    ) -> RuleSets:
+        """Rules for each of several rows; see `local` for the settings."""
+        table = as_table(rows, self.space.columns)
+        found = RuleSets()
+        with Progress(len(table), progress) as bar:
+            for k in range(len(table)):
+                found.append(self.local(table.iloc[[k]], target, **settings))
+                bar.advance(found[-1].status)
+        return found
+
+    def regional(
+        self,
+        region: Subgroup | Mapping[str, Any],
+        target: Any = None,
+        *,
+        n_rules: int = 1,
+        sets: str = "exhaustive",
+        method: str = "search",
+        solver: str = "highs",
+        time_limit: float | None = 10.0,
+    ) -> RuleSet:
+        """Rules for all rows of a region.
+
+        Parameters
+        ----------
+        region : Subgroup or mapping
+            Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, or a list of
+            levels. The features that it does not name are not held.
+        target, n_rules, sets, method, solver, time_limit
+            As in `local`; the target must be named.
+        """
+        begin = time.perf_counter()
+        wanted = self._wanted(target, None)
+        query = self._regional_query(region, wanted)
+        conditions = self._conditions(query.held)
+        blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
+        return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
+
+    def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
+        """Which rows the model does not give the target, (n,); all of them without a model."""
+        coded = self.space.from_frame(as_table(rows, self.space.columns))
+        if self.model is None:
+            return np.ones(len(coded), bool)
+        return ~self._wanted(target, None).holds(self._predicted(coded))
+
+    def regions(self, target: Any, *, most: int = 10, share: float = 0.9) -> list[Subgroup]:
+        """Regions of training rows that lack the target: leaves of the forest, chosen greedily to cover most of them.
+
+        Parameters
+        ----------
+        target : object
+        most : int
+        share : float
+            Least share of a region's rows that lack the target.
+        """
+        lacking = ~self._wanted(target, None).holds(self.forest.answers)
+        leaves = np.unique(self.forest.leaves)
+        boxes = {int(k): self.forest.inside(self.forest.leaf(int(k))) for k in leaves}
+        fit = {k: inside for k, inside in boxes.items() if lacking[inside].mean() >= share}
+        left = lacking.copy()
+        chosen: list[Subgroup] = []
+        while fit and left.any() and len(chosen) < most:
+            k = max(fit, key=lambda k: (int((fit[k] & left).sum()), -k))
+            if not (fit[k] & left).any():
+                break
+            left &= ~fit.pop(k)
+            chosen.append(self._subgroup(k, lacking))
+        return chosen
+
+    def region_of(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any, *, share: float = 0.9) -> Subgroup:
+        """The largest leaf around a row whose training rows lack the target, up to a share of the others.
+
+        Where no leaf around the row has that share, the one with the largest share is given.
+        """
+        lacking = ~self._wanted(target, None).holds(self.forest.answers)
+        part = self.forest.partition
+        around = [self._subgroup(int(k), lacking) for k in part.leaves_at(part.locate(self._row(x)[1])[0])]
+        return max(around, key=lambda g: (min(g.share, share), g.support))
+
+    def sample(
+        self,
+        rule: Rule,
+        x: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = None,
+        *,
+        method: str = "annealing",
+        norm: str | Mapping[str, float] = "l1",
+        iterations: int = 500,
+        seed: int | None = None,
+        solver: str = "highs",
+        time_limit: float | None = 10.0,
+    ) -> RulePoint:
+        """A point inside a rule, as a change of one row.
+
+        Parameters
+        ----------
+        rule : Rule
+        x : one row
+        target : object
+            To say whether the model gives it; by default nothing is said.
+        method : {"annealing", "milp", "cheapest"}
+            The most plausible point by the paper's simulated annealing or, proven, by a mathematical model over the
+            isolation forest; or the cheapest point, in closed form.
+        norm : str or mapping
+            Of ``"cheapest"``.
+        iterations, seed : int
+            Of the annealing.
+        solver, time_limit
+            Of ``"milp"``.
+        """
+        _check_choice("method", method, POINT_METHODS)
+        table, coded = self._row(x)
+        origin = coded[0]
+        if method == "cheapest":
+            point = cheapest_point(self.space, origin, rule.intervals, Cost.parse(norm))
+            found = FoundPoint(point, float(self.isolation.depth(point)[0]))
+        elif method == "annealing":
+            own = self.seed if seed is None else seed
+            found = annealed_point(self.isolation, origin, rule.intervals, iterations=iterations, seed=own)
+        else:
+            found = most_plausible_point(
+                self.isolation, origin, rule.intervals, solver=solver, options=SolverOptions(time_limit=time_limit)
+            )
+        frame = self.space.to_frame(found.point)
+        frame.index = table.index
+        decided = None if self.model is None else _plain(self._predicted(found.point[None, :])[0])
+        wanted = None if target is None or decided is None else self._wanted(target, None)
+        return RulePoint(
+            frame,
+            decided,
+            None if wanted is None else bool(wanted.holds(np.array([decided]))[0]),
+            tuple(n for n, a, b in zip(self.space.names, origin, found.point, strict=True) if a != b),
+            Cost(l1=1.0).total(self.space, origin, found.point),
+            float(self.isolation.scores(found.point)[0]),
+            bool(self.isolation.inliers(found.point)[0]),
+            found.depth,
+            found.bound,
+        )
+
+    @cached_property
+    def isolation(self) -> IsolationTrees:
+        """Isolation forest of the training rows, with scikit-learn's defaults."""
+        return IsolationTrees.fit(self.space, self.rows, seed=self.seed)
+
+    # -- answers -------------------------------------------------------------------------------------------
+
+    def _solve(
+        self,
+        query: Query,
+        blank: RuleSet,
+        begin: float,
+        n_rules: int,
+        sets: str,
+        method: str,
+        solver: str,
+        time_limit: float | None,
+    ) -> RuleSet:
+        _check_choice("sets", sets, SET_METHODS)
+        _check_choice("method", method, RULE_METHODS)
+        if n_rules < 1:
+            raise ProblemError(f"n_rules must be at least 1, not {n_rules!r}")
+        features, divergent = self._features(query, sets, solver)
+        found = self._boxes(query, features, n_rules, method, solver, time_limit)
+        rules = tuple(self.rule(query, features, box, method) for box in found)
+        return replace(
+            blank,
+            features=tuple(self.space.names[i] for i in features),
+            probability=query.cdp(features),
+            divergent=divergent,
+            status="found" if rules else "none",
+            rules=rules,
+            seconds=time.perf_counter() - begin,
+        )
+
+    def _features(self, query: Query, sets: str, solver: str) -> tuple[tuple[int, ...], bool]:
+        """S, and whether it reaches the level."""
+        usable = self.candidates
+        if sets == "exhaustive":
+            return rule_search.divergent_set(query, usable, self.level)
+        found = rule_solving.solve_minimal_sets(query, usable, self.level, solver=solver)
+        if found:
+            return found[0], True
+        return rule_solving.solve_most_divergent_set(query, usable, solver=solver), False
+
+    def _boxes(
+        self,
+        query: Query,
+        features: tuple[int, ...],
+        n_rules: int,
+        method: str,
+        solver: str,
+        time_limit: float | None,
+    ) -> list[FoundBox]:
+        greedy = rule_search.greedy_boxes(query, features, self.rule_level, n_rules)
+        if method == "greedy":
+            return [FoundBox(box, w, np.inf, Status.FEASIBLE, 0.0) for box, w in greedy[:n_rules]]
+        found: list[FoundBox] = []
+        while len(found) < n_rules:
+            earlier = [box.region for box in found if box.region is not None]
+            # later rules have to keep away from the earlier ones, which the greedy ones need not
+            start = greedy[0] if greedy and not found else None
+            if method == "search":
+                box = rule_search.largest_box(
+                    query, features, self.rule_level, earlier=earlier, start=start, most=10**9, time_limit=time_limit
+                )
+            else:
+                box = rule_solving.solve_box(
+                    query, features, self.rule_level, earlier=earlier, start=start and start[0], solver=solver,
+                    options=SolverOptions(time_limit=time_limit),
+                )  # fmt: skip
+            if box.region is None:
+                break
+            found.append(box)
+        return found
+
+    def rule(self, query: Query, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
+        """Rule in the user's units and words from a box that a search has found.
+
+        Raises
+        ------
+        ProblemError
+            Nothing was found.
+        """
+        if box.region is None:
+            raise ProblemError("no box reaches the level, so there is no rule")
+        intervals = intervals_of(self.forest, box.region, features)
+        return Rule(
+            tuple(Condition.of(self.space.features[t.feature], t) for t in intervals),
+            query.crp(features, box.region),
+            box.weight,
+            int(self.forest.inside(box.region, features).sum()),
+            box.status.value,
+            box.bound,
+            method,
+            intervals,
+            box.region,
+        )
+
+    # -- from the user's words to cells --------------------------------------------------------------------
+
+    def _row(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike) -> tuple[pd.DataFrame, FloatArray]:
+        """One row as a table, and coded, (1, n_features)."""
+        if isinstance(x, pd.Series):
+            x = x.to_frame().T.infer_objects()
+        table = x if isinstance(x, pd.DataFrame) else pd.DataFrame(np.atleast_2d(x), columns=list(self.space.columns))
+        if len(table) != 1:
+            raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
+        coded = self.space.from_frame(table)
+        if np.isnan(coded).any():
+            i = int(np.flatnonzero(np.isnan(coded[0]))[0])
+            raise DataError(f"feature {self.space.names[i]!r} of the row is missing; rules need complete rows")
+        return table, coded
+
+    def _predicted(self, coded: FloatArray) -> NDArray[Any]:
+        """The explained model's answers."""
+        table = self.space.to_frame(coded)
+        if isinstance(self.model, UserModel):
+            decided = self.model.decide(table)
+            classes = self.model.trees.ensemble.decision.classes
+            return np.array([classes[k] for k in decided]) if classes else np.asarray(decided)
+        return np.asarray(self.model.predict(table.to_numpy() if self._array else table))
+
+    def _wanted(self, target: Any, predicted: Any) -> Wanted:
+        if self.regression:
+            return Wanted.interval(target)
+        if target is None or (isinstance(target, str) and target == "opposite" and target not in self.classes):
+            if len(self.classes) != 2 or predicted is None:
+                raise ProblemError(f"name the target: one of {', '.join(map(str, self.classes))}")
+            return Wanted(next(c for c in self.classes if c != predicted))
+        for label in self.classes:
+            if target == label or str(target) == str(label):
+                return Wanted(label)
+        raise ProblemError(f"there is no class {nearest(target, self.classes)}")
+
+    def _free(self, admits: Any, held: Region) -> Region:
+        """Cells that features may move to; for those that never do, the ones they hold."""
+        part, masks = self.forest.partition, []
+        for i in range(part.n_features):
+            span = part.cells_of(i)
+            mask = admits(i, part.lower[span], part.upper[span])
+            masks.append(mask if mask.any() else self.forest.cells_of(held, i))
+        return self.forest.region(masks)
+
+    def _reachable_from(self, held: Region) -> Any:
+        """Which cells every row of a region may move to."""
+
+        def admits(i: int, low: FloatArray, high: FloatArray) -> BoolArray:
+            feature = self.space.features[i]
+            base = feature.lower if np.isfinite(feature.lower) else 0.0
+            origin = 0.0 if feature.discrete else float(feature.at_least(base))
+            mask = ~np.isnan(replace(feature, action="free").nearest(low, high, origin))
+            at = np.arange(len(low))
+            if feature.action in ("increasing", "fixed"):
+                mask &= at >= held.high[i]
+            if feature.action in ("decreasing", "fixed"):
+                mask &= at <= held.low[i]
+            return mask
+
+        return admits
+
+    def _region(self, said: Mapping[str, Any]) -> Region:
+        """Region from what a user says of some features."""
+        part = self.forest.partition
+        everywhere = self.forest.everywhere()
+        masks = [self.forest.cells_of(everywhere, i) for i in range(part.n_features)]
+        for name, values in said.items():
+            i = self.space.index(name)
+            feature, span = self.space.features[i], part.cells_of(i)
+            lower, upper = part.lower[span], part.upper[span]
+            if feature.discrete:
+                given = list(values) if isinstance(values, list | tuple | set) else [values]
+                unknown = [v for v in given if v not in feature.codes]
+                if unknown:
+                    raise ProblemError(f"region: {name!r} has no level {nearest(unknown[0], feature.levels)}")
+                codes = np.array([feature.codes[v] for v in given], np.float64)
+                masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
+                continue
+            try:
+                low, high = (end if v is None else float(v) for v, end in zip(values, (-np.inf, np.inf), strict=True))
+            except (TypeError, ValueError):
+                raise ProblemError(f"region: {name!r} needs (lowest, highest), not {values!r}") from None
+            if not low <= high:
+                raise ProblemError(f"region: {name!r} in [{low}, {high}] holds no value")
+            masks[i] = (upper >= low) & (lower < high)
+        return self.forest.region(masks)
+
+    def _subgroup(self, leaf: int, lacking: BoolArray) -> Subgroup:
+        region = self.forest.leaf(leaf)
+        inside = self.forest.inside(region)
+        share = float(lacking[inside].mean()) if inside.any() else 0.0
+        return Subgroup(self._conditions(region), share, int(inside.sum()), region)
+
+    def _conditions(self, region: Region) -> tuple[Condition, ...]:
+        """Conditions of the features that a region limits."""
+        limited = [i for i in range(len(self.space)) if not self.forest.cells_of(region, i).all()]
+        return tuple(
+            Condition.of(self.space.features[t.feature], t) for t in intervals_of(self.forest, region, limited)
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ProblemError(f"{name} {nearest(value, known)}")

@@ -1,0 +1,92 @@
+"""The regional forest that is fitted to a model's answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.arrays import FloatArray
+from ocf.cells.partition import partition
+from ocf.errors import DataError
+from ocf.features.lattice import Lattice
+from ocf.features.space import FeatureSpace
+from ocf.models.encoding import Encoding
+from ocf.models.lift import check_lift, lift
+from ocf.readers import read_model
+from ocf.regional.forest import RegionalForest
+
+
+def one_hot_encoding(space: FeatureSpace, base: FloatArray) -> Encoding:
+    """Coded values as they are, categories as indicators.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    base : (n_features,) float64
+        A coded row.
+    """
+    owner = np.concatenate(
+        [np.full(len(f.levels) if f.kind == "categorical" else 1, i) for i, f in enumerate(space.features)]
+    ).astype(np.int64)
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        coded = space.from_frame(table)
+        columns = [
+            (coded[:, [i]] == np.arange(len(f.levels))).astype(float) if f.kind == "categorical" else coded[:, [i]]
+            for i, f in enumerate(space.features)
+        ]
+        return np.hstack(columns)
+
+    domain = np.array([(np.nan, np.nan) if f.discrete else Lattice.of(f).ends for f in space.features])
+    return Encoding(space, encode, base, owner, domain)
+
+
+def fit_forest(
+    space: FeatureSpace,
+    coded: FloatArray,
+    answers: NDArray[Any],
+    *,
+    regression: bool,
+    n_estimators: int = 20,
+    max_depth: int | None = 10,
+    seed: int = 0,
+    **settings: Any,
+) -> RegionalForest:
+    """Fit the forest; the defaults are the paper's (appendix D).
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    coded : (n, n_features) float64
+        Training rows, without missing values.
+    answers : (n,) array
+    regression : bool
+    n_estimators, max_depth, seed, settings
+        Of scikit-learn's random forest.
+
+    Raises
+    ------
+    DataError
+        A value is missing, or there are not as many answers as rows.
+    """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    if np.isnan(coded).any():
+        i = int(np.flatnonzero(np.isnan(coded).any(axis=0))[0])
+        raise DataError(
+            f"feature {space.names[i]!r} has missing values; rules need complete rows: fill them in or drop them"
+        )
+    if len(answers) != len(coded):
+        raise DataError(f"{len(answers)} answers for {len(coded)} rows")
+    kind = RandomForestRegressor if regression else RandomForestClassifier
+    forest = kind(n_estimators=n_estimators, max_depth=max_depth, random_state=seed, **settings)
+    encoding = one_hot_encoding(space, coded[0])
+    forest.fit(encoding.encode(space.to_frame(coded)), answers)
+    ensemble = read_model(forest).ensemble
+    lifted = lift(ensemble, encoding)
+    check_lift(lifted, ensemble, encoding)
+    part = partition(lifted, space)
+    return RegionalForest(part, part.locate(coded), lifted.apply(coded), np.asarray(answers))

@@ -1,0 +1,395 @@
+"""Searches for divergent explanations and rules that need no solver: exhaustive ones, and the paper's greedy merging.
+
+Source: Amoukou and Brunel (2024), section 4. `formulations/rules.py` states the same problems as mathematical models.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.errors import ProblemError
+from ocf.regional.forest import Region
+from ocf.regional.query import Query, exact_probability, probability, reaches
+from ocf.solvers.result import Status
+
+#: Most boxes that `best_box` enumerates.
+MOST_BOXES = 2_000_000
+
+# -- minimal divergent explanations ------------------------------------------------------------------------
+
+
+def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[tuple[int, ...]]:
+    """All minimal divergent explanations (definition 2.2), the most probable first.
+
+    Subsets are tried by size, so that all of the first size with CDP_S >= level are minimal. The empty set is not
+    asked: an answer that is not wanted takes a change.
+
+    Parameters
+    ----------
+    query : Query
+    candidates : sequence of int
+        Features that may be in S; there are ``2**len(candidates)`` subsets.
+    level : float
+        The paper's pi.
+
+    Returns
+    -------
+    list of tuple of int
+        Empty when no subset reaches the level.
+    """
+    for counts in _by_size(query, candidates):
+        found = [s for s, c in counts.items() if reaches(c, level)]
+        if found:
+            return sorted(found, key=lambda s: (-exact_probability(counts[s]), s))
+    return []
+
+
+def divergent_set(query: Query, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
+    """The most probable minimal divergent explanation, or, where there is none, the most probable set.
+
+    Returns
+    -------
+    features : tuple of int
+        Of the sets with the largest CDP_S a smallest one, where no set reaches the level.
+    divergent : bool
+        Whether CDP_S >= level.
+
+    Raises
+    ------
+    ProblemError
+        There is no candidate.
+    """
+    if not candidates:
+        raise ProblemError("no feature may change: every one is fixed or not used by the forest")
+    best: tuple[tuple[int, ...], float] = ((), -1.0)
+    for counts in _by_size(query, candidates):
+        found = [s for s, c in counts.items() if reaches(c, level)]
+        if found:
+            return min(found, key=lambda s: (-exact_probability(counts[s]), s)), True
+        for s, c in counts.items():
+            if probability(c) > best[1] + 1e-12:
+                best = (s, probability(c))
+    return best[0], False
+
+
+def _by_size(query: Query, candidates: Sequence[int]) -> Iterator[dict[tuple[int, ...], IntArray]]:
+    """Counts behind CDP_S of all subsets of one size after another."""
+    for size in range(1, len(candidates) + 1):
+        yield {s: query.cdp_counts(s) for s in combinations(sorted(candidates), size)}
+
+
+# -- the largest box ---------------------------------------------------------------------------------------
+
+
+def best_box(
+    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()
+) -> tuple[Region | None, float]:
+    """The box on S that captures most weight subject to CRP_S >= level, by trying all boxes (definition 2.3).
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    earlier : sequence of Region
+        Boxes from which this one has to be disjoint.
+
+    Returns
+    -------
+    region : Region or None
+        None when no box that holds a row of positive weight reaches the level.
+    weight : float
+
+    Raises
+    ------
+    ProblemError
+        There are more than `MOST_BOXES`.
+    """
+    choices = [list(ranges(query, i)) for i in features]
+    n = math.prod(map(len, choices))
+    if n > MOST_BOXES:
+        raise ProblemError(f"{n} boxes are too many to try them all; use the mathematical model")
+    weights = query.weights(features)
+    holds = [[mask[query.forest.cells[:, i]] for mask in own] for i, own in zip(features, choices, strict=True)]
+    best: tuple[Region | None, float] = (None, 0.0)
+    for pick in product(*(range(len(own)) for own in choices)):
+        inside = np.logical_and.reduce([h[k] for h, k in zip(holds, pick, strict=True)])
+        weight = float(weights[inside].sum())
+        if weight <= best[1] + 1e-12:
+            continue
+        box = box_of(query, {i: own[k] for i, own, k in zip(features, choices, pick, strict=True)})
+        apart = all(_apart(query, features, box, other) for other in earlier)
+        if apart and query.precise(features, box, level):
+            best = (box, weight)
+    return best
+
+
+def ranges(query: Query, i: int) -> Iterator[BoolArray]:
+    """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels."""
+    allowed = np.flatnonzero(query.forest.cells_of(query.free, i))
+    width = int(query.forest.partition.widths[i])
+    if query.forest.partition.ordered[i]:
+        picks = [allowed[a : b + 1] for a in range(len(allowed)) for b in range(a, len(allowed))]
+    else:
+        picks = [np.array(c) for k in range(1, len(allowed) + 1) for c in combinations(allowed.tolist(), k)]
+    for pick in picks:
+        mask = np.zeros(width, bool)
+        mask[pick] = True
+        yield mask
+
+
+def box_of(query: Query, masks: dict[int, BoolArray]) -> Region:
+    """Region with the given cells on some features and the admissible ones on the others."""
+    forest = query.forest
+    n = forest.partition.n_features
+    return forest.region(masks.get(i, forest.cells_of(query.free, i)) for i in range(n))
+
+
+@dataclass(frozen=True, eq=False)
+class FoundBox:
+    """A maximal rule's box, and what is proven of it.
+
+    Attributes
+    ----------
+    region : Region or None
+        None when there is none (status INFEASIBLE), or none was found (UNKNOWN).
+    weight : float
+        Weight that it captures.
+    bound : float
+        No box with the asked precision captures more.
+    status : Status
+    seconds : float
+    nodes : int
+        Boxes that were tried, or nodes of the solver.
+    """
+
+    region: Region | None
+    weight: float
+    bound: float
+    status: Status
+    seconds: float
+    nodes: int = 0
+
+
+def largest_box(
+    query: Query,
+    features: Sequence[int],
+    level: float,
+    *,
+    earlier: Sequence[Region] = (),
+    start: tuple[Region, float] | None = None,
+    most: int = 20_000,
+    time_limit: float | None = None,
+) -> FoundBox:
+    """The box on S that captures most weight subject to CRP_S >= level, best first (definition 2.3).
+
+    Boxes are tried in the order of the weight that they capture, from the widest one down: a box within another
+    captures no more, so the first that reaches the level is the largest, and until then the heaviest box that waits is
+    an upper bound. A box is narrowed at one end to the next cut of a split that can be met, or by one level.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    earlier : sequence of Region
+        Boxes from which this one has to be disjoint.
+    start : (Region, float), optional
+        A box that reaches the level and its weight, for instance a greedy one: the answer if nothing better is found
+        within the limits.
+    most : int
+        Boxes to try at most.
+    time_limit : float, optional
+        Seconds.
+    """
+    begin = time.perf_counter()
+    weights = query.weights(features)
+    cuts = _met_cuts(query, features, earlier)
+    widest = box_of(query, {})
+    waiting = [(-_weight(query, features, weights, widest), 0, widest)]
+    best = start or (None, 0.0)
+    seen, tried = {widest}, 0
+    while waiting:
+        negative, _, box = heapq.heappop(waiting)
+        weight, seconds = -negative, time.perf_counter() - begin
+        if weight <= best[1] + 1e-12:  # nothing that waits is heavier than what is known
+            break
+        if tried >= most or (time_limit is not None and seconds > time_limit):
+            status = Status.UNKNOWN if best[0] is None else Status.FEASIBLE
+            return FoundBox(best[0], best[1], weight, status, seconds, tried)
+        tried += 1
+        apart = all(_apart(query, features, box, other) for other in earlier)
+        if apart and query.precise(features, box, level):
+            best = (box, weight)
+            break
+        for child in _narrower(query, features, cuts, box):
+            if child not in seen:
+                seen.add(child)
+                heapq.heappush(waiting, (-_weight(query, features, weights, child), len(seen), child))
+    status = Status.INFEASIBLE if best[0] is None else Status.OPTIMAL
+    return FoundBox(best[0], best[1], best[1], status, time.perf_counter() - begin, tried)
+
+
+def _met_cuts(query: Query, features: Sequence[int], earlier: Sequence[Region]) -> dict[int, IntArray]:
+    """Cuts of each ordered feature of S at splits that some box on S meets, and at the ends of earlier boxes."""
+    forest = query.forest
+    met = forest.met_nodes(forest.mix(query.free, query.held, features))
+    node = forest.arrays.trees.node
+    cuts = {}
+    for i in features:
+        if not forest.partition.ordered[i]:
+            continue
+        low, high = query.free.low[i], query.free.high[i]
+        own = np.append(node[met & (node[:, 0] == i), 1], [end for b in earlier for end in (b.low[i] - 1, b.high[i])])
+        cuts[i] = np.unique(own[(low <= own) & (own < high)]).astype(np.int64)
+    return cuts
+
+
+def _narrower(query: Query, features: Sequence[int], cuts: dict[int, IntArray], box: Region) -> Iterator[Region]:
+    """The box with one end moved to the next cut, or without one level."""
+    part = query.forest.partition
+    for i in features:
+        if part.ordered[i]:
+            inside = cuts[i][(box.low[i] <= cuts[i]) & (cuts[i] < box.high[i])]
+            if len(inside):
+                low, high = box.low.copy(), box.high.copy()
+                low[i], high[i] = inside[0] + 1, inside[-1]
+                yield Region(low, box.high, box.member)
+                yield Region(box.low, high, box.member)
+            continue
+        levels = part.member_offsets[i] + np.flatnonzero(query.forest.cells_of(box, i))
+        for at in levels if len(levels) > 1 else []:
+            member = box.member.copy()
+            member[at] = False
+            yield Region(box.low, box.high, member)
+
+
+# -- greedy merging ----------------------------------------------------------------------------------------
+
+
+def greedy_boxes(
+    query: Query, features: Sequence[int], level: float, most: int | None = None
+) -> list[tuple[Region, float]]:
+    """Rules by merging neighbouring leaves (section 4), disjoint, the one that captures most weight first.
+
+    The possible leaves are the leaves, cut down to S, of the rows of positive weight, as far as their CRP_S reaches
+    the level. Starting from the one that captures most, the neighbour is merged (to the hull of both) that adds most
+    weight while CRP_S of the hull still reaches the level; then the same with the leaves that touch no rule so far.
+
+    The paper does not say that a merged rectangle is checked again; without it the rule could fall below the level.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    most : int, optional
+        Stop at this many rules.
+
+    Returns
+    -------
+    list of (Region, float)
+        Boxes and the weight that each captures; empty when no leaf is possible.
+    """
+    weights = query.weights(features)
+    leaves = _possible_leaves(query, features, weights, level)
+    rules: list[tuple[Region, float]] = []
+    while leaves and (most is None or len(rules) < most):
+        at = int(np.argmax([w for _, w in leaves]))
+        box, weight = leaves.pop(at)
+        box, weight = _merge(query, features, weights, level, box, weight, [b for b, _ in leaves])
+        if all(_apart(query, features, box, other) for other, _ in rules):
+            rules.append((box, weight))
+        leaves = [(b, w) for b, w in leaves if all(_apart(query, features, b, r) for r, _ in rules)]
+    return sorted(rules, key=lambda rule: -rule[1])
+
+
+def _possible_leaves(
+    query: Query, features: Sequence[int], weights: FloatArray, level: float
+) -> list[tuple[Region, float]]:
+    forest = query.forest
+    rows = np.flatnonzero(weights > 0)
+    found: dict[Region, float] = {}
+    for k in np.unique(forest.leaves[rows]):
+        box = _intersection(query, features, forest.leaf(int(k)))
+        if box is None or box in found:
+            continue
+        weight = _weight(query, features, weights, box)
+        if weight > 0 and query.precise(features, box, level):
+            found[box] = weight
+    return list(found.items())
+
+
+def _intersection(query: Query, features: Sequence[int], leaf: Region) -> Region | None:
+    """The admissible part of a leaf on S, the admissible cells elsewhere; None if there is none."""
+    forest = query.forest
+    masks = {i: forest.cells_of(leaf, i) & forest.cells_of(query.free, i) for i in features}
+    return box_of(query, masks) if all(m.any() for m in masks.values()) else None
+
+
+def _weight(query: Query, features: Sequence[int], weights: FloatArray, box: Region) -> float:
+    return float(weights[query.forest.inside(box, features)].sum())
+
+
+def _merge(
+    query: Query,
+    features: Sequence[int],
+    weights: FloatArray,
+    level: float,
+    box: Region,
+    weight: float,
+    leaves: list[Region],
+) -> tuple[Region, float]:
+    while True:
+        hulls = {_hull(query, features, box, leaf) for leaf in leaves if _touch(query, features, box, leaf)}
+        gains = [(w, h) for h in hulls if (w := _weight(query, features, weights, h)) > weight + 1e-12]
+        for w, hull in sorted(gains, key=lambda g: (-g[0], g[1].key)):
+            if query.precise(features, hull, level):
+                box, weight = hull, w
+                break
+        else:
+            return box, weight
+
+
+def _hull(query: Query, features: Sequence[int], a: Region, b: Region) -> Region:
+    forest, masks = query.forest, {}
+    for i in features:
+        mask = forest.cells_of(a, i) | forest.cells_of(b, i)
+        if forest.partition.ordered[i]:
+            at = np.flatnonzero(mask)
+            mask = np.arange(len(mask)) >= at[0]
+            mask[at[-1] + 1 :] = False
+        masks[i] = mask
+    return box_of(query, masks)
+
+
+def _touch(query: Query, features: Sequence[int], a: Region, b: Region) -> bool:
+    """Whether two boxes overlap or are neighbours: no gap of cells between them on any ordered feature of S."""
+    ordered = [i for i in features if query.forest.partition.ordered[i]]
+    return all(a.low[i] <= b.high[i] + 1 and b.low[i] <= a.high[i] + 1 for i in ordered)
+
+
+def _apart(query: Query, features: Sequence[int], a: Region, b: Region) -> bool:
+    """Whether two boxes have no cell in common on some feature of S."""
+    forest = query.forest
+    return any(not (forest.cells_of(a, i) & forest.cells_of(b, i)).any() for i in features)
+
+
+def most_used(use: IntArray, changeable: BoolArray, k: int) -> list[int]:
+    """The k features that the forest splits on most among those that may change, most used first."""
+    order = np.argsort(-use, kind="stable")
+    return [int(i) for i in order if changeable[i] and use[i] > 0][:k]

@@ -1,0 +1,194 @@
+"""Minimal divergent explanations and maximal rules by mathematical models, confirmed by the exact estimates.
+
+A solver works with tolerances, an estimate is a ratio of counts: every set and every box that a solver returns is
+counted again, exactly, and cut off if its probability falls below the level.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from numpy.typing import ArrayLike
+
+from ocf.errors import SolverError
+from ocf.formulations.divergent_set import SetModel, minimal_set
+from ocf.formulations.maximal_rule import BoxModel, maximal_rule
+from ocf.regional.forest import Region
+from ocf.regional.query import Query, reaches
+from ocf.rules.search import FoundBox
+from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
+from ocf.solvers.protocols import CellSolver, Solver
+
+
+def solve_minimal_sets(
+    query: Query,
+    candidates: Sequence[int],
+    level: float,
+    *,
+    solver: str = "highs",
+    options: SolverOptions | None = None,
+    every: bool = False,
+) -> list[tuple[int, ...]]:
+    """Minimal divergent explanations by the model of `ocf.formulations.rules`.
+
+    Parameters
+    ----------
+    query : Query
+    candidates : sequence of int
+    level : float
+        The paper's pi.
+    solver : str
+    options : SolverOptions, optional
+    every : bool
+        Whether all minimal sets are wanted, or one with the largest CDP_S among them.
+
+    Returns
+    -------
+    list of tuple of int
+        The most probable first; empty when no subset reaches the level.
+
+    Raises
+    ------
+    SolverError
+        The solver hit a limit before it had a proof.
+    ProblemError
+        The model would be too large.
+    """
+    built = minimal_set(query, candidates, level)
+    form, place = _compiled(built)
+    found: list[tuple[int, ...]] = []
+    while True:
+        chosen = _next_set(built, form, place, solver, options)
+        if chosen is None:
+            return sorted(found, key=lambda s: (-query.cdp(s), s))
+        own = np.isin(built.candidates, chosen)
+        if reaches(query.cdp_counts(chosen), level):
+            if not found and every:  # the others are of the same size
+                form = form.append_rows(_row(form, place, np.ones(len(own))), len(chosen), len(chosen))
+            found.append(chosen)
+            if not every:
+                return found
+        # any other set of this size leaves out one of these; a larger one may have more
+        form = form.append_rows(_row(form, place, np.where(own, 1.0, -1.0)), -np.inf, own.sum() - 1.0)
+
+
+def solve_most_divergent_set(
+    query: Query, candidates: Sequence[int], *, solver: str = "highs", options: SolverOptions | None = None
+) -> tuple[int, ...]:
+    """A subset with the largest CDP_S, by the same model without a level."""
+    built = minimal_set(query, candidates, None)
+    form, place = _compiled(built)
+    chosen = _next_set(built, form, place, solver, options)
+    assert chosen is not None  # every subset but the empty one is feasible
+    return chosen
+
+
+def _next_set(
+    built: SetModel, form: StandardForm, place: slice, solver: str, options: SolverOptions | None
+) -> tuple[int, ...] | None:
+    result = _matrix_solver(solver).solve(form, options)
+    if result.status is Status.INFEASIBLE:
+        return None
+    if result.status is not Status.OPTIMAL or result.x is None:
+        raise SolverError(
+            f"{solver} stopped with {result.status.value} before the smallest set was proven: give more time, "
+            "fewer candidates, or sets='exhaustive'"
+        )
+    return built.decode(result.x[place])
+
+
+def solve_box(
+    query: Query,
+    features: Sequence[int],
+    level: float,
+    *,
+    solver: str = "highs",
+    options: SolverOptions | None = None,
+    earlier: Sequence[Region] = (),
+    start: Region | None = None,
+) -> FoundBox:
+    """The maximal rule on S by the model of `ocf.formulations.rules`.
+
+    Parameters
+    ----------
+    query : Query
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    solver : str
+    options : SolverOptions, optional
+        With a time limit the best box so far is returned, with a bound.
+    earlier : sequence of Region
+        Rules from which this one has to be disjoint.
+    start : Region, optional
+        A box that reaches the level, for instance a greedy one. The heavier it is, the smaller the model.
+
+    Raises
+    ------
+    ProblemError
+        The model would be too large.
+    """
+    begin = time.perf_counter()
+    above = 0.0 if start is None else query.captured(features, start)
+    built = maximal_rule(query, features, level, earlier, above)
+    form, place = _compiled(built)
+    first = None
+    if start is not None:
+        built.assign(start)
+        first = _values(built.model)
+    nodes = 0
+    while True:
+        result = _matrix_solver(solver).solve(form, options, warm_start=first)
+        nodes += result.nodes
+        seconds = time.perf_counter() - begin
+        bound = max(0.0, -result.bound)
+        if result.x is None:
+            return FoundBox(None, 0.0, bound, result.status, seconds, nodes)
+        choice = result.x[place]
+        box = built.decode(choice)
+        if query.precise(features, box, level):
+            weight = query.captured(features, box)
+            if weight == 0:  # a box without evidence is no rule
+                status = Status.INFEASIBLE if result.status is Status.OPTIMAL else Status.UNKNOWN
+                return FoundBox(None, 0.0, bound, status, seconds, nodes)
+            return FoundBox(box, weight, max(bound, weight), result.status, seconds, nodes)
+        chosen = choice > 0.5
+        form = form.append_rows(_row(form, place, np.where(chosen, 1.0, -1.0)), -np.inf, chosen.sum() - 1.0)
+
+
+# -- matrices ----------------------------------------------------------------------------------------------
+
+
+def _compiled(built: SetModel | BoxModel) -> tuple[StandardForm, slice]:
+    """The matrix, and the columns of the choices in it."""
+    variables = _variables(built.model)
+    position = {id(v): k for k, v in enumerate(variables)}
+    at = [position[id(v)] for v in built.choices]
+    form = compile_model(built.model, variables)
+    return form, slice(at[0], at[-1] + 1) if at else slice(0, 0)
+
+
+def _variables(model: pyo.ConcreteModel) -> list[Any]:
+    return list(model.component_data_objects(pyo.Var))
+
+
+def _values(model: pyo.ConcreteModel) -> ArrayLike:
+    return np.array([0.0 if v.value is None else v.value for v in _variables(model)])
+
+
+def _row(form: StandardForm, place: slice, coefficients: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    row = np.zeros(form.n_cols)
+    row[place] = coefficients
+    return row
+
+
+def _matrix_solver(name: str) -> Solver:
+    solver = get_solver(name)
+    if isinstance(solver, CellSolver):
+        raise SolverError(f"{name} searches cells of a model's trees; rules need a solver of matrices: highs or scip")
+    return solver

@@ -1,0 +1,1 @@
+"""From a problem to an outcome: engines, method choice, ties, cross-check."""

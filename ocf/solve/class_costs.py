@@ -1,0 +1,39 @@
+"""Costs of ending in a class, as what each leaf adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.problem.problem import Problem
+
+
+def class_offsets(classes: Sequence[Any], problem: Problem, class_costs: Mapping[Any, float]) -> FloatArray:
+    """Cost of ending in each leaf, inf for classes without one, (n_leaves,); ``L(y)`` of section 3.9."""
+    tree = problem.ensemble
+    decided = tree.decide(tree.base_score + tree.contributions)
+    prices = np.full(len(classes), np.inf)
+    for label, price in class_costs.items():
+        prices[classes.index(label)] = price
+    return np.asarray(prices[decided.astype(np.int64)])
+
+
+def checked_class_costs(classes: Sequence[Any], class_costs: Mapping[Any, float]) -> dict[Any, float]:
+    """Class costs by label, refused where they make no sense."""
+    if not classes:
+        raise ProblemError("class costs need a classifier, and the model is a regressor")
+    out = {}
+    for label, price in class_costs.items():
+        known = [c for c in classes if c == label or str(c) == str(label)]
+        if not known:
+            raise ProblemError(f"class_costs names the class {label!r}; the classes are {', '.join(map(str, classes))}")
+        if not (np.isfinite(price) and price >= 0):
+            raise ProblemError(f"the cost of class {label!r} must be a number of at least 0, not {price!r}")
+        out[known[0]] = float(price)
+    if not out:
+        raise ProblemError("class_costs is empty: give each admissible class its cost")
+    return out

@@ -1,0 +1,136 @@
+"""All trees at once: the driver of `ocf.formulations.hyperplanes`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.formulations import hyperplanes
+from ocf.problem.requirements import Requirements
+from ocf.solve.leaf_answer import LeafAnswer
+from ocf.solve.leaf_query import Query, finished
+from ocf.solve.outcome import PROOF, Outcome
+from ocf.solvers import Solver, get_solver
+from ocf.solvers.result import Progress, Status
+from ocf.solvers.standard_form import compile_model
+
+logger = logging.getLogger(__name__)
+
+#: Choices of one leaf per tree that a search may try.
+MAX_CHOICES = 200
+
+
+def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outcome:
+    """Answer a query for an ensemble of any size, by one MILP or MIQP over all leaves.
+
+    Parameters
+    ----------
+    query : Query
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    """
+    run = _Global(query, confirm)
+    for requirements in query.problem.alternatives:
+        run.search(requirements)
+    return run.outcome()
+
+
+class _Global:
+    """State of one global search: the best choice of leaves, and what is proven of the others."""
+
+    def __init__(self, query: Query, confirm: Callable[[FloatArray], bool]) -> None:
+        self.query, self._confirm = query, confirm
+        self.best: LeafAnswer | None = None
+        self.bound = np.inf
+        self.refused = 0
+        self.message = ""
+        self.history: list[Progress] = []
+
+    @property
+    def upper(self) -> float:
+        return self.best.cost if self.best else np.inf
+
+    def search(self, requirements: Requirements) -> None:
+        """The cheapest point that meets one alternative of the target, if it beats the best so far."""
+        query = self.query
+        if query.impossible or (query.columns.lower > query.columns.upper).any():
+            return
+        models = hyperplanes.build(query.problem, requirements, query.search.part)
+        form = compile_model(models.model, [*models.variables, *models.leaves])
+        name = "scip" if form.Q is not None else query.solver
+        solver = cast(Solver, get_solver(name))
+        query.solver_names.add(name)
+        first = models.columns.n
+        offsets = query.tree.leaf_offsets
+        for _ in range(MAX_CHOICES):
+            left = query.remaining()
+            if left is not None and left <= 0:
+                self.bound = min(self.bound, 0.0)
+                return
+            options = replace(query.options, time_limit=left)
+            cutoff = self.upper if np.isfinite(self.upper) else None
+            result = solver.solve(form, options, cutoff=cutoff)
+            query.note(result)
+            if result.status is Status.ERROR and query.may_switch and name != "scip":
+                self.message = f"{name} failed ({result.message}); scip went on"
+                name, solver = "scip", cast(Solver, get_solver("scip"))
+                query.solver_names.add(name)
+                continue
+            if result.status is Status.INFEASIBLE:
+                self.bound = min(self.bound, result.bound)
+                return
+            if result.x is None:
+                self.bound = min(self.bound, result.bound)
+                self.message = "; ".join(filter(None, [self.message, result.message]))
+                return
+            y = result.x[first : first + query.tree.n_leaves]
+            chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
+            self._take(chosen)
+            near = result.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
+            if near or not finished(result) or query.options.mip_gap > 0:
+                self.bound = min(self.bound, max(result.bound, 0.0))
+                return
+            cut = np.zeros(form.n_cols)
+            cut[first + np.array(chosen)] = 1.0
+            form = form.append_rows(cut, -np.inf, len(chosen) - 1.0)
+        self.bound = min(self.bound, max(result.bound, 0.0))
+
+    def _take(self, chosen: tuple[int, ...]) -> None:
+        """Solve over the common region of the chosen leaves, exactly."""
+        query = self.query
+        answer = query.solve_leaf(chosen)
+        if answer.point is None:
+            # rows that a solver meets within its tolerance may have no common point
+            self.bound = min(self.bound, answer.bound)
+            return
+        if answer.cost >= self.upper:
+            self.bound = min(self.bound, answer.bound)
+            return
+        if not query.asked(self._confirm, answer.point):
+            self.refused += 1
+            logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
+            return
+        self.bound = min(self.bound, answer.bound)
+        self.best = answer
+        self.history.append(Progress(time.perf_counter() - query.start, -np.inf, answer.cost))
+
+    def outcome(self) -> Outcome:
+        """The answer."""
+        query, best = self.query, self.best
+        bound = min(self.bound, self.upper)
+        if best is not None:
+            met = best.cost - bound <= PROOF * max(abs(best.cost), PROOF)
+            bound = best.cost if met else bound
+            status = Status.OPTIMAL if met else Status.FEASIBLE
+        else:
+            status = Status.INFEASIBLE if bound == np.inf else Status.UNKNOWN
+        self.history.append(Progress(time.perf_counter() - query.start, bound, self.upper))
+        sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(query.results)}
+        return query.outcome(status, best, bound, self.refused, sizes, self.history, self.message)

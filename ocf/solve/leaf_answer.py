@@ -1,0 +1,56 @@
+"""The answer of one leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.solve.leaf_model import Leaves
+
+
+@dataclass(frozen=True, eq=False)
+class LeafAnswer:
+    """The cheapest point of one leaf.
+
+    Attributes
+    ----------
+    leaf : int
+    point : (n_features,) float64 or None
+        Coded; the tree sends it to the leaf.
+    cost : float
+        Of the point; inf without one.
+    bound : float
+        No admissible point of the leaf is cheaper; inf where there is none at all.
+    claim : {"solved", "pruned", "empty", "open"}
+        ``"pruned"``: it cannot beat the best leaf. ``"open"``: a limit or the solver's tolerances left it undecided.
+    """
+
+    leaf: Leaves
+    point: FloatArray | None
+    cost: float
+    bound: float
+    claim: str
+
+
+#: No leaf's answer: there is no admissible point.
+EMPTY = LeafAnswer(-1, None, np.inf, np.inf, "empty")
+
+
+@dataclass(frozen=True, eq=False)
+class LeafTask:
+    """One leaf's problem: its hyperplanes (place, sign, upper side over the columns) and bounds of the columns."""
+
+    leaf: Leaves
+    eps: float
+    place: IntArray
+    sign: FloatArray
+    side: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def fixed(self, x: FloatArray, integer: BoolArray) -> LeafTask:
+        """The same with the integer columns fixed at a solution's values."""
+        whole = np.rint(x)
+        return replace(self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper))

@@ -1,0 +1,106 @@
+"""Lower bounds on the cost of a leaf without solving its program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+
+#: Halvings of the range of a price, given by its logarithm.
+BISECTIONS = 40
+
+
+def demand_of(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, square: FloatArray) -> float:
+    """Least cost of a total of ``w . move >= need`` with moves in [0, room]: l1 and l2 parts each by itself.
+
+    A sum of costs is at least the sum of the least ones, so both may be added.
+    """
+    usable = (w > 0) & (room > 0)
+    w, room, linear, square = w[usable], room[usable], linear[usable], square[usable]
+    capacity = w * room
+    if capacity.sum() < need:
+        return np.inf
+    return _linear_demand(need, w, capacity, linear) + _square_demand(need, w, room, square)
+
+
+def priced_demands(
+    need: FloatArray,
+    w: FloatArray,
+    room: FloatArray,
+    linear: FloatArray,
+    square: FloatArray,
+    levels: Sequence[tuple[FloatArray, FloatArray]],
+) -> FloatArray:
+    """Least cost of ``w . move - sum_i total_i >= need`` with moves in [0, room] and one level of each feature, (m,).
+
+    From below, by weak duality: with a price per unit of need every move and every feature is by itself, and any price
+    gives a bound. The best one is looked for by bisection.
+
+    Parameters
+    ----------
+    need : (m,) float64
+    w, room : (m, n) float64
+    linear, square : (n,) float64
+        Cost of a move and of its square.
+    levels : sequence of ((m, k) float64, (k,) float64)
+        What the levels of a feature add to the total, and what they cost.
+    """
+    with np.errstate(invalid="ignore"):
+        supply = np.where(w > 0, w * room, 0.0).sum(axis=1) - sum(total.min(axis=1) for total, _ in levels)
+    low, high = np.full(len(need), -60.0), np.full(len(need), 60.0)
+    best = np.full(len(need), -np.inf)
+    for exponent in (low, *[None] * BISECTIONS):
+        price = 2.0 ** ((low + high) / 2 if exponent is None else exponent)
+        gain = price[:, None] * w - linear
+        with np.errstate(divide="ignore", invalid="ignore"):
+            move = np.where(gain > 0, np.minimum(np.where(square > 0, gain / (2 * square), np.inf), room), 0.0)
+            value = np.where(gain > 0, move * (square * move - gain), 0.0).sum(axis=1)
+        short = need - np.where(w > 0, w * move, 0.0).sum(axis=1)
+        value += price * need
+        for total, cost in levels:
+            paid = cost + price[:, None] * total
+            chosen = paid.argmin(axis=1)[:, None]
+            value += np.take_along_axis(paid, chosen, axis=1)[:, 0]
+            short += np.take_along_axis(total, chosen, axis=1)[:, 0]
+        best = np.fmax(best, value)
+        low, high = (np.where(short > 0, np.log2(price), low), np.where(short > 0, high, np.log2(price)))
+    # a hair less, so that rounding never makes the bound too high
+    return np.where(supply < need, np.inf, best - 1e-9 * np.abs(best))
+
+
+def _linear_demand(need: float, w: FloatArray, capacity: FloatArray, price: FloatArray) -> float:
+    """Continuous knapsack: the best gain for its price first."""
+    need -= float(capacity[price == 0].sum()) if (price == 0).any() else 0.0
+    if need <= 0:
+        return 0.0
+    paid = price > 0
+    rate = price[paid] / w[paid]
+    order = np.argsort(rate)
+    filled = np.minimum(np.cumsum(capacity[paid][order]), need)
+    # a hair less, so that rounding never makes the bound too high
+    return float((np.diff(filled, prepend=0.0) * rate[order]).sum()) * (1 - 1e-12)
+
+
+def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatArray) -> float:
+    """Squares: every move grows with one multiplier until it meets its end."""
+    free = square == 0
+    need -= float((w * room)[free].sum()) if free.any() else 0.0
+    if need <= 0 or free.all():
+        return 0.0
+    w, room, square = w[~free], room[~free], square[~free]
+    with np.errstate(over="ignore"):
+        ends = 2 * square * room / w  # multiplier at which a move meets its end
+    order = np.argsort(ends)
+    speed = w**2 / (2 * square)
+    moving = speed.sum() - np.concatenate([[0.0], np.cumsum(speed[order])])
+    stuck = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(room), w * room, 0.0)[order])])
+    levels = np.append(ends[order], np.inf)
+    for k in range(len(levels)):
+        if moving[k] > 0:
+            multiplier = (need - stuck[k]) / moving[k]
+            if multiplier <= levels[k]:
+                move = np.minimum(multiplier * w / (2 * square), room)
+                return float((square * move**2).sum()) * (1 - 1e-9)
+    return float((square * room**2).sum()) * (1 - 1e-9)

@@ -1,0 +1,329 @@
+"""From a linear problem to a proven answer.
+
+::
+
+    model ──▶ solver ──▶ onto the boundary ──▶ the user's model
+      ▲                                             │
+      └──────────── tangents of the squares ◀───────┘
+
+A solver meets a constraint within its tolerance only. What it decides (directions, levels, steps) is taken over; the
+continuous values are then moved along a straight line towards the inside until the user's own model gives the class,
+which takes a step of the size of rounding. The bound is the solver's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from ocf.arrays import FloatArray
+from ocf.cells.incumbent import Incumbent
+from ocf.formulations import linear as formulation
+from ocf.formulations.linear import LinearFormulated
+from ocf.solve.outcome import PROOF, Outcome, Run
+from ocf.solvers.protocols import Solver
+from ocf.solvers.result import SolveResult, SolverOptions, Status
+from ocf.solvers.standard_form import StandardForm, compile_model
+
+if TYPE_CHECKING:
+    from ocf.problem.linear_problem import LinearProblem
+
+
+#: Rounds of tangents before the search stops with the gap that is left.
+ROUNDS = 100
+
+#: Distances in units of the scale below which a solver's value may be its tolerance and not a change.
+NOISE = 1e-6
+
+#: Steps of the size of rounding, doubled each time, before a point counts as refused.
+DOUBLINGS = 12
+
+
+def solve_linear(
+    problem: LinearProblem,
+    solver: Solver,
+    options: SolverOptions,
+    confirm: Callable[[FloatArray], bool],
+    margin: float = 0.0,
+) -> Outcome:
+    """Find the cheapest point to which the user's model gives the target.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+    solver : Solver
+    options : SolverOptions
+        The time limit holds for this call as a whole.
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    margin : float
+        By how much the decision values must win.
+    """
+    run = _Run(problem, solver, options, confirm, margin)
+    run.start_at_origin()
+    slack = 1.0
+    while run.status is None and slack >= -1.0:
+        run.search(slack)
+        slack -= 2.0  # once more, for a win beyond doubt, where the model refused what rounding left open
+    return run.outcome()
+
+
+class _Run(Run):
+    """State of one solve."""
+
+    def __init__(
+        self,
+        problem: LinearProblem,
+        solver: Solver,
+        options: SolverOptions,
+        confirm: Callable[[FloatArray], bool],
+        margin: float,
+    ) -> None:
+        super().__init__(options, confirm, ("build",), time.perf_counter())
+        self.problem, self.solver, self.margin = problem, solver, margin
+
+    def start_at_origin(self) -> None:
+        """Nothing is cheaper than the row itself, where it is allowed and has the class already."""
+        origin = self.problem.origin
+        stays = all(move is None or move.low <= 0 <= move.high for move in self.problem.moves) and all(
+            not len(costs) or np.isfinite(costs[int(origin[i])]) for i, costs in enumerate(self.problem.level_costs)
+        )
+        if stays and np.all(self.problem.surplus(origin) >= self.margin - self.problem.doubt) and self.confirm(origin):
+            self.best = Incumbent(np.zeros(0, np.int64), origin, 0.0)
+            self.close(Status.OPTIMAL, 0.0, "origin")
+
+    # -- rounds ----------------------------------------------------------------------------------------------
+
+    def search(self, slack: float) -> None:
+        """Solve, put the answer onto the boundary, add tangents, until bound and cost meet."""
+        begin = time.perf_counter()
+        built = formulation.build(self.problem, self.margin, slack)
+        form = compile_model(built.model, built.columns)
+        self.times["build"] += time.perf_counter() - begin
+        self.measure(form)
+        proving = slack > 0  # what the strict model proves is not about the points within rounding of a tie
+        stuck = False
+        for _ in range(ROUNDS):
+            result = self._ask(form)
+            if result is not None and result.status is Status.INFEASIBLE:
+                self._nothing_cheaper(proving)
+            if result is None or self.status is not None or result.x is None:
+                break
+            if proving:
+                self.bound = max(self.bound, min(result.bound, self.upper))
+            before = self.upper
+            found = self._take(built, result.x)
+            self.record()
+            if self._met():
+                self.close(Status.OPTIMAL, self.bound, self.solver.name)
+            if self.status is not None or result.status is not Status.OPTIMAL or self.best is None:
+                break
+            form, added = _with_tangents(form, built, self.problem, result.x, found)
+            if stuck and not added:
+                break
+            # once more with the cost as a cutoff: a solver's bound is loose by its tolerance, its cutoff is not
+            stuck = not added and self.upper >= before
+        if self.best and self.status is None and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
+            self.message = "columns in float32 hold seven digits, and the optimum is known no better than that"
+        if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+
+    def _met(self) -> bool:
+        gap = max(PROOF, self.options.mip_gap)
+        return self.best is not None and self.bound >= self.upper - gap * max(self.upper, PROOF)
+
+    def _nothing_cheaper(self, proving: bool) -> None:
+        """Conclude from a model without a point, or with none that is cheaper than the best."""
+        if proving and self.best:
+            self.close(Status.OPTIMAL, self.upper, self.solver.name)
+        elif proving:
+            self.close(Status.INFEASIBLE, np.inf, self.solver.name)
+        elif not self.best:
+            self.message = "only points within rounding of a tie are left, and the model refused those that were tried"
+
+    def _ask(self, form: StandardForm) -> SolveResult | None:
+        options = self.remaining()
+        if options is None:
+            return None
+        result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
+        self.times["solve"] += result.seconds
+        self.results.append(result)
+        if result.status is Status.ERROR:
+            self.message = result.message
+            self.close(Status.ERROR, self.bound, "")
+        return result
+
+    def _take(self, built: LinearFormulated, x: FloatArray) -> FloatArray | None:
+        """Keep the point near a solver's that the user's model confirms, if it is the cheapest so far."""
+        best = None
+        for start, moving in _starts(built, self.problem, x):
+            point = self._onto_boundary(start, moving)
+            if point is None:
+                self.refused += 1
+                continue
+            cost = self.problem.cost.total(self.problem.space, self.problem.origin, point)
+            if best is None or cost < best[0]:
+                best = (cost, point)
+            if cost < self.upper:
+                self.best = Incumbent(np.zeros(0, np.int64), point, cost)
+        return None if best is None else best[1]
+
+    def _onto_boundary(self, start: FloatArray, moving: list[int]) -> FloatArray | None:
+        """The first point on the way from a solver's point to the inside to which the model gives the class."""
+        problem = self.problem
+        inside = _inside(problem, start, moving, self.margin)
+        at_start = problem.surplus(start) - self.margin
+        rise = problem.surplus(inside) - self.margin - at_start
+        rising = rise > 0
+        if not rising.any():
+            # nothing that moves can add to any requirement: it is this point or none
+            clear = np.all(at_start >= -problem.doubt)
+            return start if clear and self.confirm(start) else None
+        # backwards too (t < 0): the solver may have gone too far within its tolerance
+        t = float(np.max(-at_start[rising] / rise[rising]))
+        unit = max(float(np.max(problem.doubt[rising] / rise[rising])), 2.0**-53)
+        for k in range(DOUBLINGS):
+            at = t + unit * (2.0**k - 1)
+            point = self._towards(start, inside, moving, min(at, 1.0))
+            if np.all(problem.surplus(point) - self.margin >= -problem.doubt) and self.confirm(point):
+                return point
+            if at >= 1.0:
+                return None
+        return None
+
+    def _towards(self, start: FloatArray, inside: FloatArray, moving: list[int], t: float) -> FloatArray:
+        """Point of the line, each value rounded inwards to one that its column can hold."""
+        point = start.copy()
+        for i in moving:
+            feature, origin = self.problem.space.features[i], self.problem.origin[i]
+            value = start[i] + t * (inside[i] - start[i])
+            rounded = feature.at_least(value) if inside[i] >= start[i] else feature.at_most(value)
+            low, high = feature.limits(origin)
+            side = (origin, np.inf) if start[i] >= origin else (-np.inf, origin)
+            point[i] = np.clip(rounded, max(low, side[0]), min(high, side[1]))
+        return point
+
+
+# -- from columns to points --------------------------------------------------------------------------------------
+
+
+def _distances(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[float, float]]:
+    """How far each numeric feature goes up and down, in units of its scale."""
+    n = len(built.up)
+    return {i: (float(x[k]) / built.unit, float(x[n + k]) / built.unit) for k, i in enumerate(built.up)}
+
+
+def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> Iterator[tuple[FloatArray, list[int]]]:
+    """Point of a solution and the features that may be moved on; once without changes that may be mere tolerance."""
+    point = problem.origin.copy()
+    at = len(x_columns(built)[0])
+    for i, own in built.levels.items():
+        point[i] = float(np.argmax(x[at : at + len(own)]))
+        at += len(own)
+    distances = {i: up - down for i, (up, down) in _distances(built, x).items()}
+    grid = [i for i in distances if problem.space.features[i].kind == "integer" or problem.space.features[i].step]
+    for i in grid:
+        feature, step = problem.space.features[i], problem.space.features[i].step or 1.0
+        if abs(distances[i]) * feature.scale > NOISE * step:
+            wanted = problem.origin[i] + distances[i] * feature.scale
+            point[i] = float(feature.at_most(wanted + step / 2))
+    smooth = [i for i in distances if i not in grid]
+    seen = set()
+    for least in (NOISE, 0.0):
+        moving = [i for i in smooth if abs(distances[i]) > least or not _may_stay(problem, i)]
+        if tuple(moving) in seen:
+            continue
+        seen.add(tuple(moving))
+        start = point.copy()
+        for i in moving:
+            start[i] = problem.origin[i] + distances[i] * problem.space.features[i].scale
+        yield start, moving
+
+
+def x_columns(built: LinearFormulated) -> tuple[list[object], list[object]]:
+    """Columns before the levels, and those of the squares among them."""
+    squares = [*built.square_up.values(), *built.square_down.values()]
+    return [*built.up.values(), *built.down.values(), *squares], squares
+
+
+def _may_stay(problem: LinearProblem, i: int) -> bool:
+    move = problem.moves[i]
+    return move is None or move.low <= 0 <= move.high
+
+
+def _inside(problem: LinearProblem, start: FloatArray, moving: list[int], margin: float) -> FloatArray:
+    """Point that wins by most when only some features move, each on its side of the origin."""
+    if not moving:
+        return start
+    bounds = []
+    for i in moving:
+        low, high = problem.space.features[i].limits(problem.origin[i])
+        origin = problem.origin[i]
+        bounds.append((max(low, origin), high) if start[i] >= origin else (low, min(high, origin)))
+    slopes = problem.slopes[:, moving]
+    size = np.abs(slopes).max(axis=1)
+    rows = np.flatnonzero(size > 0)
+    point = start.copy()
+    if not len(rows):
+        return point
+    if len(rows) == 1:
+        for i, slope, (low, high) in zip(moving, slopes[rows[0]], bounds, strict=True):
+            point[i] = high if slope > 0 else low if slope < 0 else start[i]
+        return point
+    lowest = np.array([low for low, _ in bounds])
+    span = np.array([high - low for low, high in bounds])
+    fixed = problem.surplus(start) - margin - slopes @ start[moving]
+    # max z  s.t.  (slopes (lowest + span w) + fixed) / size >= z,  0 <= w <= 1
+    scaled = slopes[rows] * span / size[rows, None]
+    side = (slopes[rows] @ lowest + fixed[rows]) / size[rows]
+    answer = linprog(
+        np.append(np.zeros(len(moving)), -1.0),
+        A_ub=np.column_stack([-scaled, np.ones(len(rows))]),
+        b_ub=side,
+        bounds=[*[(0.0, 1.0)] * len(moving), (None, None)],
+    )
+    if answer.x is not None:
+        point[moving] = np.clip(lowest + span * answer.x[:-1], lowest, lowest + span)
+    return point
+
+
+def _with_tangents(
+    form: StandardForm,
+    built: LinearFormulated,
+    problem: LinearProblem,
+    x: FloatArray,
+    found: FloatArray | None,
+) -> tuple[StandardForm, int]:
+    """Add the tangents of the squares at a solution and at the point that it became; says how many are new."""
+    if not built.square_up:
+        return form, 0
+    n = len(built.up)
+    rows: list[tuple[int, int, float]] = []
+    for k, i in enumerate(built.up):
+        moves = [x[k], x[n + k]]
+        if found is not None:
+            d = (found[i] - problem.origin[i]) / problem.space.features[i].scale * built.unit
+            moves += [max(d, 0.0), max(-d, 0.0)]
+        for j, move in enumerate(moves):
+            column = k + n * (j % 2)
+            square = column + 2 * n
+            # the solver's squares are too small by its distance from the nearest tangents
+            if move > 0 and (j > 1 or x[square] < move * move * (1 - 1e-13)):
+                rows.append((column, square, float(move)))
+    if not rows:
+        return form, 0
+    coefficients = np.array([formulation.tangent(move) for *_, move in rows])
+    index = np.arange(len(rows))
+    matrix = sp.csr_array(
+        (
+            np.concatenate([-coefficients[:, 0], np.ones(len(rows))]),
+            (np.tile(index, 2), np.array([r[0] for r in rows] + [r[1] for r in rows])),
+        ),
+        shape=(len(rows), form.n_cols),
+    )
+    return form.append_rows(matrix, coefficients[:, 1], np.full(len(rows), np.inf)), len(rows)

@@ -1,0 +1,175 @@
+"""What a solve arrives at, and the state on the way there that every driver of solvers keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.cells.incumbent import Incumbent
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.standard_form import StandardForm
+
+#: Relative difference below which a bound meets a cost.
+PROOF = 1e-9
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer to one problem.
+
+    Attributes
+    ----------
+    status : Status
+    point : (n_features,) float64 or None
+        Coded row, confirmed by the user's model.
+    cost : float or None
+    bound : float
+        No admissible point is cheaper; inf when proven infeasible.
+    times : dict
+        Seconds in ``incumbent``, ``reduce``, ``instance`` (cutting the matrix down), ``solve`` and ``confirm``.
+    nodes : int
+        Of the solvers' branch-and-bound trees.
+    refused : int
+        Points that a solver found and the user's model refused; each was cut off.
+    proved_by : str
+        What gave the bound: ``"origin"``, ``"reduction"``, a solver's name, or "" where nothing is proven.
+    results : tuple of SolveResult
+        One per call of the solver.
+    sizes : dict
+        Leaves and cells before and after the reduction; rows, columns, nonzeros and binaries given to the solver.
+    history : tuple of Progress
+        Bound and incumbent over time.
+    message : str
+        What went wrong, where something did.
+    """
+
+    status: Status
+    point: FloatArray | None
+    cost: float | None
+    bound: float
+    times: dict[str, float]
+    nodes: int = 0
+    refused: int = 0
+    proved_by: str = ""
+    results: tuple[SolveResult, ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+    history: tuple[Progress, ...] = ()
+    message: str = ""
+
+
+def unproven(outcome: Outcome, why: str) -> Outcome:
+    """The same without a claim that rests on the reading of the model: no bound, neither optimal nor infeasible.
+
+    A row that is free as it is keeps its proof, for nothing but the user's own model has judged it.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    why : str
+        What to say of it.
+    """
+    if outcome.proved_by == "origin" or outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE, Status.FEASIBLE):
+        return outcome
+    return replace(
+        outcome,
+        status=Status.UNKNOWN if outcome.point is None else Status.FEASIBLE,
+        bound=-np.inf,
+        proved_by="",
+        history=tuple(p._replace(bound=-np.inf) for p in outcome.history),
+        message="; ".join(filter(None, (outcome.message, why))),
+    )
+
+
+class Run:
+    """State of a solve: the best point, the bound, and what they took.
+
+    Parameters
+    ----------
+    options : SolverOptions
+        The time limit holds from `start` on.
+    confirm : callable
+        Whether the user's own model gives the target to a coded point.
+    phases : sequence of str
+        What takes time, besides ``solve`` and ``confirm``.
+    start : float
+        By `time.perf_counter`.
+    """
+
+    def __init__(
+        self, options: SolverOptions, confirm: Callable[[FloatArray], bool], phases: Sequence[str], start: float
+    ) -> None:
+        self.start, self.options = start, options
+        self.times = dict.fromkeys((*phases, "solve", "confirm"), 0.0)
+        self._confirm = confirm
+        self.best: Incumbent | None = None
+        self.bound = -np.inf
+        self.status: Status | None = None
+        self.proved_by = self.message = ""
+        self.refused = 0
+        self.results: list[SolveResult] = []
+        self.history: list[Progress] = []
+        self.sizes: dict[str, int] = {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is an answer."""
+        return self.status is not None
+
+    @property
+    def upper(self) -> float:
+        """Cost of the best point; inf without one."""
+        return self.best.cost if self.best else np.inf
+
+    def confirm(self, point: FloatArray) -> bool:
+        """Ask the user's own model, on the clock."""
+        begin = time.perf_counter()
+        answer = self._confirm(point)
+        self.times["confirm"] += time.perf_counter() - begin
+        return answer
+
+    def close(self, status: Status, bound: float, by: str) -> None:
+        """End with a status, a bound and who proved it."""
+        self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
+        self.record()
+
+    def record(self) -> None:
+        """Note bound and incumbent."""
+        self.history.append(Progress(time.perf_counter() - self.start, min(self.bound, self.upper), self.upper))
+
+    def measure(self, form: StandardForm) -> None:
+        """Note the size of what a solver is given."""
+        self.sizes |= {
+            "rows": form.n_rows,
+            "columns": form.n_cols,
+            "nonzeros": int(form.A.nnz),
+            "binaries": int(form.integer.sum()),
+        }
+
+    def remaining(self) -> SolverOptions | None:
+        """Options with the time that is left; None when there is none."""
+        if self.options.time_limit is None:
+            return self.options
+        left = self.options.time_limit - (time.perf_counter() - self.start)
+        return replace(self.options, time_limit=left) if left > 0 else None
+
+    def outcome(self) -> Outcome:
+        """The answer."""
+        assert self.status is not None
+        return Outcome(
+            self.status,
+            self.best.point if self.best else None,
+            self.best.cost if self.best else None,
+            self.bound if self.status is Status.INFEASIBLE else min(self.bound, self.upper),
+            self.times,
+            sum(r.nodes for r in self.results),
+            self.refused,
+            self.proved_by,
+            tuple(self.results),
+            self.sizes,
+            tuple(self.history),
+            self.message,
+        )

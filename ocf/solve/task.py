@@ -1,0 +1,77 @@
+"""What a solve is asked: a row and the options of the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.features.space import FeatureSpace
+from ocf.models.plausibility import Plausibility
+from ocf.problem.constraints import Constraint
+from ocf.problem.costs import Cost
+from ocf.problem.diversity import Several
+from ocf.solve.method import Way
+from ocf.solvers.result import SolverOptions
+
+if TYPE_CHECKING:
+    from ocf.solve.outcome import Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row to explain.
+
+    Attributes
+    ----------
+    label : object
+        Of the user's index.
+    original : DataFrame
+        One row, as the user gave it.
+    coded : (n_features,) float64
+    current : int or float
+        Index of the class that the user's model gives it, or the value.
+    """
+
+    label: Any
+    original: pd.DataFrame
+    coded: FloatArray
+    current: int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is asked of every row."""
+
+    target: Any
+    probability: float | None
+    cost: Cost
+    space: FeatureSpace
+    formulation: str
+    solver: str
+    options: SolverOptions
+    reduce: bool
+    split_margin: float = 0.0
+    class_costs: tuple[tuple[Any, float], ...] = ()
+    cross_check: bool = False
+    n_optimal: int = 1
+    plausibility: Plausibility | None = None
+    constraints: tuple[Constraint, ...] = ()
+    several: Several = field(default_factory=Several)
+    diagnose: bool = False
+
+    def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
+        """How an outcome came about."""
+        last = outcome.results[-1] if outcome.results else None
+        return {
+            "formulation": way.formulation,
+            "solver": way.solver,
+            "why": way.why,
+            "proved_by": outcome.proved_by,
+            "solvers": list(dict.fromkeys(r.solver for r in outcome.results)),
+            "solver_version": last.version if last else "",
+            "options": dict(last.options) if last else {},
+            "reduction": self.reduce,
+        }

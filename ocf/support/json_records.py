@@ -1,0 +1,143 @@
+"""Explanations as strict JSON: plain values, one-row tables, and files of one row or many.
+
+JSON has no NaN and no infinities: a missing value is written as ``null``, an infinity as the word ``"inf"`` or
+``"-inf"``. Numbers keep every bit, because Python writes the shortest decimal that reads back as the same float64.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.errors import DataError
+from ocf.support.documents import as_table, fit, parse_json, read_text, refused
+from ocf.support.schemas import TableSchema
+
+#: Schema of the JSON of one explanation, and of a file of several.
+ONE, MANY = "ocf.explanation/1", "ocf.explanations/1"
+
+#: Names of dtypes; what makes an array of elements of any size is none.
+_DTYPE = re.compile(r"[A-Za-z_]+\d{0,3}(\[[^\[\]]*\])?")
+
+#: What the rows of a batch have in common and a file of several holds once.
+SHARED = ("features", "norm", "constraints", "classes", "method")
+
+
+def plain(value: Any) -> Any:
+    """Value in types that strict JSON has; missing values become None, infinities words."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return None if math.isnan(value) else value if math.isfinite(value) else str(value)
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    return value if isinstance(value, bool | int | str) else str(value)
+
+
+def number(value: Any) -> float | None:
+    """Float from what `plain` wrote."""
+    return None if value is None else float(value)
+
+
+def table_to_record(table: pd.DataFrame) -> dict[str, Any]:
+    """Values and dtypes of a one-row table, by column; column labels become text."""
+    return {
+        "values": {str(c): plain(table.iloc[0, k]) for k, c in enumerate(table.columns)},
+        "dtypes": {str(c): _dtype_record(table.iloc[:, k].dtype) for k, c in enumerate(table.columns)},
+    }
+
+
+def table_from_record(record: Mapping[str, Any], row: Any) -> pd.DataFrame:
+    """One-row table from what `table_to_record` wrote, with `row` as its index label."""
+    fit(record, TableSchema, "a table of one row")
+    values, dtypes = record["values"], record["dtypes"]
+    columns = [pd.Series(_column(values[c], dtypes[c]), index=[0]) for c in values]
+    table = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=[0])
+    table.columns = pd.Index(list(values), dtype=object).infer_objects()
+    table.index = pd.Index([row])
+    return table
+
+
+def _dtype_record(dtype: Any) -> Any:
+    if isinstance(dtype, pd.CategoricalDtype):
+        return {"categories": plain(list(dtype.categories)), "ordered": bool(dtype.ordered)}
+    return str(dtype)
+
+
+def _column(value: Any, dtype: Any) -> Any:
+    if isinstance(dtype, Mapping):
+        return pd.Categorical([value], categories=dtype["categories"], ordered=dtype["ordered"])
+    if not _DTYPE.fullmatch(dtype):
+        raise DataError(f"{dtype[:40]!r} is no dtype of a column")
+    if dtype == "object":
+        return np.array([value], dtype=object)
+    if value is None and dtype.startswith("float"):
+        value = np.nan
+    return pd.array([value], dtype=dtype) if value is None else pd.Series([_native(value, dtype)], dtype=dtype).array
+
+
+def _native(value: Any, dtype: str) -> Any:
+    return float(value) if dtype.lower().startswith("float") else value  # "inf" was written as a word
+
+
+def pack(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Records of several rows as one, with what they share written once."""
+    shared = {key: records[0][key] for key in SHARED} if records else {}
+    rows = [
+        {k: v for k, v in record.items() if k != "schema" and not (k in shared and v == shared[k])}
+        for record in records
+    ]
+    return {"schema": MANY, "shared": shared, "rows": rows}
+
+
+def unpack(data: Any) -> list[dict[str, Any]]:
+    """Records of the rows in what `pack` wrote, or in the record of one row.
+
+    Raises
+    ------
+    DataError
+        It is something else.
+    """
+    schema = data.get("schema") if isinstance(data, Mapping) else None
+    if schema == ONE:
+        return [dict(data)]
+    if schema == MANY and isinstance(data.get("rows"), list):
+        shared = as_table(data.get("shared", {}), "shared")
+        return [
+            {"schema": ONE, **shared, **as_table(row, f"rows[{number}]")} for number, row in enumerate(data["rows"])
+        ]
+    raise DataError(f"this is not an explanation that ocf wrote: its schema is {schema!r}, not {ONE!r} or {MANY!r}")
+
+
+def dumps(data: Mapping[str, Any], path: str | Path | None) -> str:
+    """Strict JSON of plain data, written to `path` if there is one."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
+    if path is not None:
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def loads(source: str | Path) -> list[dict[str, Any]]:
+    """Records of the rows in a JSON text or in the file of that name.
+
+    Raises
+    ------
+    DataError
+        No such file, no JSON, or none that ocf wrote.
+    """
+    is_text = isinstance(source, str) and source.lstrip().startswith(("{", "["))
+    name = "the text" if is_text else str(source)
+    data = parse_json(str(source) if is_text else read_text(source), name)
+    with refused(name):
+        return unpack(data)

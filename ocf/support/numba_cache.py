@@ -1,0 +1,67 @@
+"""Compilation of the kernels: announced when it really happens, and kept on disk wherever there is a place for it.
+
+Importing this module, as every module with kernels does before it defines them, has two effects. Numba gets a
+temporary folder for its cache if neither the package nor the user's cache folder can be written, as in a read-only
+install without a home, where it would refuse to define a cached function at all. And the first kernel that is
+compiled rather than read from that cache is announced, once, as a warning of the logger ``ocf``: it takes a while.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from numba import config
+from numba.core import event
+from numba.misc.appdirs import AppDirs
+
+logger = logging.getLogger(__name__)
+
+#: What is said. Compiling takes 20 to 60 seconds in all, most of it for the first row.
+MESSAGE = "compiling the search kernels for this machine, once; the first row takes up to a minute longer"
+
+
+class Announcer(event.Listener):
+    """Says once that kernels of this package are being compiled; Numba tells of compilations only, not of loading."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        """Speak up at the first kernel of this package."""
+        if not self.said and event.data["dispatcher"].py_func.__module__.partition(".")[0] == "ocf":
+            self.said = True
+            logger.warning(MESSAGE)
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+def keep_cache(places: Iterable[Path]) -> None:
+    """Give Numba a temporary folder for its cache, unless it was given one or finds a place that can be written."""
+    if config.CACHE_DIR or any(map(_writable, places)):
+        return
+    # of its own and for this process only: what is read from a cache is run
+    config.CACHE_DIR = tempfile.mkdtemp(prefix="ocf-")
+    atexit.register(shutil.rmtree, config.CACHE_DIR, ignore_errors=True)
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+ANNOUNCER = Announcer()
+
+event.register("numba:compile", ANNOUNCER)
+
+keep_cache([Path(__file__).parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)])

@@ -1,0 +1,359 @@
+"""What the files that ocf writes and reads must hold: one `msgspec.Struct` for each kind of object in them.
+
+`ocf.support.documents.fit` checks plain values against one and names the place of the first that does not fit. A
+schema says
+the types and ranges of values; what values mean together is checked where they are used. Keys that a schema does not
+have are left to whoever makes the object.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ocf.support.documents import Count, Label
+
+#: A number, or the word for an infinite one, which JSON lacks.
+Number = float | Literal["inf", "-inf"]
+
+#: The same, or nothing.
+MaybeNumber = float | Literal["inf", "-inf"] | None
+
+Amount = Annotated[float, Meta(ge=0)]
+
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+Split = Annotated[int, Meta(ge=0, le=3)]
+
+Size = Annotated[int, Meta(ge=0, le=2**40)]
+
+# -- constraints -----------------------------------------------------------------------------------------------
+
+#: What an implication says of a feature.
+Said = Label | list[Label] | dict[str, Label]
+
+
+class LinearSchema(Struct, tag_field="kind", tag="linear"):
+    """A `Linear`, as it is saved or as a problem file says it."""
+
+    terms: dict[str, float | dict[str, float]] | list[tuple[str, Label, float]]
+    sense: str
+    bound: float
+    relative: bool = False
+    name: str = ""
+
+
+class ImplicationSchema(Struct, tag_field="kind", tag="implication"):
+    """An `Implication`."""
+
+    then: dict[str, Said] | list[tuple[str, Said]]
+    when: dict[str, Said] | list[tuple[str, Said]] = {}
+    name: str = ""
+
+
+class BudgetSchema(Struct, tag_field="kind", tag="budget"):
+    """A `Budget`; its curves are checked by `Curve.parse`."""
+
+    limit: float
+    costs: dict[str, Any] | list[tuple[str, Any]]
+    name: str = ""
+
+
+class MaxChangesSchema(Struct, tag_field="kind", tag="max_changes"):
+    """A `MaxChanges`."""
+
+    most: int
+    among: list[str] = []
+    name: str = ""
+
+
+class KeepsSchema(Struct, tag_field="kind", tag="keeps"):
+    """A `Keeps`."""
+
+    features: list[str]
+    name: str
+
+
+class ApartSchema(Struct, tag_field="kind", tag="apart"):
+    """An `Apart`."""
+
+    point: list[tuple[str, float]]
+    distance: float
+    name: str
+
+
+ConstraintSchema = LinearSchema | ImplicationSchema | BudgetSchema | MaxChangesSchema | KeepsSchema | ApartSchema
+
+# -- features and costs ----------------------------------------------------------------------------------------
+
+
+class FeatureSchema(Struct):
+    """A `Feature`."""
+
+    name: str
+    kind: Literal["numeric", "integer", "binary", "ordinal", "categorical"]
+    columns: list[str]
+    base: bool
+    levels: list[Label]
+    lower: Number
+    upper: Number
+    step: float | None
+    scale: float
+    action: Literal["free", "fixed", "increasing", "decreasing"]
+    weight_down: float
+    weight_up: float
+    permitted: list[Label] | None
+    dtype: str = "float64"
+
+
+class SpaceSchema(Struct):
+    """A `FeatureSpace`."""
+
+    columns: list[str]
+    features: list[FeatureSchema]
+
+
+class CostSchema(Struct):
+    """A `Cost`."""
+
+    l0: Amount = 0.0
+    l1: Amount = 0.0
+    l2: Amount = 0.0
+    squares: list[tuple[str, float]] = []
+    forms: list[list[tuple[str, float]]] = []
+
+
+# -- problems --------------------------------------------------------------------------------------------------
+
+
+class SplitsSchema(Struct):
+    """An array of kinds of splits."""
+
+    dtype: Literal["uint8"]
+    shape: list[Size]
+    data: list[Split]
+
+
+class Int32Schema(Struct):
+    """An array of int32."""
+
+    dtype: Literal["int32"]
+    shape: list[Size]
+    data: list[Int32]
+
+
+class Int64Schema(Struct):
+    """An array of int64."""
+
+    dtype: Literal["int64"]
+    shape: list[Size]
+    data: list[Int64]
+
+
+class FloatSchema(Struct):
+    """An array of float64."""
+
+    dtype: Literal["float64"]
+    shape: list[Size]
+    data: list[float]
+
+
+class BoolSchema(Struct):
+    """An array of bool."""
+
+    dtype: Literal["bool"]
+    shape: list[Size]
+    data: list[bool]
+
+
+class DecisionSchema(Struct):
+    """A `Decision`."""
+
+    kind: Literal["argmax", "threshold", "value"]
+    classes: list[Label]
+    threshold: float
+    tie_is_positive: bool
+    link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
+    slack: Amount
+
+
+class EnsembleSchema(Struct):
+    """An `Ensemble`."""
+
+    feature_names: list[str]
+    tree_offsets: Int64Schema
+    kind: SplitsSchema
+    feature: Int32Schema
+    threshold: FloatSchema
+    left: Int32Schema
+    right: Int32Schema
+    leaf: Int32Schema
+    leaf_values: FloatSchema
+    tree_weights: FloatSchema
+    base_score: FloatSchema
+    decision: DecisionSchema
+    precision: Literal["float32", "float64"]
+    missing_left: BoolSchema | None
+    set_index: Int32Schema
+    sets: BoolSchema
+    oblique_index: Int32Schema
+    oblique_indptr: Int64Schema
+    oblique_indices: Int32Schema
+    oblique_data: FloatSchema
+    oblique_codes: Int32Schema
+    oblique_slack: FloatSchema
+
+
+class ClassTargetSchema(Struct, tag_field="kind", tag="class"):
+    """A `ClassTarget`."""
+
+    index: Count
+
+
+class ClassSetTargetSchema(Struct, tag_field="kind", tag="classes"):
+    """A `ClassSetTarget`."""
+
+    indices: Annotated[list[Count], Meta(min_length=1)]
+
+
+class ProbabilityTargetSchema(Struct, tag_field="kind", tag="probability"):
+    """A `ProbabilityTarget`."""
+
+    indices: Annotated[list[Count], Meta(min_length=1)]
+    probability: Annotated[float, Meta(gt=0, le=1)]
+
+
+class IntervalTargetSchema(Struct, tag_field="kind", tag="interval"):
+    """An `IntervalTarget`."""
+
+    lower: float | None
+    upper: float | None
+
+
+class IsolationDepthSchema(Struct):
+    """An `IsolationDepth`."""
+
+    forest: EnsembleSchema
+    least: float | None
+    doubt: Amount
+    weight: Amount
+
+
+class ProblemSchema(Struct):
+    """A `Problem`."""
+
+    ensemble: EnsembleSchema
+    space: SpaceSchema
+    origin: list[float | None]
+    target: ClassTargetSchema | ClassSetTargetSchema | ProbabilityTargetSchema | IntervalTargetSchema
+    cost: CostSchema
+    plausibility: IsolationDepthSchema | None = None
+    constraints: list[ConstraintSchema] = []
+
+
+# -- explanations ----------------------------------------------------------------------------------------------
+
+
+class CategoriesSchema(Struct):
+    """Dtype of a column of categories."""
+
+    categories: list[Label]
+    ordered: bool
+
+
+class TableSchema(Struct):
+    """A table of one row."""
+
+    values: dict[str, Label]
+    dtypes: dict[str, str | CategoriesSchema]
+
+
+class DepthSchema(Struct):
+    """Plausibility of a counterfactual."""
+
+    depth: float
+    least: float | None
+    weight: Amount
+    deepest: float
+
+
+class ClaimsSchema(Struct):
+    """What of an explanation is checked by `ocf.verify.check`."""
+
+    row: Label | list[Label]
+    status: str
+    predicted: Label
+    target: Label | list[Label]
+    decided: Label
+    cost: MaybeNumber
+    bound: MaybeNumber
+    original: TableSchema
+    counterfactual: TableSchema | None
+    norm: CostSchema | None
+    features: SpaceSchema | None
+    probability: float | None = None
+    ties: list[TableSchema] = []
+    plausibility: DepthSchema | None = None
+    constraints: list[ConstraintSchema] = []
+
+
+class ExplanationSchema(ClaimsSchema, kw_only=True):
+    """An `Explanation`."""
+
+    gap: MaybeNumber
+    times: dict[str, float]
+    nodes: Count
+    refused: Count
+    proved_by: str
+    method: dict[str, Any]
+    sizes: dict[str, int]
+    history: list[tuple[Number, Number, Number]]
+    verified: bool
+    checks: list[str]
+    message: str
+    classes: list[Label]
+    ties_complete: bool | None = None
+    rank: int = 1
+    conflict: list[str] = []
+
+
+# -- thresholds and checkpoints --------------------------------------------------------------------------------
+
+
+class ThresholdSchema(Struct):
+    """A threshold of a thresholds file."""
+
+    feature: str
+    value: float
+    multiplicity: Annotated[int, Meta(ge=0, le=2**62)]
+
+
+class ThresholdsSchema(Struct):
+    """A thresholds file."""
+
+    space: SpaceSchema
+    thresholds: list[ThresholdSchema]
+
+
+class HeadSchema(Struct):
+    """First line of a checkpoint."""
+
+    schema: str
+    fingerprint: str
+
+
+class RowSchema(Struct):
+    """A finished row of a checkpoint."""
+
+    row: Count
+
+
+class CompressedRowSchema(RowSchema):
+    """A finished row of `ocf compress`."""
+
+    status: Literal["optimal", "feasible", "infeasible", "unknown", "error"]
+    cost: float | None
+    changes: list[tuple[Count, float]]

@@ -1,0 +1,48 @@
+"""Values written as TOML, and what a value of TOML may be."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a text, a number or a boolean."""
+    return isinstance(value, str | bool | int | float)
+
+
+def is_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def toml_key(name: str) -> str:
+    """Key of TOML, quoted where it must be."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _text(text: str) -> str:
+    """Basic string of TOML: that of JSON, but for one control character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def plain_value(value: Any) -> Any:
+    """A scalar of NumPy as one of Python; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it."""
+    value = plain_value(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml_value(v)}" for key, v in value.items()) + " }"
+    return repr(value)

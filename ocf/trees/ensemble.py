@@ -1,0 +1,483 @@
+"""A tree ensemble as plain arrays: what every reader produces and everything else reads.
+
+Nomenclature
+------------
+=====================  =============================================================================
+symbol                 meaning, shape
+=====================  =============================================================================
+``n_nodes``            nodes of all trees together, inner nodes and leaves
+``n_leaves``           leaves of all trees together, numbered in the order of their trees
+``n_outputs``          scores per row: one per class, or one margin, or one regression value
+=====================  =============================================================================
+
+The score of a row ``x`` is ``base_score + sum_t tree_weights[t] * leaf_values[leaf of x in tree t]`` in exact
+arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-point sum may lie from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocf.arrays import IntArray
+from ocf.errors import ModelError
+
+if TYPE_CHECKING:
+    from ocf.arrays import BoolArray, FloatArray
+
+
+class SplitKind(IntEnum):
+    """What a node does with a row."""
+
+    LEAF = 0
+    #: left exactly when ``x[feature] <= threshold``, compared in float64
+    AXIS = 1
+    #: left exactly when the category code ``x[feature]`` is in the node's set
+    SUBSET = 2
+    #: left exactly when ``weights . x <= threshold``
+    OBLIQUE = 3
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How the scores of a row become the model's answer.
+
+    Attributes
+    ----------
+    kind : {"argmax", "threshold", "value"}
+        ``argmax``: the class of the largest score, the lowest index on a tie. ``threshold``: one score; class 1
+        when it exceeds `threshold`, or reaches it if `tie_is_positive`. ``value``: a regression value.
+    classes : tuple
+        Class labels as the user's model names them, in the order of their indices. Empty for ``value``.
+    threshold : float
+        Of kind ``threshold``, on the scale of the score.
+    tie_is_positive : bool
+        Whether a score exactly at the threshold gives class 1.
+    link : {"identity", "logistic", "softmax", "exp", "mean", "signed_square"}
+        From the score to what the library shows as probability or value (``mean``: scores are probabilities;
+        ``signed_square``: ``sign(s) s**2``).
+    slack : float
+        Width of the zone around a tie in which the link's own rounding may decide, on the scale of the score.
+    """
+
+    kind: Literal["argmax", "threshold", "value"]
+    classes: tuple[Any, ...] = ()
+    threshold: float = 0.0
+    tie_is_positive: bool = False
+    link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"] = "identity"
+    slack: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trees of all kinds in one struct of arrays.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+        Names of the model's input columns.
+    tree_offsets : (n_trees + 1,) int64
+        Nodes of tree t are ``tree_offsets[t]:tree_offsets[t + 1]``; the first of them is its root.
+    kind : (n_nodes,) uint8
+        A `SplitKind`.
+    feature : (n_nodes,) int32
+        Column that an AXIS or SUBSET split tests; -1 elsewhere.
+    threshold : (n_nodes,) float64
+        Of AXIS and OBLIQUE splits: the largest float64 that the library itself sends left. NaN elsewhere.
+    left, right : (n_nodes,) int32
+        Children, counted over all nodes; -1 at leaves.
+    leaf : (n_nodes,) int32
+        Number of the leaf; -1 at inner nodes. Leaves of a tree are numbered consecutively, trees in order.
+    leaf_values : (n_leaves, n_outputs) float64
+        Before multiplication by the tree's weight.
+    tree_weights : (n_trees,) float64
+    base_score : (n_outputs,) float64
+    decision : Decision
+    precision : {"float32", "float64"}
+        In which the library sums the scores.
+    missing_left : (n_nodes,) bool or None
+        Where NaN goes. None when the model has no rule for NaN.
+    set_index : (n_nodes,) int32
+        Row of `sets` for SUBSET splits, -1 elsewhere.
+    sets : (n_sets, n_codes) bool
+        Category codes that go left; a code outside the table goes right.
+    oblique_index : (n_nodes,) int32
+        Row of the sparse weight matrix for OBLIQUE splits, -1 elsewhere.
+    oblique_indptr, oblique_indices, oblique_data : arrays
+        The weight matrix (n_oblique, n_features) in compressed sparse rows.
+    oblique_codes : (n_weights,) int32
+        -1: the weight multiplies the feature's value; otherwise it counts where the feature's value is this code.
+    oblique_slack : (n_oblique,) float64
+        By how much more than the rounding of the sum the library's own total may differ from this one.
+    """
+
+    feature_names: tuple[str, ...]
+    tree_offsets: IntArray
+    kind: NDArray[np.uint8]
+    feature: NDArray[np.int32]
+    threshold: FloatArray
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    leaf_values: FloatArray
+    tree_weights: FloatArray
+    base_score: FloatArray
+    decision: Decision
+    precision: Literal["float32", "float64"] = "float64"
+    missing_left: BoolArray | None = None
+    set_index: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    sets: BoolArray = field(default_factory=lambda: np.zeros((0, 0), bool))
+    oblique_index: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    oblique_indptr: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
+    oblique_indices: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    oblique_data: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
+    oblique_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    oblique_slack: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
+
+    def __post_init__(self) -> None:
+        n = len(self.kind)
+        for name in ("set_index", "oblique_index"):
+            if len(getattr(self, name)) == 0 and n:
+                object.__setattr__(self, name, np.full(n, -1, np.int32))
+        if len(self.oblique_codes) == 0:
+            object.__setattr__(self, "oblique_codes", np.full(len(self.oblique_data), -1, np.int32))
+        if len(self.oblique_slack) == 0:
+            object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self.kind)
+        offsets = self.tree_offsets
+        if len(offsets) > 1 and (offsets[0] != 0 or offsets[-1] != n or np.any(offsets[1:] <= offsets[:-1])):
+            raise ModelError("tree_offsets do not divide the nodes into trees: the model is corrupt")
+        for name in ("feature", "threshold", "left", "right", "leaf", "set_index", "oblique_index"):
+            if getattr(self, name).shape != (n,):
+                raise ModelError(f"ensemble array {name!r} has shape {getattr(self, name).shape}, not ({n},)")
+        if self.n_trees == 0 or n == 0:
+            raise ModelError("the ensemble has no trees: fit the model before reading it")
+        if self.leaf_values.ndim != 2 or self.base_score.shape != (self.n_outputs,):
+            raise ModelError("leaf_values must be (n_leaves, n_outputs) and base_score (n_outputs,)")
+        inner = self.kind != SplitKind.LEAF
+        if not np.array_equal(self.leaf[~inner], np.arange(self.n_leaves)):
+            raise ModelError("leaves must be numbered consecutively in the order of the nodes")
+        start = np.repeat(self.tree_offsets[:-1], np.diff(self.tree_offsets))
+        stop = np.repeat(self.tree_offsets[1:], np.diff(self.tree_offsets))
+        for child in (self.left, self.right):
+            if np.any(child[inner] <= start[inner]) or np.any(child[inner] >= stop[inner]):
+                raise ModelError("a child of a node lies outside its tree: the model is corrupt")
+        tested = np.isin(self.kind, (SplitKind.AXIS, SplitKind.SUBSET))
+        if np.any(self.feature[tested] < 0) or np.any(self.feature[tested] >= self.n_features):
+            raise ModelError(f"a split tests a column outside 0..{self.n_features - 1}: the model is corrupt")
+        if not (np.isfinite(self.leaf_values).all() and np.isfinite(self.tree_weights).all()):
+            raise ModelError("a leaf value or tree weight is not finite: the model is corrupt")
+        if np.isnan(self.threshold[np.isin(self.kind, (SplitKind.AXIS, SplitKind.OBLIQUE))]).any():
+            raise ModelError("a threshold is NaN: the model is corrupt")
+        if not (np.isfinite(self.oblique_data).all() and np.isfinite(self.oblique_slack).all()):
+            raise ModelError("a weight of a split is not finite: the model is corrupt")
+
+    @property
+    def n_features(self) -> int:
+        """Number of model columns."""
+        return len(self.feature_names)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.tree_offsets) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return len(self.leaf_values)
+
+    @property
+    def n_outputs(self) -> int:
+        """Scores per row."""
+        return self.leaf_values.shape[1]
+
+    @cached_property
+    def node_tree(self) -> IntArray:
+        """Tree of each node, (n_nodes,)."""
+        return np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
+
+    @cached_property
+    def leaf_tree(self) -> IntArray:
+        """Tree of each leaf, (n_leaves,)."""
+        return self.node_tree[self.kind == SplitKind.LEAF]
+
+    @cached_property
+    def leaf_offsets(self) -> IntArray:
+        """Leaves of tree t are ``leaf_offsets[t]:leaf_offsets[t + 1]``, (n_trees + 1,)."""
+        return np.searchsorted(self.leaf_tree, np.arange(self.n_trees + 1))
+
+    @cached_property
+    def contributions(self) -> FloatArray:
+        """Leaf values times the tree's weight, (n_leaves, n_outputs)."""
+        return self.leaf_values * self.tree_weights[self.leaf_tree, None]
+
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """Depth of each node, the root's is 0, (n_nodes,)."""
+        depth = np.zeros(len(self.kind), np.int32)
+        level = self.tree_offsets[:-1]
+        while len(level := level[self.kind[level] != SplitKind.LEAF]):
+            children = np.concatenate([self.left[level], self.right[level]])
+            depth[children] = np.tile(depth[level], 2) + 1
+            level = children
+        return depth
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on |the library's score - the exact score|, and on the link's rounding around a tie.
+
+        The standard bound of recursive summation in any order, ``(n + 3) u sum |v|``, with the largest leaf of
+        every tree for ``|v|``; one operation more per term covers the multiplication by a weight or a division.
+        """
+        unit = 2.0**-24 if self.precision == "float32" else 2.0**-53
+        largest = np.maximum.reduceat(np.abs(self.contributions).max(axis=1), self.leaf_offsets[:-1])
+        return float((self.n_trees + 3) * unit * (largest.sum() + np.abs(self.base_score).max()) + self.decision.slack)
+
+    def apply(self, x: FloatArray) -> IntArray:
+        """Leaf that each row reaches in each tree.
+
+        Parameters
+        ----------
+        x : (n, n_features) float64
+
+        Returns
+        -------
+        (n, n_trees) int64
+            Leaf numbers.
+        """
+        x = np.asarray(x, np.float64)
+        if not (self.kind == SplitKind.OBLIQUE).any():
+            return self._walk(x)
+        node = np.tile(self.tree_offsets[:-1], (len(x), 1))
+        rows, trees = np.nonzero(self.kind[node] != SplitKind.LEAF)
+        while len(rows):
+            at = node[rows, trees]
+            at = np.where(self._goes_left(x, rows, at), self.left[at], self.right[at])
+            node[rows, trees] = at
+            inner = self.kind[at] != SplitKind.LEAF
+            rows, trees = rows[inner], trees[inner]
+        return self.leaf[node].astype(np.int64)
+
+    def _walk(self, x: FloatArray) -> IntArray:
+        from ocf.trees.traversal import contiguous, walk
+
+        missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
+        arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
+        parts = map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
+        return cast(IntArray, walk(*parts))
+
+    def _goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
+        kind = self.kind[at]
+        value = x[rows, np.maximum(self.feature[at], 0)]
+        goes = value <= self.threshold[at]
+        subset = kind == SplitKind.SUBSET
+        if subset.any():
+            code = np.where(np.isfinite(value[subset]), value[subset], -1).astype(np.int64)
+            known = (code >= 0) & (code < self.sets.shape[1])
+            goes[subset] = known & self.sets[self.set_index[at[subset]], np.where(known, code, 0)]
+        oblique = np.flatnonzero(kind == SplitKind.OBLIQUE)
+        for v in np.unique(at[oblique]):
+            here = oblique[at[oblique] == v]
+            goes[here] = self.oblique_terms(int(v), x[rows[here]]).sum(axis=1) <= self.threshold[v]
+        if self.missing_left is not None:
+            missing = np.isnan(value) & (kind != SplitKind.OBLIQUE)
+            goes[missing] = self.missing_left[at[missing]]
+        return goes
+
+    @cached_property
+    def is_oblique(self) -> bool:
+        """Whether any split is oblique."""
+        return bool((self.kind == SplitKind.OBLIQUE).any())
+
+    def oblique_entries(self, v: int) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray]:
+        """Features, codes and weights of an oblique node."""
+        span = slice(*self.oblique_indptr[self.oblique_index[v] :][:2])
+        return self.oblique_indices[span], self.oblique_codes[span], self.oblique_data[span]
+
+    def oblique_terms(self, v: int, x: FloatArray) -> FloatArray:
+        """Summands of an oblique node's total for each row, (n, n_entries)."""
+        features, codes, weights = self.oblique_entries(v)
+        values = x[:, features]
+        return np.asarray(weights * np.where(codes < 0, values, values == codes))
+
+    def oblique_doubt(self, v: int, sizes: FloatArray | float) -> Any:
+        """Bound on |a floating-point total of an oblique node - the exact total|, however the library sums.
+
+        A sum of n products in any order, with or without fused operations, errs by at most ``n u / (1 - n u)`` times
+        the sum of their magnitudes (Higham, *Accuracy and stability of numerical algorithms*, section 3.1); one term
+        more lets the library add a bias and compare with 0.
+
+        Parameters
+        ----------
+        v : int
+            Node.
+        sizes : float or (n,) float64
+            Sums of the magnitudes of the products, ``sum |w_j x_j|``.
+        """
+        k = self.oblique_index[v]
+        n = int(self.oblique_indptr[k + 1] - self.oblique_indptr[k]) + 2
+        unit = 2.0**-53
+        return n * unit / (1 - n * unit) * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
+
+    def doubtful(self, x: FloatArray) -> BoolArray:
+        """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
+        out = np.zeros(len(x), bool)
+        reached = self.apply(x)
+        above = self._ancestors
+        for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):
+            terms = self.oblique_terms(int(v), x)
+            near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_doubt(
+                int(v), np.abs(terms).sum(axis=1)
+            )
+            out |= near & above[v][reached].any(axis=1)
+        return out
+
+    @cached_property
+    def _ancestors(self) -> BoolArray:
+        """Whether a node lies above a leaf, (n_nodes, n_leaves)."""
+        above = np.zeros((len(self.kind), self.n_leaves), bool)
+        above[self.kind == SplitKind.LEAF, self.leaf[self.kind == SplitKind.LEAF]] = True
+        for v in np.argsort(-self.depth, kind="stable"):
+            if self.kind[v] != SplitKind.LEAF:
+                above[v] = above[self.left[v]] | above[self.right[v]]
+        return above
+
+    def scores(self, x: FloatArray) -> FloatArray:
+        """Scores of rows, summed in float64.
+
+        Parameters
+        ----------
+        x : (n, n_features) float64
+
+        Returns
+        -------
+        (n, n_outputs) float64
+        """
+        leaves = self.apply(x)
+        return self.base_score + self.contributions[leaves].sum(axis=1)
+
+    def decide(self, scores: FloatArray) -> NDArray[Any]:
+        """Class index (int64), or the value itself for regression, from scores (n, n_outputs)."""
+        rule = self.decision
+        if rule.kind == "argmax":
+            return scores.argmax(axis=1)
+        if rule.kind == "threshold":
+            s = scores[:, 0]
+            return (s >= rule.threshold if rule.tie_is_positive else s > rule.threshold).astype(np.int64)
+        return scores[:, 0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict of all arrays; `from_dict` is its inverse."""
+        out: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, np.ndarray):
+                value = {
+                    "dtype": str(value.dtype),
+                    "shape": list(value.shape),
+                    "data": value.ravel().tolist(),
+                }
+            elif isinstance(value, Decision):
+                value = {g.name: getattr(value, g.name) for g in fields(value)}
+                value["classes"] = [c.item() if isinstance(c, np.generic) else c for c in value["classes"]]
+            out[f.name] = value
+        return out
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Ensemble:
+        """Ensemble from what `to_dict` wrote.
+
+        Raises
+        ------
+        ModelError
+            The arrays do not describe trees.
+        """
+        kwargs: dict[str, Any] = {}
+        for name, value in data.items():
+            if name == "decision":
+                value = Decision(**{**value, "classes": tuple(value["classes"])})
+            elif isinstance(value, dict):
+                value = np.array(value["data"], dtype=value["dtype"]).reshape(value["shape"])
+            elif isinstance(value, list):
+                value = tuple(value)
+            kwargs[name] = value
+        ensemble = cls(**kwargs)
+        check_structure(ensemble)
+        return ensemble
+
+
+# -- arrays from a file ----------------------------------------------------------------------------------------
+
+
+def check_structure(ensemble: Ensemble) -> None:
+    """Refuse arrays that do not describe trees, beyond what every `Ensemble` is checked for.
+
+    Raises
+    ------
+    ModelError
+        The message names the array.
+    """
+    _check_decision(ensemble)
+    _check_trees(ensemble)
+    _check_tables(ensemble)
+
+
+def _require(holds: Any, what: str) -> None:
+    if not holds:
+        raise ModelError(f"{what}: the model is corrupt")
+
+
+def _check_decision(e: Ensemble) -> None:
+    rule, n = e.decision, e.n_outputs
+    outputs = {"argmax": len(rule.classes), "threshold": 1, "value": 1}[rule.kind]
+    labels = {"argmax": max(n, 2), "threshold": 2, "value": 0}[rule.kind]
+    _require(n == outputs and len(rule.classes) == labels, f"{n} scores and {len(rule.classes)} classes do not fit")
+    _require(len(set(map(str, rule.classes))) == len(rule.classes), "two classes have one label")
+    numbers = (rule.threshold, rule.slack, *e.base_score.tolist())
+    _require(np.isfinite(numbers).all(), "a base score or the threshold of the decision is not finite")
+    _require(len(set(e.feature_names)) == e.n_features, "two columns have one name")
+
+
+def _check_trees(e: Ensemble) -> None:
+    n, offsets = len(e.kind), e.tree_offsets
+    _require(e.tree_weights.shape == (e.n_trees,), f"there are {e.tree_weights.size} weights of {e.n_trees} trees")
+    inner = e.kind != SplitKind.LEAF
+    _require(len(e.leaf_values) == n - inner.sum(), "leaf_values do not fit the leaves")
+    children = np.concatenate([e.left[inner], e.right[inner]])
+    parents = np.bincount(children, minlength=n)
+    parents[offsets[:-1]] += 1
+    _require((parents == 1).all(), "a node has no parent, or several")
+    level, reached = offsets[:-1], 0  # no node has two parents, so this ends
+    while len(level):
+        reached += len(level)
+        level = level[inner[level]]
+        level = np.concatenate([e.left[level], e.right[level]])
+    _require(reached == n, "a node cannot be reached from the root of its tree")
+    _require(np.isfinite(e.leaf_values).all() and e.leaf_values.shape[1], "leaf_values are empty or not finite")
+    _require((e.leaf[inner] == -1).all(), "an inner node has the number of a leaf")
+    _require(e.missing_left is None or e.missing_left.shape == (n,), "missing_left does not fit the nodes")
+
+
+def _check_tables(e: Ensemble) -> None:
+    subset, oblique = e.kind == SplitKind.SUBSET, e.kind == SplitKind.OBLIQUE
+    _require(e.sets.ndim == 2, "sets is no table")
+    rows = e.set_index[subset]
+    _require(((rows >= 0) & (rows < len(e.sets))).all(), "set_index names a set that does not exist")
+    pointers, size = e.oblique_indptr, len(e.oblique_data)
+    ordered = pointers.ndim == 1 and len(pointers) and pointers[0] == 0 and pointers[-1] == size
+    _require(ordered and (np.diff(pointers) >= 0).all(), "oblique_indptr does not divide the weights into rows")
+    rows = e.oblique_index[oblique]
+    _require(((rows >= 0) & (rows < len(pointers) - 1)).all(), "oblique_index names weights that do not exist")
+    same = e.oblique_indices.shape == e.oblique_codes.shape == (size,) == e.oblique_data.shape
+    _require(same and e.oblique_slack.shape == (len(pointers) - 1,), "the arrays of oblique splits do not fit")
+    columns = e.oblique_indices
+    _require(((columns >= 0) & (columns < e.n_features)).all(), "an oblique split tests a column that does not exist")

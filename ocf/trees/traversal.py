@@ -1,0 +1,63 @@
+"""Rows walk down trees, in a kernel: what `ocf.trees.ensemble.Ensemble.apply` does for axis and category splits.
+
+Level by level in NumPy, all rows and trees at once, an XGBoost model of 250 trees of depth 8 took most of the
+9 seconds that checking it took; row by row and node by node it is some twenty times faster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+#: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
+_LEAF, _SUBSET = 0, 2
+
+
+@njit(cache=True, nogil=True)
+def walk(
+    x: NDArray[np.float64],
+    roots: NDArray[np.int64],
+    kind: NDArray[np.uint8],
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    leaf: NDArray[np.int32],
+    set_index: NDArray[np.int32],
+    sets: NDArray[np.bool_],
+    missing_left: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Leaf that each row reaches in each tree, (n, n_trees).
+
+    Parameters
+    ----------
+    x : (n, n_features) float64
+    roots : (n_trees,) int64
+    kind, feature, threshold, left, right, leaf, set_index, sets : arrays
+        As in `Ensemble`; no split is oblique.
+    missing_left : (n_nodes,) or (0,) bool
+        Where NaN goes; without entries it compares like a number, which sends it right.
+    """
+    out = np.empty((len(x), len(roots)), np.int64)
+    for tree in range(len(roots)):
+        for row in range(len(x)):
+            node = roots[tree]
+            while kind[node] != _LEAF:
+                value = x[row, feature[node]]
+                if np.isnan(value) and len(missing_left):
+                    goes = missing_left[node]
+                elif kind[node] == _SUBSET:
+                    goes = -1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)]
+                else:
+                    goes = value <= threshold[node]
+                node = np.int64(left[node] if goes else right[node])
+            out[row, tree] = leaf[node]
+    return out
+
+
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself if it is contiguous and writable, else a copy: one compilation serves them all."""
+    return np.require(array, requirements=["C", "W"])

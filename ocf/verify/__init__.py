@@ -1,0 +1,1 @@
+"""The independent check of answers; it shares nothing with what it checks."""

@@ -1,0 +1,456 @@
+"""The independent check of a result: the user's own model, the raw values, and plain arithmetic.
+
+Nothing here is shared with the formulations, the solvers, the cells, or the costs and features that they use: a
+feature is a plain dict, a value is what stands in the table, and a distance is written out again. A mistake
+elsewhere can therefore not hide here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.errors import DataError
+from ocf.support import json_records as records
+from ocf.support.documents import fit, refused
+from ocf.support.schemas import ClaimsSchema
+from ocf.verify.constraints import Change, broken, curve_amount, quadratic_part
+
+if TYPE_CHECKING:
+    from ocf.models.user_model import UserModel
+
+
+#: Relative difference below which two costs are the same number.
+TOLERANCE = 1e-9
+
+#: Statuses that come with a counterfactual, and those that cannot have one; an error may have either.
+WITH, WITHOUT = ("optimal", "feasible"), ("infeasible", "unknown", "interrupted")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What is claimed of a result.
+
+    Attributes
+    ----------
+    status : str
+    cost : float or None
+    bound : float
+    predicted, decided : label, float or None
+        Classes, or values, of the original and of the counterfactual; None where nothing is claimed.
+    plausibility : mapping or None
+        Average ``depth`` in an isolation forest, the ``least`` that was wanted, and, of the soft term, ``weight`` and
+        ``deepest``.
+    """
+
+    status: str
+    cost: float | None
+    bound: float
+    predicted: Any = None
+    decided: Any = None
+    plausibility: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the check found.
+
+    Attributes
+    ----------
+    ok : bool
+    problems : tuple of str
+        One sentence for each claim that does not hold.
+    cost : float or None
+        Recomputed from the raw values; None without a counterfactual, or when it has none.
+    decided : label, float or None
+        Class, or value, of the counterfactual by the user's model.
+    """
+
+    ok: bool
+    problems: tuple[str, ...]
+    cost: float | None = None
+    decided: Any = None
+
+
+def verify(
+    model: UserModel,
+    original: pd.DataFrame,
+    counterfactual: pd.DataFrame | None,
+    *,
+    target: Any,
+    probability: float | None = None,
+    features: Mapping[str, Any],
+    norm: Mapping[str, Any],
+    claims: Claims,
+    forest: Callable[[pd.DataFrame], float] | None = None,
+    constraints: Sequence[Mapping[str, Any]] = (),
+) -> Verification:
+    """Check a result against the user's model and its own claims.
+
+    Parameters
+    ----------
+    model : UserModel
+    original, counterfactual : DataFrame (1, n_columns)
+        The user's row, and the changed one in the dtypes in which it will be used.
+    target : label, sequence of labels, or (lowest, highest)
+        The class or classes that were wanted, or the bounds of a regressor's value, None for an open end.
+    probability : float, optional
+        The probability of the class, or of one of the classes, that was wanted in the place of the decision.
+    features : mapping
+        As `FeatureSpace.to_dict` writes it: ``columns`` and ``features``.
+    norm : mapping
+        Coefficients of ``l0``, ``l1`` and ``l2``, and perhaps ``pairs`` of features with that of their product.
+    claims : Claims
+    forest : callable, optional
+        Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
+    constraints : sequence of mappings
+        As ``Constraint.to_dict`` writes them.
+
+    Returns
+    -------
+    Verification
+    """
+    problems = list(_check_claims(claims, counterfactual is not None))
+    before = _arranged(original, features["columns"], "original", problems)
+    after = (
+        None if counterfactual is None else _arranged(counterfactual, features["columns"], "counterfactual", problems)
+    )
+    predicted = _ask(model, before, "original", problems)
+    decided = _ask(model, after, "counterfactual", problems)
+    if claims.predicted is not None and predicted is not None and not _same(predicted, claims.predicted):
+        problems.append(f"The model gives the original {predicted!r}, not {claims.predicted!r} as claimed.")
+    if claims.decided is not None and decided is not None and not _same(decided, claims.decided):
+        problems.append(f"The model gives the counterfactual {decided!r}, not {claims.decided!r} as claimed.")
+    if decided is not None:
+        problems += _missed(model, after, decided, target, probability)
+    cost = None
+    if before is not None and after is not None:
+        cost = _check_changes(before, after, features["features"], norm, constraints, problems)
+        if claims.plausibility is not None:
+            lacking = _check_depth(claims.plausibility, after, forest, problems)
+            cost = None if cost is None else cost + lacking
+        if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
+            problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
+    return Verification(not problems, tuple(problems), cost, decided)
+
+
+def verify_file(
+    path: str | Path, model: UserModel, forest: Callable[[pd.DataFrame], float] | None = None
+) -> list[tuple[Any, Verification]]:
+    """Check a file of explanations with nothing but the model.
+
+    Parameters
+    ----------
+    path : str or Path
+        What `Explanation.to_json` or `Explanations.to_json` wrote.
+    model : UserModel
+        See `ocf.models.user_model.as_user_model`.
+    forest : callable, optional
+        As in `verify`.
+
+    Returns
+    -------
+    list of (row label, Verification)
+        Rows that ended before there was anything to check are fine.
+
+    Raises
+    ------
+    DataError
+        The file is missing, no JSON, not written by ocf, or damaged.
+    """
+    out = []
+    for number, record in enumerate(records.loads(Path(path))):
+        where = f"{path}: explanation {number}"
+        fit(record, ClaimsSchema, where)
+        with refused(where):
+            out.append((record["row"], _verify_record(record, model, forest)))
+    return out
+
+
+def _verify_record(
+    record: Mapping[str, Any], model: UserModel, forest: Callable[[pd.DataFrame], float] | None
+) -> Verification:
+    row, changed = record["row"], record["counterfactual"]
+    bound = records.number(record["bound"])
+    claims = Claims(
+        str(record["status"]),
+        records.number(record["cost"]),
+        -math.inf if bound is None else bound,
+        record["predicted"],
+        record["decided"],
+        record.get("plausibility"),
+    )
+    if record["features"] is None or record["norm"] is None:
+        problems = tuple(_check_claims(claims, changed is not None))
+        if changed is not None:
+            problems += ("There is a counterfactual, but no description of the features to check it by.",)
+        return Verification(not problems, problems)
+
+    def check(table: Any) -> Verification:
+        return verify(
+            model,
+            records.table_from_record(record["original"], row),
+            None if table is None else records.table_from_record(table, row),
+            target=record["target"],
+            probability=record.get("probability"),
+            features=record["features"],
+            norm=record["norm"],
+            claims=claims,
+            forest=forest,
+            constraints=record.get("constraints", ()),
+        )
+
+    found = check(changed)
+    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
+    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties))
+
+
+# -- claims ----------------------------------------------------------------------------------------------------
+
+
+def _check_claims(claims: Claims, found: bool) -> Iterator[str]:
+    """Whether status, cost and bound agree with each other."""
+    status, cost, bound = claims.status, claims.cost, claims.bound
+    if status not in (*WITH, *WITHOUT, "error"):
+        yield f"The status {status!r} is none that ocf gives."
+    if status in WITH and not found:
+        yield f"The status is {status!r}, but there is no counterfactual."
+    if status in WITHOUT and found:
+        yield f"The status is {status!r}, but there is a counterfactual."
+    if found and cost is None:
+        yield "There is a counterfactual, but no cost."
+    if cost is not None and not math.isfinite(cost):
+        yield f"The cost {cost!r} is no finite number."
+    if math.isnan(bound):
+        yield "The bound is not a number."
+    if cost is not None and bound > cost and not _close(bound, cost):
+        yield f"The bound {bound!r} is above the cost {cost!r}: one of them is wrong."
+    if status == "optimal" and cost is not None and not _close(bound, cost):
+        yield f"The status is 'optimal', but the bound {bound!r} does not prove the cost {cost!r}."
+    if status == "infeasible" and bound != math.inf:
+        yield f"The status is 'infeasible', but the bound is {bound!r}, not infinite."
+
+
+def _close(a: float, b: float) -> bool:
+    """Whether two costs are the same number; below `TOLERANCE` the difference counts by itself."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a == b
+    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b), TOLERANCE)
+
+
+# -- the model -------------------------------------------------------------------------------------------------
+
+
+def _arranged(table: pd.DataFrame, columns: Sequence[str], which: str, problems: list[str]) -> pd.DataFrame | None:
+    """One-row table with the model's columns in the order of the features; None when it is something else."""
+    named = table.rename(columns=str)
+    if len(named) != 1:
+        problems.append(f"The {which} has {len(named)} rows, not one.")
+        return None
+    if sorted(named.columns) != sorted(columns):
+        missing = sorted(set(columns) - set(named.columns)) or "none"
+        extra = sorted(set(named.columns) - set(columns)) or "none"
+        problems.append(f"The {which} has other columns than the features (missing: {missing}, extra: {extra}).")
+        return None
+    return named[list(columns)]
+
+
+def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: list[str]) -> Any:
+    """Class label or value that the user's model gives a row; None when it cannot be asked."""
+    if table is None:
+        return None
+    try:
+        answer = model.decide(table)[0]
+        return model.classes[int(answer)] if model.classes else float(answer)
+    except Exception as error:  # the model is the user's: whatever it raises is a finding
+        problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
+        return None
+
+
+def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:
+    """What a counterfactual lacks of the target."""
+    classes = model.classes
+    several = isinstance(target, list | tuple)
+    if not classes:
+        if not several or len(target) != 2:
+            yield f"The model predicts a value, but the target {target!r} is no pair of bounds."
+            return
+        lowest, highest = target
+        if lowest is not None and not decided >= float(lowest):
+            yield f"The model gives the counterfactual {decided!r}, less than the wanted {lowest!r}."
+        if highest is not None and not decided <= float(highest):
+            yield f"The model gives the counterfactual {decided!r}, more than the wanted {highest!r}."
+        return
+    wanted = list(target) if several else [target]
+    if probability is None:
+        if not any(_same(decided, label) for label in wanted):
+            words = " or ".join(map(repr, wanted))
+            yield f"The model gives the counterfactual {decided!r}, not the wanted {words}."
+        return
+    if model.probabilities is None:
+        yield "A probability was wanted, but the model shows none."
+        return
+    shown = model.probabilities(table)[0]
+    most = max((float(p) for p, c in zip(shown, classes, strict=True) if any(_same(c, w) for w in wanted)), default=0.0)
+    if not most >= probability:
+        yield f"The model gives the wanted class a probability of {most!r}, less than the wanted {probability!r}."
+
+
+def _same(label: Any, other: Any) -> bool:
+    """Whether two class labels are one; a label that went through JSON may have become its text."""
+    return bool(label == other) or str(label) == str(other)
+
+
+# -- plausibility ----------------------------------------------------------------------------------------------
+
+
+def _check_depth(
+    claimed: Mapping[str, Any],
+    after: pd.DataFrame,
+    forest: Callable[[pd.DataFrame], float] | None,
+    problems: list[str],
+) -> float:
+    """Recompute the depth in the isolation forest; returns what it adds to the cost."""
+    depth, least = float(claimed["depth"]), claimed["least"]
+    if forest is not None:
+        try:
+            counted = forest(after)
+        except Exception as error:  # the forest is the user's: whatever it raises is a finding
+            problems.append(f"The isolation forest refuses the counterfactual: {type(error).__name__}: {error}")
+            counted = depth
+        if not _close(counted, depth):
+            problems.append(f"The average depth in the isolation forest is {counted!r}, not {depth!r} as claimed.")
+        depth = counted
+    if least is not None and depth < least and not _close(depth, float(least)):
+        problems.append(f"The average depth in the isolation forest is {depth!r}, less than the wanted {least!r}.")
+    return float(claimed["weight"]) * (float(claimed["deepest"]) - depth)
+
+
+# -- the changes -----------------------------------------------------------------------------------------------
+
+
+def _check_changes(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    features: Sequence[Mapping[str, Any]],
+    norm: Mapping[str, Any],
+    constraints: Sequence[Mapping[str, Any]],
+    problems: list[str],
+) -> float | None:
+    """Recompute the cost and check what may change; None when a value cannot be read."""
+    cost = 0.0
+    readable = True
+    changes: dict[str, Change] = {}
+    # as objects, so that no value takes another's type
+    first, second = (dict(zip(t.columns, t.astype(object).to_numpy()[0], strict=True)) for t in (before, after))
+    for feature in features:
+        try:
+            old, new = _value(first, feature), _value(second, feature)
+        except DataError as error:
+            problems.append(str(error))
+            readable = False
+            continue
+        changes[feature["name"]] = (feature, old, new)
+        if old is None and new is None:
+            continue
+        if old is None or new is None:
+            problems.append(f"{feature['name']!r}: a missing value must stay missing, but {old!r} became {new!r}.")
+            readable = False
+            continue
+        problems += _forbidden(feature, old, new)
+        cost += _cost(feature, norm, old, new)
+    if readable:
+        cost += quadratic_part(norm, changes)
+        problems += broken(constraints, changes)
+    return cost if readable else None
+
+
+def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
+    """Number, or index of the level, that a row holds; None when it is missing."""
+    name, columns, levels = feature["name"], feature["columns"], feature["levels"]
+    cells = [row[column] for column in columns]
+    if len(columns) > 1 or feature["base"]:
+        ones = [k for k, cell in enumerate(cells) if cell == 1]
+        if any(pd.isna(cell) or cell not in (0, 1) for cell in cells) or len(ones) > 1 or not (ones or feature["base"]):
+            raise DataError(f"{name!r}: its indicator columns must hold 0 and a single 1, not {cells}.")
+        return float(ones[0] + bool(feature["base"])) if ones else 0.0
+    cell = cells[0]
+    if pd.isna(cell):
+        return None
+    if levels:
+        if cell not in levels:
+            raise DataError(f"{name!r}: {cell!r} is none of its levels.")
+        return float(levels.index(cell))
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        raise DataError(f"{name!r}: {cell!r} is not a number.") from None
+    if math.isinf(value):
+        raise DataError(f"{name!r}: {value} is not finite.")
+    return value
+
+
+def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[str]:
+    """What the feature's description does not allow."""
+    name, levels, action = feature["name"], feature["levels"], feature["action"]
+
+    def word(value: float) -> str:
+        return repr(levels[int(value)] if levels else value)
+
+    change = f"{word(old)} became {word(new)}"
+    if action == "fixed" and new != old:
+        yield f"{name!r} is fixed, but {change}."
+    if action == "increasing" and new < old:
+        yield f"{name!r} may only increase, but {change}."
+    if action == "decreasing" and new > old:
+        yield f"{name!r} may only decrease, but {change}."
+    permitted = feature["permitted"]
+    if levels:
+        if permitted is not None and levels[int(new)] not in permitted:
+            yield f"{name!r}: {word(new)} is none of the permitted levels {list(permitted)}."
+        return
+    # the grid and the bounds of the feature hold for values that were chosen, not for the row's own
+    if new != old:
+        lower, upper, step = float(feature["lower"]), float(feature["upper"]), feature["step"]
+        if not min(lower, old) <= new <= max(upper, old):
+            yield f"{name!r}: {new!r} is outside the bounds [{lower!r}, {upper!r}]."
+        if feature["kind"] == "integer" and not new.is_integer():
+            yield f"{name!r}: {new!r} is not a whole number."
+        if step is not None and not _on_grid(new, step, feature.get("dtype", "float64")):
+            yield f"{name!r}: {new!r} is no multiple of {step!r}."
+    if permitted is not None and not float(permitted[0]) <= new <= float(permitted[1]):
+        yield f"{name!r}: {new!r} is outside the permitted range {list(permitted)}."
+
+
+def _on_grid(value: float, step: float, dtype: str) -> bool:
+    """Whether a value is a multiple of the decimal that the step is written as, as nearly as the column can hold it."""
+    exact = float(Decimal(repr(step)) * round(Decimal(repr(value)) / Decimal(repr(step))))
+    if dtype in ("float16", "float32"):
+        return value == float(np.dtype(dtype).type(exact))
+    return abs(value - exact) <= 4 * math.ulp(value)
+
+
+def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new: float) -> float:
+    """What one change costs: weight (l0 [d != 0] + l1 |d| + l2 d**2), d in units of the scale."""
+    if new == old:
+        return 0.0
+    if feature.get("cost") is not None:
+        return float(curve_amount(feature["cost"], feature, old, new))
+    kind, levels = feature["kind"], feature["levels"]
+    if kind in ("binary", "categorical"):
+        distance = 1.0 if kind == "categorical" or new > old else -1.0
+    elif kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):
+        distance = (levels[int(new)] - levels[int(old)]) / feature["scale"]
+    else:
+        distance = (new - old) / feature["scale"]
+    weight = feature["weight_down"] if distance < 0 else feature["weight_up"]
+    # a change so small that its distance rounds to 0 is still a change
+    mixed = norm["l0"] + norm["l1"] * abs(distance) + norm["l2"] * distance * distance
+    return float(weight * mixed)

@@ -1,0 +1,176 @@
+"""The independent check of constraints: what they say, written out again on raw values in exact fractions.
+
+Part of `ocf.verify.check`: nothing here is shared with `ocf.problem.constraints`, the cells or the formulations. A
+constraint is the dict that a result holds, a row is a dict of feature names to its values before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+#: Feature description, value before and after (numbers, or indices of levels); None where missing.
+Change = tuple[Mapping[str, Any], float | None, float | None]
+
+
+def broken(constraints: Sequence[Mapping[str, Any]], changes: Mapping[str, Change]) -> Iterator[str]:
+    """A sentence for each constraint that a changed row does not meet.
+
+    Parameters
+    ----------
+    constraints : sequence of dicts
+        As ``Constraint.to_dict`` writes them.
+    changes : mapping of feature name to (description, value before, value after)
+    """
+    for constraint in constraints:
+        name = constraint["name"] or constraint["kind"]
+        try:
+            complaint = _CHECKS[constraint["kind"]](constraint, changes)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            complaint = f"cannot be checked: {error!r}"
+        if complaint:
+            yield f"The constraint {name!r} does not hold: {complaint}."
+
+
+def _decimal(value: float) -> Fraction:
+    """The number that a float is printed as."""
+    return Fraction(repr(float(value)))
+
+
+def _amount(feature: Mapping[str, Any], value: float) -> Fraction:
+    return _decimal(feature["levels"][int(value)]) if feature["levels"] else _decimal(value)
+
+
+def _has(feature: Mapping[str, Any], value: float, level: Any) -> bool:
+    own = feature["levels"][int(value)]
+    return bool(own == level) or str(own) == str(level)
+
+
+def _linear(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    total = room = Fraction(0)
+    for name, level, coefficient in said["terms"]:
+        feature, old, new = changes[name]
+        if old is None or new is None:
+            return f"{name!r} is missing"
+        factor = _decimal(coefficient)
+        if level is not None:
+            total += factor * (_has(feature, new, level) - (said["relative"] and _has(feature, old, level)))
+            continue
+        total += factor * _amount(feature, new)
+        if said["relative"]:
+            total -= factor * _amount(feature, old)
+        if feature["kind"] == "numeric" and feature["step"] is None:
+            dtype = feature["dtype"] if feature["dtype"] in ("float16", "float32") else "float64"
+            room += abs(factor) * Fraction(float(np.spacing(np.dtype(dtype).type(abs(new)))))
+    bound, sense = _decimal(said["bound"]), said["sense"]
+    # numbers can make an equation true only as far as the column can hold them
+    holds = total <= bound if sense == "<=" else total >= bound if sense == ">=" else abs(total - bound) <= room
+    return "" if holds else f"its sum is {float(total)!r}, which is not {sense} {said['bound']!r}"
+
+
+def _is(feature: Mapping[str, Any], value: float | None, said: Any) -> bool:
+    """Whether a value is what an implication says."""
+    if value is None:
+        return False
+    levels = feature["levels"]
+    if levels:
+        if isinstance(said, Mapping):
+            low, high = said.get("min"), said.get("max")
+            first = 0 if low is None else next(k for k, _ in enumerate(levels) if _has(feature, k, low))
+            last = len(levels) - 1 if high is None else next(k for k, _ in enumerate(levels) if _has(feature, k, high))
+            return first <= value <= last
+        return any(_has(feature, value, level) for level in (said if isinstance(said, list | tuple) else [said]))
+    if isinstance(said, Mapping):
+        low, high = said.get("min"), said.get("max")
+    else:
+        low, high = said if isinstance(said, list | tuple) else (said, said)
+    return not ((low is not None and value < float(low)) or (high is not None and value > float(high)))
+
+
+def _implication(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    if not all(_is(changes[name][0], changes[name][2], what) for name, what in said["when"]):
+        return ""
+    failing = [name for name, what in said["then"] if not _is(changes[name][0], changes[name][2], what)]
+    return f"its conditions hold, but not its consequence on {', '.join(map(repr, failing))}" if failing else ""
+
+
+def _budget(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    total = sum((curve_amount(curve, *changes[name]) for name, curve in said["costs"]), Fraction(0))
+    return "" if total <= _decimal(said["limit"]) else f"the changes take {float(total)!r} of {said['limit']!r}"
+
+
+def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new: float | None) -> Fraction:
+    """What a change takes by a curve as ``Curve.to_plain`` writes it."""
+    if old is None or new is None or old == new:
+        return Fraction(0)
+    if isinstance(curve, Mapping) and "levels" in curve:
+        return sum((_decimal(amount) for level, amount in curve["levels"] if _has(feature, new, level)), Fraction(0))
+    if isinstance(curve, Mapping) and "between" in curve:
+        first, last = int(min(old, new)), int(max(old, new))
+        return sum((_decimal(amount) for amount in curve["between"][first:last]), Fraction(0))
+    change = _amount(feature, new) - _amount(feature, old)
+    if not isinstance(curve, Mapping):
+        down, up = curve
+        return abs(change) * _decimal(up if change > 0 else down)
+    x = change if curve["of"] == "change" else _amount(feature, new)
+    points = [(_decimal(a), _decimal(b)) for a, b in curve["points"]]
+    below = [p for p in points if p[0] <= x]
+    above = [p for p in points if p[0] > x]
+    if curve["steps"]:
+        return below[-1][1] if below else Fraction(0)
+    if not below or not above:
+        return (below or above[:1])[-1][1]
+    (a, left), (b, right) = below[-1], above[0]
+    return left + (right - left) * (x - a) / (b - a)
+
+
+def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
+    """Squares of changes, and of sums of changes, in the features' own units."""
+
+    def change(name: str) -> Fraction:
+        feature, old, new = changes[name]
+        return Fraction(0) if old is None or new is None else _amount(feature, new) - _amount(feature, old)
+
+    total = sum((_decimal(d) * change(n) ** 2 for n, d in norm.get("squares", ())), Fraction(0))
+    for form in norm.get("forms", ()):
+        total += sum((_decimal(c) * change(n) for n, c in form), Fraction(0)) ** 2
+    return float(total)
+
+
+def _max_changes(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    counted = said["among"] or list(changes)
+    changed = [n for n in counted if changes[n][1] != changes[n][2]]
+    return "" if len(changed) <= said["most"] else f"{len(changed)} features change: {', '.join(changed)}"
+
+
+def _keeps(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    return "" if any(changes[n][1] == changes[n][2] for n in said["features"]) else "all of its features change"
+
+
+def _apart(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    total = Fraction(0)
+    for name, other in said["point"]:
+        feature, _, new = changes[name]
+        if new is None or new == other:
+            continue
+        kind, levels = feature["kind"], feature["levels"]
+        if kind in ("binary", "categorical"):
+            total += 1
+            continue
+        numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
+        ends = [levels[int(v)] if numbers else v for v in (new, other)]
+        total += abs(_decimal(ends[0]) - _decimal(ends[1])) / _decimal(feature["scale"])
+    return "" if total >= _decimal(said["distance"]) else f"the points are only {float(total)!r} apart"
+
+
+_CHECKS = {
+    "linear": _linear,
+    "implication": _implication,
+    "budget": _budget,
+    "max_changes": _max_changes,
+    "keeps": _keeps,
+    "apart": _apart,
+}

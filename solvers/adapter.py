@@ -1,0 +1,262 @@
+"""What every solver adapter shares: the interface, running under Ctrl-C, scaling, and the one way to a verdict.
+
+An adapter translates: a form into its solver's calls, the solver's return code into a `Claim`. What the claim is
+worth is decided here, once for all solvers, by looking at the point itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocf.errors import ProblemError
+from ocf.solvers.presolve import whole_bounds
+from ocf.solvers.result import (
+    CUTOFF,
+    PROOF_TOLERANCE,
+    Progress,
+    SolveResult,
+    SolverOptions,
+    Status,
+    monotone,
+    relative_gap,
+)
+from ocf.solvers.scaling import costs_of
+from ocf.solvers.standard_form import StandardForm
+
+Vector = NDArray[np.float64]
+
+#: Violation, relative to the side where that exceeds 1, up to which a solver's point counts as feasible.
+SOLUTION_TOLERANCE = 1e-6
+
+#: The same for a warm start that is to serve as an answer of its own.
+START_TOLERANCE = 1e-9
+
+#: Part of the largest cost by which bound and objective may differ through rounding alone.
+NOISE = 1e-12
+
+#: Message of an ERROR result that no other options would help.
+UNBOUNDED = "the problem is unbounded: give the columns bounds"
+
+
+class Claim(Enum):
+    """What a solver says about its search: done with a point, done without one, stopped, unbounded, failed."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    LIMIT = "limit"
+    UNBOUNDED = "unbounded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A solver's raw answer, in the units of the form: `x` and `bound` are already unscaled."""
+
+    claim: Claim
+    x: Vector | None
+    bound: float
+    raw_status: str
+    seconds: float
+    nodes: int = 0
+    records: list[Progress] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A form with everything that bears on how its answer is to be read."""
+
+    form: StandardForm
+    options: SolverOptions
+    start: Vector | None
+    start_usable: bool
+    cutoff: float | None
+
+    @property
+    def limit(self) -> float | None:
+        """The cutoff that the solver has to be told: a usable start below it says the same and more."""
+        return None if self.start_usable else self.cutoff
+
+    @property
+    def reference(self) -> float | None:
+        """A cost of the size of the optimum, without the constant, when one is known."""
+        if self.start is not None and self.start_usable:
+            return self.form.objective(self.start) - self.form.c0
+        return None if self.cutoff is None else self.cutoff - self.form.c0
+
+
+def ask(
+    form: StandardForm, options: SolverOptions | None, warm_start: ArrayLike | None, cutoff: float | None
+) -> Question:
+    """Check what the caller passes to `Solver.solve` and round the bounds of integer columns.
+
+    Raises
+    ------
+    ProblemError
+        When the warm start has another length or the cutoff is NaN.
+    """
+    if cutoff is not None and math.isnan(cutoff):
+        raise ProblemError("the cutoff is NaN")
+    if cutoff is not None and math.isinf(cutoff) and cutoff > 0:
+        cutoff = None
+    start = None
+    usable = False
+    if warm_start is not None:
+        start = np.asarray(warm_start, dtype=float)
+        if start.shape != (form.n_cols,):
+            raise ProblemError(f"the warm start has shape {start.shape} where ({form.n_cols},) is needed")
+        start = _whole(form, start) if np.isfinite(start).all() else None
+    if start is not None:
+        usable = _violation(form, start) <= START_TOLERANCE
+        usable = usable and (cutoff is None or form.objective(start) < cutoff)
+    # HiGHS 1.15 presolves integer columns with fractional bounds to wrong optima (its issues 3271 and 3274).
+    lower, upper = whole_bounds(form.lower, form.upper, form.integer)
+    return Question(form.with_bounds(lower, upper), options or SolverOptions(), start, usable, cutoff)
+
+
+def settle(form: StandardForm) -> Answer | None:
+    """Answer the forms that need no solver, and that solvers disagree about: contradictions and no columns."""
+    empty = np.diff(form.A.indptr) == 0
+    broken = (form.row_lower[empty] > 0).any() or (form.row_upper[empty] < 0).any()
+    # An infinity on the wrong side is a contradiction as well, and no solver takes it.
+    broken = broken or (form.lower == np.inf).any() or (form.upper == -np.inf).any()
+    if form.contradicts_itself() or broken:
+        return Answer(Claim.INFEASIBLE, None, math.inf, "settled without the solver", 0.0)
+    if form.n_cols == 0:
+        return Answer(Claim.OPTIMAL, np.zeros(0), form.c0, "settled without the solver", 0.0)
+    return None
+
+
+def conclude(question: Question, answer: Answer, solver: str, version: str, options: Mapping[str, Any]) -> SolveResult:
+    """Turn a solver's answer into a result that claims no more than the point and the bound support."""
+    form, cutoff = question.form, question.cutoff
+    result = SolveResult(
+        status=Status.UNKNOWN,
+        seconds=answer.seconds,
+        nodes=answer.nodes,
+        solver=solver,
+        version=version,
+        options=dict(options),
+        raw_status=answer.raw_status,
+    )
+    bound = -math.inf if math.isnan(answer.bound) else answer.bound
+    if cutoff is not None and answer.claim is not Claim.INFEASIBLE:
+        bound = min(bound, cutoff)  # whatever costs more than the cutoff may have been pruned unseen
+    x, complaint = _best_point(question, answer)
+    objective = None if x is None else form.objective(x)
+    history = monotone([r._replace(bound=_cap(r.bound, objective, cutoff)) for r in answer.records])
+    result = replace(result, history=history)
+
+    if answer.claim is Claim.UNBOUNDED:
+        return replace(result, status=Status.ERROR, message=UNBOUNDED)
+    if answer.claim is Claim.FAILED:
+        return replace(result, status=Status.ERROR, message=f"{solver} failed: {answer.raw_status}")
+    if x is None or objective is None:
+        return _without_point(result, answer, bound, cutoff, complaint)
+    if answer.claim is Claim.INFEASIBLE and question.limit is None:
+        message = f"{solver} claims infeasibility but the warm start is feasible: tolerances contradict each other"
+        return replace(result, status=Status.FEASIBLE, x=x, objective=objective, message=message)
+
+    bound = min(bound, objective)
+    gap = relative_gap(objective, bound, NOISE * float(np.abs(costs_of(form)).max(initial=0.0)))
+    result = replace(result, status=Status.FEASIBLE, x=x, objective=objective, bound=bound, gap=gap)
+    if answer.claim is Claim.OPTIMAL:
+        if gap <= max(question.options.mip_gap * (1 + PROOF_TOLERANCE), PROOF_TOLERANCE):
+            return replace(result, status=Status.OPTIMAL)
+        message = f"{solver} stopped as if optimal, but its bound leaves a gap of {gap:.1e}"
+        return replace(result, message=message)
+    if gap == 0.0:  # the limit struck between the proof and the report
+        return replace(result, status=Status.OPTIMAL)
+    return result
+
+
+def with_remedies(
+    solve: Callable[[SolverOptions], SolveResult], options: SolverOptions, remedies: Sequence[Mapping[str, Any]]
+) -> SolveResult:
+    """Solve; where the solver errs, solve again by other options of its own, as long as there is time.
+
+    Parameters
+    ----------
+    solve : callable
+    options : SolverOptions
+    remedies : sequence of mapping
+        Raw options, to be tried in turn; those that the user has set stay as they are.
+    """
+    result = solve(options)
+    for remedy in remedies:
+        left = None if options.time_limit is None else options.time_limit - result.seconds
+        if result.status is not Status.ERROR or result.message == UNBOUNDED or (left is not None and left <= 0):
+            break
+        again = solve(replace(options, time_limit=left, options={**remedy, **options.options}))
+        if again.status is Status.ERROR:
+            again = replace(again, message=result.message)  # the first is that of the options that were asked for
+        history = [p._replace(seconds=p.seconds + result.seconds) for p in again.history]
+        result = replace(
+            again,
+            seconds=result.seconds + again.seconds,
+            nodes=result.nodes + again.nodes,
+            history=monotone([*result.history, *history]),
+        )
+    return result
+
+
+def _without_point(
+    result: SolveResult, answer: Answer, bound: float, cutoff: float | None, complaint: str
+) -> SolveResult:
+    """Conclude when there is no point, or none below the cutoff."""
+    if complaint:
+        return replace(result, status=Status.ERROR, bound=bound, message=complaint)
+    if answer.claim is Claim.LIMIT:
+        return replace(result, status=Status.UNKNOWN, bound=bound)
+    # A flagged or contradictory form is empty whatever the cutoff; a solver cannot tell the two apart.
+    if cutoff is None or answer.bound == math.inf:
+        return replace(result, status=Status.INFEASIBLE, bound=math.inf)
+    return replace(result, status=Status.INFEASIBLE, bound=cutoff, message=CUTOFF)
+
+
+def _best_point(question: Question, answer: Answer) -> tuple[Vector | None, str]:
+    """Pick the cheaper of the solver's point and the start; complain about a solver's point that is none."""
+    form, cutoff = question.form, question.cutoff
+    complaint = ""
+    points = [question.start] if question.start is not None and question.start_usable else []
+    if answer.x is not None:
+        x = _whole(form, answer.x)
+        violation = _violation(form, x)
+        if violation <= SOLUTION_TOLERANCE:
+            points.append(x)
+        elif answer.claim is Claim.OPTIMAL:
+            complaint = f"the solver's point violates the problem by {violation:.1e}: rescale the rows"
+    elif answer.claim is Claim.OPTIMAL and not points:
+        complaint = "the solver claims an optimum but gives no point"
+    points = [x for x in points if cutoff is None or form.objective(x) < cutoff]
+    return min(points, key=form.objective, default=None), complaint
+
+
+def _whole(form: StandardForm, x: Vector) -> Vector:
+    """Round the integer columns, into their bounds, and clip the others."""
+    return np.clip(np.where(form.integer, np.rint(x), x), form.lower, form.upper)
+
+
+def _violation(form: StandardForm, x: Vector) -> float:
+    """Largest violation at `x`, each row relative to its side where that exceeds 1."""
+    activity = form.activity(x)
+    below = (form.row_lower - activity) / np.maximum(1.0, np.abs(_finite(form.row_lower)))
+    above = (activity - form.row_upper) / np.maximum(1.0, np.abs(_finite(form.row_upper)))
+    fraction = np.abs(x - np.rint(x))[form.integer]
+    parts = (below, above, form.lower - x, x - form.upper, fraction)
+    return max([0.0, *(float(part.max()) for part in parts if part.size)])
+
+
+def _finite(values: Vector) -> Vector:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _cap(bound: float, objective: float | None, cutoff: float | None) -> float:
+    """A bound in the history may not pass the final objective, nor the cutoff above which nothing was searched."""
+    return min(v for v in (bound, objective, cutoff) if v is not None)

@@ -1,0 +1,248 @@
+"""What the workers of a box search share: the incumbent, the queue of open nodes, the bound and the limits."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.reduction import TOLERANCE
+from ocf.solvers.box.bitsets import exclusions
+from ocf.solvers.box.instance import Packed, copied, make_instance, pack, unite, whole
+from ocf.solvers.box.propagation import Multipliers
+from ocf.solvers.box.relaxation import Basis, no_relaxation
+from ocf.solvers.cell_form import Compiled
+from ocf.solvers.result import Progress, SolverOptions
+
+#: Options of the search itself, in `SolverOptions.options`.
+NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
+
+#: The LP is loaded anew when the boxes that are open hold less than this share of its leaves.
+SMALLER = 0.85
+
+
+class Node(NamedTuple):
+    """An open node; the order is that of the queue: by bound, the latest first among equals.
+
+    Attributes
+    ----------
+    bound : float
+        No point of the node that is of use is cheaper.
+    number : int
+        Negative, of the order of creation.
+    domain : Packed
+    multipliers : Multipliers
+        Of the parent's LP.
+    basis : Basis or None
+        Of the parent's LP. Starting there, and not where the last LP ended, saves half of the simplex iterations.
+    """
+
+    bound: float
+    number: int
+    domain: Packed
+    multipliers: Multipliers
+    basis: Basis | None
+
+
+class Shared:
+    """What the workers of one search share.
+
+    Attributes
+    ----------
+    cells : CellProblem
+        After reduction.
+    instance : Instance
+    shared : (1,) float64
+        The limit, where kernels in other threads see it.
+    tolerance : float
+        What is cheaper than the incumbent by less than this, relatively, is of no use.
+    """
+
+    def __init__(
+        self,
+        cells: CellProblem,
+        options: SolverOptions,
+        cutoff: float,
+        confirm: Callable[[IntArray], bool] | None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None,
+    ) -> None:
+        self.begin = time.perf_counter()
+        self.cells, self.options, self.cutoff = cells, options, cutoff
+        self.confirm, self.relaxation = confirm, relaxation
+        self.tolerance = max(TOLERANCE, options.mip_gap)
+        self.shared = np.array([cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf])
+        self.best: IntArray | None = None
+        self.upper = np.inf
+        self.refused = self.nodes = self.visits = self.created = self.generation = 0
+        self.excluded: set[bytes] = set()
+        self.history: list[Progress] = []
+        self.queue: list[Node] = []
+        self.active: dict[int, Node] = {}
+        self.stopped = ""
+        self.failure: BaseException | None = None
+        self.turn = threading.Condition(threading.RLock())
+        self.loading = threading.Lock()
+        self.lp_solves, self.lp_seconds = 0, 0.0
+        self._improved = False
+
+    @property
+    def limit(self) -> float:
+        """Cost from which on a point is of no use."""
+        return float(self.shared[0])
+
+    def start(self, cells: CellProblem, bound: float) -> None:
+        """Open the first node: all cells that reduction has left."""
+        self.cells = cells
+        self.instance = make_instance(cells)
+        self.hull = whole(self.instance)
+        self.queue = [self.node(bound, no_relaxation(self.instance), pack(self.instance, self.hull), None)]
+
+    # -- the queue -----------------------------------------------------------------------------------------
+
+    def stop(self, reason: str, failure: BaseException | None = None) -> None:
+        """End the search of all workers."""
+        with self.turn:
+            self.failure, self.stopped = failure, reason
+            self.turn.notify_all()
+
+    def take(self, number: int, own: Node | None) -> tuple[Node | None, int]:
+        """The node that a worker visits next, None when the search is over, and how many visits there were."""
+        with self.turn:
+            node = self.next(number, own)
+            if node is not None:
+                self.shrink_hull()
+            return node, self.visits
+
+    def give(self, number: int, left: list[Node], *, plunge: bool) -> Node | None:
+        """Take back what a worker has left of its node; with `plunge` the first of it stays its own."""
+        with self.turn:
+            del self.active[number]
+            own = left.pop(0) if left and plunge else None
+            if own is not None:
+                self.active[number] = own
+            for child in left:
+                heapq.heappush(self.queue, child)
+            self.turn.notify_all()
+            return own
+
+    def next(self, number: int, own: Node | None) -> Node | None:
+        """The node that a worker visits next, None when the search is over. Waits while others may still find some."""
+        while not self.stopped:
+            if own is None and self.queue:
+                own = heapq.heappop(self.queue)
+                if own.bound >= self.limit:
+                    self.queue.clear()
+                    own = None
+            if own is not None:
+                self.active[number] = own
+                self.stopped = self._limit_hit()
+                if self.stopped:
+                    break
+                self.visits += 1
+                self.nodes += 1
+                self.record(self.bound())
+                return own
+            if not self.active:
+                break
+            self.turn.wait()
+        if own is not None:
+            self.active.pop(number, None)
+            heapq.heappush(self.queue, own)
+        self.turn.notify_all()
+        return None
+
+    def bound(self) -> float:
+        """No point that is of use is cheaper."""
+        return min([*(n.bound for n in self.queue[:1]), *(n.bound for n in self.active.values())], default=np.inf)
+
+    def _limit_hit(self) -> str:
+        """Name of the limit that ends the search; empty while none does."""
+        options = self.options.options
+        if self.options.time_limit is not None and time.perf_counter() - self.begin >= self.options.time_limit:
+            return "time limit"
+        if self.nodes >= options.get(NODE_LIMIT, np.inf):
+            return "node limit"
+        if MEMORY_LIMIT in options:
+            size = len(self.instance.leaf) + len(self.instance.cell)
+            # with LPs, half of the nodes have multipliers and a basis of their own
+            each = 300 + size / 8 + 8 * len(self.instance.ordered) + (8 * size if self.lp_solves else 0)
+            if len(self.queue) * each > options[MEMORY_LIMIT] * 1e6:
+                return "memory limit"
+        return ""
+
+    def record(self, bound: float) -> None:
+        """Note the bound and the incumbent of this moment."""
+        self.history.append(Progress(time.perf_counter() - self.begin, min(bound, self.upper), self.upper))
+
+    # -- LPs -----------------------------------------------------------------------------------------------
+
+    def shrink_hull(self) -> None:
+        """Look for a smaller box around everything that is open: after improvements and when visits have doubled."""
+        if self.generation and (self._improved or self.visits & (self.visits - 1) == 0):
+            self._improved = False
+            hull = copied(self.hull)
+            unite((n.domain for n in (*self.queue, *self.active.values()) if n.bound < self.limit), hull)
+            if hull.live.sum() < SMALLER * self.hull.live.sum():
+                self.hull = hull
+                self.generation += 1
+
+    @property
+    def has_relaxation(self) -> bool:
+        """Whether there are LP bounds; True until that is tried."""
+        return self.relaxation is not None
+
+    # -- what workers ask ----------------------------------------------------------------------------------
+
+    def node(self, bound: float, multipliers: Multipliers, domain: Packed, basis: Basis | None) -> Node:
+        """A new open node."""
+        with self.turn:
+            self.created += 1
+            return Node(bound, -self.created, domain, multipliers, basis)
+
+    def seconds_left(self) -> float | None:
+        """Of the time limit, but never quite nothing; None without one."""
+        if self.options.time_limit is None:
+            return None
+        return max(self.options.time_limit - (time.perf_counter() - self.begin), 0.01)
+
+    def boxes_left(self, most: int) -> int:
+        """Of the node limit, at most so many."""
+        return int(min(most, max(self.options.options.get(NODE_LIMIT, np.inf) - self.nodes, 0)))
+
+    def count(self, boxes: int) -> None:
+        """Count the boxes of a dive. The first of them was counted when its node was visited."""
+        with self.turn:
+            self.nodes += boxes
+
+    def rejected(self) -> IntArray:
+        """What `ocf.solvers.box.dive.dive` is to take for excluded: also points that fail by a hair."""
+        with self.turn:
+            choices = [*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded))]
+        return exclusions(self.cells, choices)
+
+    def offer(self, x: IntArray, leaves: IntArray) -> bool:
+        """Judge a point and its leaves; whether it is admissible. Keep it if it is the best."""
+        with self.turn:
+            key = leaves.tobytes()
+            if key in self.excluded or self.cells.is_excluded(leaves):
+                return False
+            margins = self.cells.margins(leaves)
+            if not (self.cells.live[leaves].all() and (margins >= 0).all()):
+                self.excluded.add(key)
+                return False
+            doubtful = bool((margins < self.cells.requirements.doubt).any())
+            if doubtful and self.confirm is not None and not self.confirm(x.copy()):
+                self.excluded.add(key)
+                self.refused += 1
+                return False
+            cost = self.cells.cost_of(x)
+            if cost < min(self.upper, self.cutoff):
+                self.best, self.upper, self._improved = x.copy(), cost, True
+                self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
+            return True

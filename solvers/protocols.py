@@ -1,0 +1,108 @@
+"""What a solver is: the protocols that adapters follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from numpy.typing import ArrayLike
+
+from ocf.solvers.result import SolveResult, SolverOptions
+from ocf.solvers.standard_form import StandardForm
+
+if TYPE_CHECKING:
+    from ocf.arrays import IntArray
+    from ocf.cells.cell_problem import CellProblem
+    from ocf.solvers.cell_form import Compiled
+
+
+class Solver(Protocol):
+    """A solver of standard forms. Adapters are cheap to make and may be used for many solves, one at a time."""
+
+    name: str
+
+    @property
+    def version(self) -> str:
+        """Version of the solver itself."""
+
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
+
+    def solve(
+        self,
+        form: StandardForm,
+        options: SolverOptions | None = None,
+        warm_start: ArrayLike | None = None,
+        cutoff: float | None = None,
+        interrupt: Callable[[], bool] | None = None,
+    ) -> SolveResult:
+        """Solve a form.
+
+        Parameters
+        ----------
+        form : StandardForm
+        options : SolverOptions, optional
+        warm_start : (n_cols,) array, optional
+            A point to start from. When it is feasible, the result is never worse than it.
+        cutoff : float, optional
+            Look only for points cheaper than this. A proof that there is none (by more than 1e-9 relative) is status
+            INFEASIBLE with message ``"cutoff"`` and ``bound == cutoff``: the cutoff bounds every point from below.
+        interrupt : callable, optional
+            Asked about twenty times a second from the calling thread; True ends the solve as a time limit would.
+
+        Returns
+        -------
+        SolveResult
+
+        Raises
+        ------
+        SolverError
+            When a raw option is unknown or the solver refuses the problem.
+        KeyboardInterrupt
+            On Ctrl-C, after the solver has stopped.
+        """
+
+    def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
+        """Solve the form without integrality; the result's bound is the LP bound."""
+
+
+@runtime_checkable
+class CellSolver(Protocol):
+    """A search over cells, which needs no matrix."""
+
+    name: str
+    version: str
+
+    def refuses(self, cells: CellProblem) -> str:
+        """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
+
+    def solve_cells(
+        self,
+        cells: CellProblem,
+        options: SolverOptions | None = None,
+        *,
+        cutoff: float = math.inf,
+        confirm: Callable[[IntArray], bool] | None = None,
+        relaxation: Compiled | Callable[[], Compiled | None] | None = None,
+    ) -> SolveResult:
+        """Find the cheapest choice of open cells that meets the target.
+
+        Parameters
+        ----------
+        cells : CellProblem
+        options : SolverOptions, optional
+        cutoff : float
+            Only points cheaper than this count; INFEASIBLE with message ``"cutoff"`` says that there is none.
+        confirm : callable, optional
+            Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
+        relaxation : Compiled, or a function that gives one, optional
+            The interval model, for LP bounds; the function is called when it is needed.
+
+        Returns
+        -------
+        SolveResult
+            Its `x` is the choice of cells, (n_features,).
+        """
+        ...

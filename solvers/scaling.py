@@ -1,0 +1,39 @@
+"""A scale for objectives, so that tolerances of solvers mean the same everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ocf.solvers.standard_form import StandardForm, Vector
+
+#: A typical cost is scaled into [2**(COST_EXPONENT - 1), 2**COST_EXPONENT), the largest below 2**MAX_EXPONENT.
+COST_EXPONENT, MAX_EXPONENT = 12, 20
+
+
+def costs_of(form: StandardForm) -> Vector:
+    """Coefficients of the objective, linear and quadratic, by whose size it is scaled."""
+    return form.c if form.Q is None else np.concatenate([form.c, form.Q.data])
+
+
+def objective_scale(c: Vector, reference: float | None = None) -> float:
+    """Power of two to multiply the costs by before a solver sees them.
+
+    Solvers prune within *absolute* tolerances (1e-9 or so) of the incumbent, so that costs around 1e-3 would lose
+    digits of the optimum. Powers of two change no digit of any cost, so results are unscaled exactly.
+
+    Parameters
+    ----------
+    c : (n_cols,) float array
+        Costs.
+    reference : float, optional
+        A cost of the size of the optimum; the median cost otherwise.
+    """
+    size = np.abs(c[c != 0])
+    if not size.size:
+        return 1.0
+    typical = abs(reference) if reference else float(np.median(size))
+    exponent = COST_EXPONENT - math.frexp(typical)[1]
+    exponent = min(exponent, MAX_EXPONENT - math.frexp(float(size.max()))[1])
+    return math.ldexp(1.0, max(min(exponent, 1000), -1000))

@@ -1,0 +1,323 @@
+"""The discretizers: thresholds of hand-made models, Q, resuming, odd data, and scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ocf.compression.discretizer
+from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree, ThresholdBinarizer
+from ocf.errors import DataError, ModelError, ProblemError
+
+
+def small(**settings):
+    return GradientBoostingClassifier(n_estimators=5, max_depth=1, random_state=0, **settings)
+
+
+@parametrize_with_checks([CounterfactualDiscretizer(small()), GuessingThresholds(small())])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X.iloc[:80], y.iloc[:80]
+
+
+@pytest.fixture(scope="module")
+def fitted(cancer):
+    return CounterfactualDiscretizer(small()).fit(*cancer)
+
+
+# -- a hand-made example ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corner():
+    """A tree that says 1 where a > 4 and b > 1, and rows around it."""
+    X = pd.DataFrame([(a, b) for a in (0.0, 3.0, 5.0, 8.0) for b in (0.0, 2.0, 4.0)], columns=["a", "b"])
+    y = ((X.a > 4) & (X.b > 1)).astype(int)
+    return X, y, DecisionTreeClassifier(random_state=0).fit(X, y)
+
+
+def test_thresholds_of_a_hand_made_example(corner):
+    X, y, tree = corner
+    found = CounterfactualDiscretizer(tree, prefit=True).fit(X, y)
+    # in parts of the range: a goes 4/8, 1/8 or both ways, b 1/4 up from 0, 1/4 or 3/4 down; l0 costs 0.1 each
+    # a = 0, 3 and b = 2, 4 raise a (4 rows); a = 0, 3 and b = 0 raise both (2); a = 5, 8 and b = 0 raise b (2);
+    # (5, 2), (5, 4) lower a by 1/8; (8, 2) lowers b by 1/4, (8, 4) lowers a by 1/2 rather than b by 3/4
+    table = found.thresholds_.set_index("name")["multiplicity"]
+    assert table.to_dict() == {"a > 4": 4 + 2 + 3, "b > 1": 2 + 2 + 1}
+    assert found.statuses_ == {"optimal": 12}
+    assert found.get_feature_names_out().tolist() == ["a > 4", "b > 1"]
+    assert np.array_equal(found.transform(X), np.column_stack([X.a > 4, X.b > 1]))
+    assert found.metrics(X, y) == {"features": 2, "thresholds": 2, "compression": 8 / 12, "inconsistency": 0.0}
+    assert found.set_params(Q=1.0).get_feature_names_out().tolist() == ["a > 4"]
+
+
+def test_only_correctly_classified_rows_of_the_right_probability_count(corner):
+    X, y, tree = corner
+    wrong = y.copy()
+    wrong.iloc[0] = 1
+    found = CounterfactualDiscretizer(tree, prefit=True).fit(X, wrong)
+    assert found.rows_.tolist() == list(range(1, 12))
+    sure = CounterfactualDiscretizer(tree, prefit=True, p1=0.9).fit(X, y)
+    assert len(sure.rows_) == 0
+    assert sure.thresholds_.empty
+    assert sure.transform(X).shape == (12, 0)
+    assert sure.metrics(X, y)["compression"] == 11 / 12
+    assert str(SurrogateTree(sure).fit(X, y)) == "always: 0 (8 of 12)"
+
+
+def test_probabilities_bound_the_rows(cancer, fitted):
+    X, y = cancer
+    probability = fitted.estimator_.predict_proba(X).max(axis=1)
+    middle = float(np.median(probability))
+    found = CounterfactualDiscretizer(small(), p0=middle, p1=0.95).fit(X, y)
+    right = fitted.estimator_.predict(X) == y
+    assert found.rows_.tolist() == np.flatnonzero(right & (probability >= middle) & (probability <= 0.95)).tolist()
+
+
+def test_thresholds_are_the_models_own_splits_and_part_each_couple(cancer, fitted):
+    X, _ = cancer
+    explainer = Explainer(fitted.estimator_, data=X)
+    splits = {
+        (explainer.space.names[f], t)
+        for f, t in zip(explainer.ensemble.feature, explainer.ensemble.threshold, strict=True)
+    }
+    assert set(fitted.thresholds_[["feature", "threshold"]].itertuples(index=False, name=None)) <= splits
+    rows = X.iloc[fitted.rows_[:20]]
+    changed = pd.concat([e.counterfactual for e in explainer.explain(rows, norm={"l0": 0.1, "l1": 1})])
+    bits, others = fitted.transform(rows), fitted.transform(changed)
+    assert (bits != others).any(axis=1).all()
+
+
+# -- Q ---------------------------------------------------------------------------------------------------------
+
+
+def test_q_selects_nested_thresholds_without_solving(cancer, fitted, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("explained again")
+
+    monkeypatch.setattr(Explainer, "explain", never)
+    kept = [set(clone_with(fitted, q).kept_) for q in np.linspace(0, 1, 21)]
+    assert all(later <= earlier for earlier, later in pairwise(kept))
+    assert kept[0] == set(clone_with(fitted, 0).kept_)
+    assert 0 < len(kept[-1]) < len(kept[0]) == len(fitted.thresholds_)
+    top = fitted.thresholds_["multiplicity"].max()
+    assert clone_with(fitted, 1.0).thresholds_.query("kept")["multiplicity"].eq(top).all()
+    fitted.set_params(Q=0.0)
+
+
+def clone_with(discretizer, q):
+    return discretizer.set_params(Q=q)
+
+
+def test_bad_settings_say_what_is_wrong(cancer):
+    X, y = cancer
+    for settings, message in (
+        ({"Q": 1.5}, "Q must lie"),
+        ({"p0": -0.1}, "p0 must lie"),
+        ({"p0": 0.9, "p1": 0.6}, "is above p1"),
+        ({"prefit": True, "estimator": None}, "needs the fitted model"),
+        ({"lambda0": 0.0, "lambda1": 0.0}, "not all 0"),
+        ({"solver": "gurobi"}, "no solver 'gurobi'"),
+    ):
+        with pytest.raises((ProblemError, Exception), match=message):
+            CounterfactualDiscretizer(**{"estimator": small(), **settings}).fit(X, y)
+    with pytest.raises(ModelError, match="regressor"):
+        CounterfactualDiscretizer(DecisionTreeRegressor(max_depth=1).fit(X, y), prefit=True).fit(X, y)
+    with pytest.raises(DataError, match="NaN or infinity, in column 'mean radius'"):
+        CounterfactualDiscretizer(small()).fit(X.assign(**{"mean radius": np.nan}), y)
+    fitted = CounterfactualDiscretizer(small(), p1=0.6).fit(X, y)
+    with pytest.raises(ProblemError, match="Q must lie"):
+        fitted.set_params(Q=2).transform(X)
+
+
+# -- resuming --------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, monkeypatch):
+    X, y = cancer
+    monkeypatch.setattr(ocf.compression.discretizer, "CHUNK", 10)
+    path = tmp_path / "rows"
+    real, calls = Explainer.explain_row, []
+
+    def interrupted(self, row, task):
+        calls.append(row.label)
+        if len(calls) == 34:
+            raise KeyboardInterrupt
+        return real(self, row, task)
+
+    monkeypatch.setattr(Explainer, "explain_row", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
+    assert len(path.read_text().splitlines()) == 1 + 33  # rows of a chunk that was not full are kept as well
+    calls.append(None)  # no further interruption
+    again = CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
+    assert len(calls) == 34 + 1 + len(again.rows_) - 33
+    pd.testing.assert_frame_equal(again.thresholds_, fitted.thresholds_)
+    assert CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y).statuses_ == fitted.statuses_
+    with pytest.raises(DataError, match="belongs to other data, another model or other settings"):
+        CounterfactualDiscretizer(small(), checkpoint=path, lambda0=0.2).fit(X, y)
+    with pytest.raises(DataError, match="belongs to other data"):
+        CounterfactualDiscretizer(small(learning_rate=0.2), checkpoint=path).fit(X, y)
+
+
+def test_processes_and_solvers_agree(cancer, fitted):
+    X, y = cancer
+    for settings in ({"n_jobs": 2}, {"solver": "box"}):
+        other = CounterfactualDiscretizer(small(), **settings).fit(X, y)
+        pd.testing.assert_frame_equal(other.thresholds_, fitted.thresholds_)
+
+
+def test_the_same_seed_gives_the_same_data_and_tree(cancer):
+    X, y = cancer
+    first, second = (
+        SurrogateTree(CounterfactualDiscretizer(RandomForestClassifier(3, max_depth=2, random_state=3))).fit(X, y)
+        for _ in range(2)
+    )
+    assert np.array_equal(first.discretizer_.transform(X), second.discretizer_.transform(X))
+    assert str(first) == str(second)
+
+
+# -- data of all kinds -----------------------------------------------------------------------------------------
+
+
+def test_several_classes():
+    X, y = (part.iloc[::3] for part in load_iris(return_X_y=True, as_frame=True))
+    forest = RandomForestClassifier(5, max_depth=2, random_state=0).fit(X, y)
+    found = CounterfactualDiscretizer(forest, prefit=True).fit(X, y)
+    assert set(found.statuses_) == {"optimal"}
+    assert found.metrics(X, y)["inconsistency"] < 0.1
+    row = int(found.rows_[0])
+    explainer = Explainer(forest, data=X)
+    costs = [explainer.explain(X.iloc[[row]], target=k, norm={"l0": 0.1, "l1": 1})[0].cost for k in (1, 2)]
+    assert min(costs) == explainer.explain(X.iloc[[row]], target=[1, 2], norm={"l0": 0.1, "l1": 1})[0].cost
+
+
+def test_constant_features_and_a_model_without_splits():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"same": np.ones(30), "x": rng.normal(size=30)})
+    y = (X.x > 0).astype(int)
+    found = CounterfactualDiscretizer(small()).fit(X, y)
+    assert set(found.thresholds_.feature) == {"x"}
+    alone = CounterfactualDiscretizer(small()).fit(X[["same"]], y)
+    assert alone.transform(X[["same"]]).shape == (30, 0)
+    assert alone.get_feature_names_out().tolist() == []
+    guessed = GuessingThresholds(small()).fit(X[["same"]], y)
+    assert guessed.transform(X[["same"]]).shape == (30, 0)
+
+
+def test_categories_and_binary_features():
+    rng = np.random.default_rng(1)
+    n = 50
+    X = pd.DataFrame(
+        {
+            "job": rng.choice(["clerk", "smith", "cook"], n),
+            "member": rng.integers(0, 2, n),
+            "age": rng.normal(40, 10, n).round(),
+        }
+    )
+    y = np.where((X.job == "clerk") & (X.member == 1) | (X.age > 45), "yes", "no")
+    model = make_pipeline(
+        ColumnTransformer([("job", OneHotEncoder(sparse_output=False), ["job"])], remainder="passthrough"),
+        RandomForestClassifier(5, max_depth=3, random_state=0),
+    )
+    found = CounterfactualDiscretizer(model, features={"age": {"actionability": "fixed"}}).fit(X, y)
+    assert "infeasible" in found.statuses_  # the old have no way back, and give no threshold
+    names = found.get_feature_names_out().tolist()
+    assert "job = clerk" in names
+    assert "member > 0" in names
+    bits = pd.DataFrame(found.transform(X), columns=names)
+    assert (bits["job = clerk"] == (X.job == "clerk")).all()
+    assert (bits["member > 0"] == X.member).all()
+    with pytest.raises(DataError, match="unknown level"):
+        found.transform(X.assign(job="baker"))
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+def test_linear_targets(cancer, model):
+    X, y = cancer
+    X, y = X.iloc[19:60], y.iloc[19:60]
+    rows = X.iloc[:, :6]
+    target = make_pipeline(MinMaxScaler(), model)
+    found = CounterfactualDiscretizer(target, merge=0.02).fit(rows, y)
+    assert set(found.statuses_) == {"optimal"}
+    assert len(found.thresholds_) < len(CounterfactualDiscretizer(target).fit(rows, y).thresholds_)
+    assert found.thresholds_["multiplicity"].sum() >= len(found.rows_)
+    beyond = CounterfactualDiscretizer(target, margin=0.5).fit(rows, y)
+    assert set(beyond.statuses_) <= {"optimal", "infeasible"}
+
+
+def test_in_a_pipeline_and_cross_validation(cancer):
+    X, y = cancer
+    pipeline = make_pipeline(CounterfactualDiscretizer(small(), p1=0.8), DecisionTreeClassifier(max_depth=2))
+    assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.8
+    shown = clone(pipeline[0]).set_output(transform="pandas").fit(X, y).transform(X)
+    assert shown.columns.str.contains(" > ").all()
+    assert shown.index.equals(X.index)
+
+
+# -- GTRE ------------------------------------------------------------------------------------------------------
+
+
+def test_guessing_thins_out_and_keeps_the_training_accuracy(cancer):
+    X, y = cancer
+    guessed = GuessingThresholds(small()).fit(X, y)
+    everything = Explainer(guessed.estimator_, data=X).ensemble
+    splits = set(zip(everything.feature.tolist(), everything.threshold.tolist(), strict=True))
+    assert {(t.feature, t.value) for t in guessed.kept_} <= splits
+    bits = guessed.transform(X)
+    before = float(np.mean(guessed.estimator_.predict(X) == y))
+    assert np.mean(clone(small()).fit(bits, y).predict(bits) == y) >= before
+    loose = GuessingThresholds(small(), tolerance=0.2).fit(X, y)
+    assert len(loose.kept_) <= len(guessed.kept_)
+    with pytest.raises(ProblemError, match="tolerance"):
+        GuessingThresholds(small(), tolerance=2).fit(X, y)
+
+
+# -- files -----------------------------------------------------------------------------------------------------
+
+
+def test_thresholds_in_a_file_do_the_same_without_the_model(cancer, fitted, tmp_path):
+    X, y = cancer
+    path = tmp_path / "thresholds.json"
+    fitted.set_params(Q=0.5).to_json(path)
+    applied = ThresholdBinarizer.from_json(path)
+    assert np.array_equal(applied.transform(X), fitted.transform(X))
+    assert applied.get_feature_names_out().tolist() == fitted.get_feature_names_out().tolist()
+    assert applied.metrics(X, y) == fitted.metrics(X, y)
+    fitted.set_params(Q=0.0)
+    damaged = json.loads(path.read_text())
+    damaged["thresholds"][0]["feature"] = "nothing"
+    path.write_text(json.dumps(damaged))
+    with pytest.raises((DataError, ProblemError), match="nothing"):
+        ThresholdBinarizer.from_json(path)
+    for value, words in ((float("nan"), "NaN is no number"), ("3", r"at thresholds\[0\]\.value: expected `float`")):
+        damaged["thresholds"][0]["value"] = value
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(DataError, match=words) as caught:
+            ThresholdBinarizer.from_json(path)
+        assert str(path) in str(caught.value)
+    path.write_text("{}")
+    with pytest.raises(DataError, match="no thresholds that ocf wrote"):
+        ThresholdBinarizer.from_json(path)
+    with pytest.raises(DataError, match="cannot read"):
+        ThresholdBinarizer.from_json(tmp_path / "none.json")

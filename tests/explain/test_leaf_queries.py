@@ -1,0 +1,82 @@
+"""All leaves, class costs, an ideal, and rows that exist, for a small oblique tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from ocf import Explainer, quadratic_cost
+from ocf.errors import ProblemError
+from ocf.explain.leaf_queries import explain_leaves, improve, nearest_instances
+from ocf.oblique.tao import TAOClassifier
+
+X, Y = load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def explainer() -> Explainer:
+    return Explainer(TAOClassifier(2, init="random", random_state=0).fit(X, Y), data=X)
+
+
+def test_leaves_come_cheapest_first(explainer: Explainer) -> None:
+    best = explainer.explain(X.iloc[[0]], target=[1, 2])[0]
+    found = explain_leaves(explainer, X.iloc[[0]], target=[1, 2])
+    costs = [e.cost for e in found]
+    assert costs == sorted(costs)
+    assert found[0].status == "optimal"
+    assert found[0].cost == pytest.approx(best.cost)
+    assert all(e.verified for e in found)
+    leaves = explainer.model.native.apply(pd.concat([e.counterfactual for e in found]))
+    assert len(set(leaves)) == len(found) > 1
+
+
+def test_class_costs_weigh_against_the_change(explainer: Explainer) -> None:
+    row = X.iloc[[0]]
+    alone = {k: explainer.explain(row, target=k)[0].cost for k in (1, 2)}
+    for prices in ({1: 0.0, 2: 0.0}, {1: 5.0, 2: 0.0}, {0: 0.0, 1: 0.0}, {0: 9.0, 1: 0.2, 2: 0.1}):
+        found = explainer.explain(row, class_costs=prices)[0]
+        totals = {k: price + (0.0 if k == 0 else alone[k]) for k, price in prices.items()}
+        assert found.verified
+        assert prices[found.decided] + found.cost == pytest.approx(min(totals.values()))
+    with pytest.raises(ProblemError, match="class_costs"):
+        explainer.explain(row, class_costs={7: 1.0})
+    with pytest.raises(ProblemError, match="at least 0"):
+        explainer.explain(row, class_costs={1: -1.0})
+
+
+def test_improving_stays_in_the_class(explainer: Explainer) -> None:
+    row = X.iloc[[0]]
+    name = "petal length (cm)"
+    found = improve(explainer, row, {name: 6.0})[0]
+    assert found.verified
+    assert found.decided == 0
+    value = found.counterfactual[name].iloc[0]
+    assert 1.4 <= value <= 6.0
+    closer = row.assign(**{name: min(value + 0.05, 6.0)})
+    assert value == 6.0 or explainer.model.native.predict(closer)[0] != 0
+
+
+def test_the_nearest_row_is_the_nearest(explainer: Explainer) -> None:
+    row = X.iloc[[0]]
+    found = nearest_instances(explainer, row, X, 1, "l2", labels=Y, features_to_vary=list(X.columns[2:]))[0]
+    assert (found.status, found.found) == ("unknown", False) or found.verified
+    found = nearest_instances(explainer, row, X, 1, "l2", labels=Y)[0]
+    assert found.verified
+    wanted = (explainer.model.native.predict(X) == 1) & (Y == 1)
+    spread = X.max() - X.min()
+    distances = (((X - X.iloc[0]) / spread) ** 2).sum(axis=1)[wanted]
+    assert found.cost == pytest.approx(distances.min())
+    assert found.cost >= explainer.explain(row, 1, "l2")[0].cost
+
+
+def test_the_nearest_row_by_quadratic_costs(explainer: Explainer) -> None:
+    row = X.iloc[[0]]
+    root = np.random.default_rng(0).normal(size=(4, 4))
+    q = root @ root.T
+    moved = (X - X.iloc[0]).to_numpy()
+    wanted = explainer.model.native.predict(X) == 1
+    found = nearest_instances(explainer, row, X, 1, quadratic_cost(list(X.columns), q))[0]
+    assert found.verified
+    assert found.cost == pytest.approx(np.einsum("ni,ij,nj->n", moved, q, moved)[wanted].min())

@@ -1,0 +1,265 @@
+"""Linear models: optima against enumeration, and the user's own model as the judge."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from ocf import Explainer, LinearExplainer
+from ocf.errors import DataError, ModelError, ProblemError, UnsupportedModelError
+from ocf.explain.linear import explainer_for
+from ocf.problem.costs import Cost
+from ocf.problem.linear_problem import LinearProblem
+
+NORMS = ("l0", "l1", "l2", {"l0": 0.1, "l1": 1.0}, {"l0": 0.1, "l1": 1.0, "l2": 2.0})
+
+
+def optimum(problem: LinearProblem) -> float:
+    """Cost of the cheapest point of a problem with one requirement, by enumeration.
+
+    All levels of the discrete features, all sets of changed numeric ones; for each, the cheapest way to gain what is
+    missing is a separable convex problem with one constraint: bisection on its multiplier.
+    """
+    space, cost = problem.space, problem.cost
+    numeric = [i for i, f in enumerate(space.features) if not f.discrete]
+    discrete = [i for i, f in enumerate(space.features) if f.discrete]
+    best = np.inf
+    for codes in itertools.product(*(range(len(space.features[i].levels)) for i in discrete)):
+        price = sum(problem.level_costs[i][k] for i, k in zip(discrete, codes, strict=True))
+        fixed = problem.at_origin(0) + sum(problem.tables[i][k, 0] for i, k in zip(discrete, codes, strict=True))
+        for size in range(len(numeric) + 1):
+            for changed in itertools.combinations(numeric, size):
+                best = min(best, price + cheapest(problem, cost, list(changed), -fixed))
+    return float(best)
+
+
+def cheapest(problem: LinearProblem, cost: Cost, changed: list[int], missing: float) -> float:
+    """Least cost of gaining `missing` by moving all of some numeric features in their useful direction."""
+    gain, reach, weight = [], [], []
+    for i in changed:
+        feature, slope = problem.space.features[i], problem.slopes[0, i]
+        low, high = feature.limits(problem.origin[i])
+        up = slope > 0
+        gain.append(abs(slope) * feature.scale)
+        reach.append((high - problem.origin[i] if up else problem.origin[i] - low) / feature.scale)
+        weight.append(feature.weight_up if up else feature.weight_down)
+    gain, reach, weight = map(np.array, (gain, reach, weight))
+    counted = float(cost.l0 * weight.sum()) if len(changed) else 0.0
+    if missing <= 0:
+        return counted
+    if not len(changed) or gain @ reach < missing:
+        return np.inf
+    if cost.l2 == 0:
+        total = counted
+        for k in np.argsort(weight / gain):
+            step = min(reach[k], missing / gain[k])
+            total += cost.l1 * weight[k] * step
+            missing -= step * gain[k]
+        return total
+    low, high = 0.0, 1e9
+
+    def moves(multiplier: float) -> np.ndarray:
+        return np.clip((multiplier * gain - cost.l1 * weight) / (2 * cost.l2 * weight), 0, reach)
+
+    for _ in range(300):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gain @ moves(middle) >= missing else (middle, high)
+    d = moves(high)
+    return counted + float(weight @ (cost.l1 * d + cost.l2 * d * d))
+
+
+def random_case(seed: int) -> tuple[LinearExplainer, pd.DataFrame]:
+    """A model on numeric, binary and categorical features, with some of them fixed, monotone or weighted."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = pd.DataFrame(
+        {
+            "a": rng.normal(5, 2, n),
+            "b": rng.uniform(-1, 1, n),
+            "c": rng.normal(0, 100, n),
+            "flag": rng.integers(0, 2, n),
+            "job": rng.choice(["x", "y", "z"], n),
+        }
+    )
+    y = (X.a + 3 * X.b + X.c / 50 + X.flag + 2 * (X.job == "x") + rng.normal(0, 1, n)) > 6
+    encode = ColumnTransformer(
+        [("job", OneHotEncoder(sparse_output=False), ["job"]), ("scale", StandardScaler(), ["a", "b", "c"])],
+        remainder="passthrough",
+    )
+    features = {
+        "a": {"actionability": str(rng.choice(["free", "free", "increasing", "fixed"]))},
+        "b": {"weight": [0.5, 2.0]},
+    }
+    model = make_pipeline(encode, LogisticRegression(C=10.0 ** float(rng.integers(-1, 2)))).fit(X, y)
+    return LinearExplainer(model, X, features), X
+
+
+@given(st.integers(0, 10_000), st.sampled_from(NORMS), st.sampled_from(["highs", "scip"]))
+@settings(max_examples=25)
+def test_optima_by_enumeration(seed, norm, solver):
+    explainer, X = random_case(seed)
+    row = X.iloc[[seed % len(X)]]
+    found = explainer.explain(row, norm=norm, solver=solver)[0]
+    origin = explainer.space.from_frame(row)[0]
+    target = 1 - int(explainer.model.decide(row)[0])
+    best = optimum(explainer._problem(origin, target, Cost.parse(norm), explainer.space))
+    if np.isinf(best):
+        assert found.status == "infeasible"
+        return
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.cost == pytest.approx(best, rel=2e-9)
+    assert found.decided != found.predicted
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_solvers_agree_on_several_classes_and_nothing_sampled_is_cheaper(norm):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = make_pipeline(MinMaxScaler(), LogisticRegression()).fit(X, y)
+    explainer = LinearExplainer(model, X)
+    rows = X.iloc[[0, 60]]
+    found = [explainer.explain(rows, target=2, norm=norm, solver=s) for s in ("highs", "scip")]
+    cost = Cost.parse(norm)
+    rng = np.random.default_rng(0)
+    points = rng.uniform(X.min(), X.max(), (20000, 4))
+    for first, second in zip(*found, strict=True):
+        assert first.status == second.status == "optimal"
+        assert first.verified
+        assert second.verified
+        assert first.cost == pytest.approx(second.cost, rel=2e-9)
+        origin = explainer.space.from_frame(first.original)[0]
+        mixed = np.where(rng.random(points.shape) < 0.5, origin, points)
+        wins = mixed[model.predict(pd.DataFrame(mixed, columns=X.columns)) == 2]
+        costs = sum(cost.of(f, origin[i], wins[:, i]) for i, f in enumerate(explainer.space.features))
+        assert costs.min() >= first.cost * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), LinearSVC()),
+        make_pipeline(StandardScaler(), SVC(kernel="linear")),
+        make_pipeline(StandardScaler(), SGDClassifier(random_state=0)),
+        make_pipeline(StandardScaler(), RidgeClassifier()),
+        make_pipeline(LogisticRegression()),
+        LogisticRegression(),
+    ],
+)
+def test_the_users_own_model_flips_at_the_boundary_and_not_before(model):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X[y > 0], y[y > 0]
+    explainer = explainer_for(model.fit(X, y), X)
+    assert isinstance(explainer, LinearExplainer)
+    for found in explainer.explain(X.iloc[::20]):
+        assert found.status == "optimal"
+        assert found.verified
+        start, end = found.original, found.counterfactual
+        before = end - (end - start) * 1e-7  # a ten-millionth of the way back
+        assert model.predict(end)[0] == found.target
+        assert model.predict(before)[0] == found.predicted
+
+
+def test_float32_tables_get_values_that_they_hold():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X[y > 0].astype("float32"), y[y > 0]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    for found in LinearExplainer(model, X).explain(X.iloc[::25]):
+        assert found.verified
+        assert found.gap < 1e-3
+        assert found.status == "optimal" or "float32" in found.message
+        assert (found.counterfactual.dtypes == "float32").all()
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_grids_and_whole_numbers(solver):
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"count": rng.integers(0, 20, 50), "dose": rng.integers(0, 40, 50) / 4, "x": rng.normal(size=50)})
+    y = X["count"] + 2 * X.dose > 18
+    model = LogisticRegression().fit(X, y)
+    explainer = LinearExplainer(model, X, {"dose": {"step": 0.25}, "x": {"actionability": "fixed"}})
+    row = X[model.predict(X) == 0].iloc[[0]]
+    found = explainer.explain(row, solver=solver)[0]
+    grid = [
+        (c, d, abs(c - row["count"].item()) / 19 + abs(d - row.dose.item()) / (X.dose.max() - X.dose.min()))
+        for c in range(X["count"].min(), X["count"].max() + 1)
+        for d in np.arange(X.dose.min(), X.dose.max() + 0.1, 0.25)
+    ]
+    table = pd.DataFrame({"count": [g[0] for g in grid], "dose": [g[1] for g in grid], "x": row.x.item()})
+    best = min(g[2] for g, decided in zip(grid, model.predict(table), strict=True) if decided)
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.cost == pytest.approx(best, rel=1e-9)
+
+
+def test_a_margin_a_permitted_range_and_a_row_that_is_there_already():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X[y > 0], y[y > 0]
+    model = LinearSVC().fit(X, y)
+    explainer = LinearExplainer(model, X)
+    row = X[model.predict(X) == 1].iloc[[0]]
+    plain, far = explainer.explain(row)[0], explainer.explain(row, margin=1.0)[0]
+    assert plain.cost < far.cost
+    assert model.decision_function(far.counterfactual)[0] == pytest.approx(1.0, abs=1e-9)
+    assert explainer.explain(row, target=1)[0].proved_by == "origin"
+    name = plain.changes.feature[0]
+    kept = explainer.explain(row, features_to_vary=[c for c in X.columns if c != name])[0]
+    assert kept.cost > plain.cost
+    forced = explainer.explain(row, permitted_range={"sepal length (cm)": (7.5, 7.9)})[0]
+    assert forced.verified
+    assert forced.counterfactual["sepal length (cm)"].item() >= 7.5
+    assert explainer.explain(row, features_to_vary=["sepal width (cm)"])[0].status in (
+        "optimal",
+        "infeasible",
+    )
+
+
+def test_processes_give_the_same():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(X, y), X)
+    alone, together = (explainer.explain(X.iloc[:4], target=2, n_jobs=n) for n in (1, 2))
+    assert [e.cost for e in alone] == [e.cost for e in together]
+
+
+def test_what_is_refused():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    with pytest.raises(UnsupportedModelError, match="kernel='rbf' is not linear"):
+        LinearExplainer(SVC().fit(X, y), X)
+    with pytest.raises(UnsupportedModelError, match="lets pairs of classes vote"):
+        LinearExplainer(SVC(kernel="linear").fit(X, y), X)
+    with pytest.raises(ModelError, match="not fitted"):
+        LinearExplainer(LogisticRegression(), X)
+    with pytest.raises(UnsupportedModelError, match="not of the form a x"):
+        LinearExplainer(make_pipeline(FunctionTransformer(np.log), LogisticRegression()).fit(X, y), X)
+    model = LogisticRegression(max_iter=1000).fit(X, y)
+    explainer = LinearExplainer(model, X)
+    with pytest.raises(DataError, match="misses columns"):
+        LinearExplainer(model, X.iloc[:, :3])
+    with pytest.raises(DataError, match="does not take: more"):
+        LinearExplainer(model, X.assign(more=1))
+    with pytest.raises(ProblemError, match="take a weight, not a cost of its own: feature sepal width"):
+        LinearExplainer(model, X, {"sepal width (cm)": {"cost": {"points": [[0, 0], [1, 2]]}}})
+    with pytest.raises(DataError, match="give data"):
+        LinearExplainer(model)
+    with pytest.raises(DataError, match="missing values"):
+        explainer.explain(X.iloc[:1].assign(**{"sepal width (cm)": np.nan}), target=1)
+    with pytest.raises(ProblemError, match="needs two classes"):
+        explainer.explain(X.iloc[:1])
+    with pytest.raises(ProblemError, match="no class 7"):
+        explainer.explain(X.iloc[:1], target=7)
+    with pytest.raises(ProblemError, match="need 'highs' or 'scip'"):
+        explainer.explain(X.iloc[:1], target=1, solver="box")
+    with pytest.raises(ProblemError, match="margin"):
+        explainer.explain(X.iloc[:1], target=1, margin=-1)
+    with pytest.raises(UnsupportedModelError, match=r"ocf\.LinearExplainer"):
+        Explainer(model, X)

@@ -1,0 +1,244 @@
+"""Regions as users get them: tables, streams, limits, plots, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from small_problems import exhaustive, random_problem
+from typer.testing import CliRunner
+
+from ocf import Explainer
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.ranges import Interval
+from ocf.cli import app
+from ocf.errors import ProblemError
+from ocf.explain.regions import Regions
+from ocf.problem.constraints import Implication
+from ocf.problem.problem import Problem
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def houses() -> tuple[pd.DataFrame, Explainer]:
+    rng = np.random.default_rng(0)
+    n = 150
+    table = pd.DataFrame(
+        {
+            "area": rng.uniform(50, 200, n).round(1),
+            "rooms": rng.integers(1, 7, n),
+            "kitchen": rng.choice(["poor", "fair", "good"], n),
+            "site": rng.choice(["a", "b", "c"], n),
+        }
+    )
+    price = table.area * 3 + table.rooms * 20 + table.kitchen.map({"poor": 0, "fair": 40, "good": 90})
+    encode = ColumnTransformer([("words", OneHotEncoder(), ["kitchen", "site"])], remainder="passthrough")
+    model = make_pipeline(encode, RandomForestRegressor(8, max_depth=4, random_state=0)).fit(table, price)
+    features = {"kitchen": {"kind": "ordinal", "levels": ["poor", "fair", "good"]}, "site": {"actionability": "fixed"}}
+    return table, Explainer(model, data=table, features=features)
+
+
+def test_a_table_of_boxes_in_the_users_units(houses) -> None:
+    table, explainer = houses
+    row = table.iloc[[3]]
+    value = float(explainer.model.decide(row)[0])
+    regions = explainer.counterfactual_regions(row, (value + 50, None), radius=0.5)
+    frame = regions.to_frame()
+    assert regions.complete is True
+    assert list(frame.columns) == [
+        "area_lowest", "area_highest", "rooms_lowest", "rooms_highest", "kitchen", "site", "cost", "prediction",
+    ]  # fmt: skip
+    assert frame.cost.is_monotonic_increasing
+    assert (frame.cost <= 0.5).all()
+    assert frame.cost.iloc[0] == pytest.approx(explainer.explain(row, target=(value + 50, None))[0].cost, rel=1e-9)
+    assert (frame.prediction >= value + 50).all()
+    assert (frame.site == (row.site.iloc[0],)).all()  # fixed
+    assert (frame.rooms_lowest % 1 == 0).all()
+    points = regions.points()
+    assert list(points.columns) == list(table.columns)
+    np.testing.assert_array_equal(explainer.model.decide(points), frame.prediction)
+    assert regions.to_frame().equals(frame)
+
+
+def test_probabilities_and_several_classes() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(6, max_depth=3, random_state=0).fit(x, np.digitize(x.a + x.b, [-0.7, 0.7]))
+    row = x[forest.predict(x) == 1].iloc[[0]]
+    explainer = Explainer(forest, data=x)
+    frame = explainer.counterfactual_regions(row, [0, 2], radius=0.4, limit=None).to_frame()
+    assert set(frame.prediction) == {0, 2}
+    likely = explainer.counterfactual_regions(row, [0, 2], radius=0.4, probability=0.6, limit=None)
+    assert len(likely) == (frame.probability >= 0.6).sum()
+    assert likely.to_frame().probability.min() >= 0.6
+    shown = forest.predict_proba(likely.points())
+    np.testing.assert_allclose(shown[:, [0, 2]].max(axis=1), likely.to_frame().probability)
+
+
+class _Judge:
+    """The ensemble in the place of the user's model."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    probabilities = None
+
+    def decide(self, table: pd.DataFrame) -> np.ndarray:
+        ensemble = self.problem.ensemble
+        return ensemble.decide(ensemble.scores(self.problem.space.from_frame(table)))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_regions_cover_what_brute_force_finds(seed: int) -> None:
+    cells = random_problem(seed)
+    radius = 0.9
+    regions = Regions([cells], _Judge(cells.problem), radius=radius)  # type: ignore[arg-type]
+    everything = exhaustive(cells)
+    points = np.array([cells.point(choice) for choice in everything.choices])
+    judged = cells.problem.target.met_by(_Judge(cells.problem).decide(cells.problem.space.to_frame(points)))
+    inside = np.zeros(len(points), int)
+    for region in regions:
+        held = _holds(cells, region.ranges, everything.choices)
+        inside += held
+        assert judged[held].all()
+        assert everything.cost[held].min() == pytest.approx(region.cost, rel=1e-12)
+    assert inside.max(initial=0) <= 1
+    assert (inside[judged & (everything.cost <= radius * (1 - 1e-9))] == 1).all()
+
+
+def _holds(cells: CellProblem, ranges: dict, choices: np.ndarray) -> np.ndarray:
+    """Which choices of cells lie in a region, by their points."""
+    held = np.ones(len(choices), bool)
+    for i, feature in enumerate(cells.problem.space.features):
+        span = cells.partition.cells_of(i)
+        values = cells.value[span]
+        inside = [not np.isnan(v) and feature.label(v) in ranges[feature.name] for v in values]
+        held &= np.array(inside)[choices[:, i]]
+    return held
+
+
+def test_the_limit_keeps_the_nearest_and_says_so(houses) -> None:
+    table, explainer = houses
+    row = table.iloc[[3]]
+    everything = explainer.counterfactual_regions(row, (350, None), radius=0.6, limit=None)
+    costs = [region.cost for region in everything]
+    assert len(costs) > 5
+    few = explainer.counterfactual_regions(row, (350, None), radius=0.6, limit=5)
+    assert few.complete is None
+    stream = iter(few)
+    assert next(stream).cost == costs[0]
+    assert "1 (so far)" in repr(few)
+    assert len(few) == 5
+    assert few.complete is False
+    assert "cut off by the limit" in repr(few)
+    assert [region.cost for region in few] == costs[:5]
+    exact = explainer.counterfactual_regions(row, (350, None), radius=0.6, limit=len(costs))
+    assert len(exact) == len(costs)
+    assert exact.complete is True
+    nothing = explainer.counterfactual_regions(row, (1e6, None), radius=0.6)
+    assert nothing.to_frame().empty
+    assert nothing.complete is True
+    assert nothing.points().empty
+
+
+def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
+    table, explainer = houses
+    row = table.iloc[[3]]
+    for radius in (-1, float("nan")):
+        with pytest.raises(ProblemError, match="radius is a cost of at least 0"):
+            explainer.counterfactual_regions(row, (350, None), radius=radius)
+    with pytest.raises(ProblemError, match="at least 1, not 0"):
+        explainer.counterfactual_regions(row, (350, None), radius=1, limit=0)
+    monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
+    with pytest.raises(ProblemError, match="with linear constraints regions are no boxes"):
+        explainer.counterfactual_regions(row, (350, None), radius=1)
+
+
+def test_intervals_hold_their_ends() -> None:
+    assert 1.0 in Interval(1.0, 2.0)
+    assert 2 in Interval(1.0, 2.0)
+    assert np.nextafter(2.0, 3.0) not in Interval(1.0, 2.0)
+    assert 1e300 in Interval(0.0, np.inf)
+
+
+@pytest.mark.parametrize("axes", [("area", "rooms"), ("kitchen", "area"), (None, None), ("rooms", None)])
+@pytest.mark.parametrize("held", [False, True])
+def test_plots(houses, axes, held) -> None:
+    table, explainer = houses
+    regions = explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.6, limit=50)
+    ax = regions.plot(*axes, held=held)
+    assert "0.6" in ax.get_title(loc="left")
+    assert ax.get_xlabel() in explainer.space.names
+    assert ax.get_legend() is not None
+    if axes == ("area", "rooms") and not held:
+        (drawn,) = ax.collections
+        assert len(drawn.get_paths()) == len(regions)
+        assert drawn.get_array().min() == pytest.approx(next(iter(regions)).cost)
+
+
+def test_plots_that_mean_nothing(houses) -> None:
+    table, explainer = houses
+    regions = explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.3)
+    with pytest.raises(ProblemError, match="did you mean 'area'"):
+        regions.plot("areaa", "rooms")
+    with pytest.raises(ProblemError, match="two different features"):
+        regions.plot("area", "area")
+    empty = explainer.counterfactual_regions(table.iloc[[3]], (1e6, None), radius=0.3)
+    assert "0 regions" in empty.plot("area", "rooms").get_title(loc="left")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    import joblib
+
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
+    x.to_csv(tmp_path / "x.csv", index=False)
+
+    def ask(*args: object):
+        return CliRunner().invoke(
+            app, ["regions", *map(str, (tmp_path / "m.joblib", tmp_path / "x.csv", "--trust-pickle", *args))]
+        )
+
+    done = ask("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.csv", "--plot", tmp_path / "r.png")
+    assert done.exit_code == 0, done.stderr
+    frame = pd.read_csv(tmp_path / "r.csv")
+    assert f"{len(frame)} regions within a cost of 0.4" in done.stderr
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+    cut = ask("--at-least", 1, "--radius", 0.4, "--limit", 2, "-o", tmp_path / "r.json")
+    assert (cut.exit_code, len(json.loads((tmp_path / "r.json").read_text()))) == (4, 2)
+    assert "cut off at --limit 2" in cut.stderr
+    assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).stdout.startswith("a_lowest,a_highest,")
+    assert ask("--at-least", 99, "--radius", 0.4).exit_code == 3
+    for args, word in (
+        (("--at-least", 1, "--radius", 0.4, "--axes", "a"), "two features"),
+        (("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.txt"), ".csv, .json"),
+        (("--at-least", 1, "--radius", 0.4, "--row", 80), "no row 80"),
+        (("--radius", 0.4), "--at-least"),
+    ):
+        failed = ask(*args)
+        assert failed.exit_code == 2
+        assert word in failed.stderr
+
+
+def test_regions_respect_constraints() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.integers(0, 8, 200), "b": rng.integers(0, 8, 200)})
+    forest = RandomForestClassifier(6, max_depth=4, random_state=0).fit(x, (x.a + x.b > 8).astype(int))
+    explainer = Explainer(forest, data=x, features={"a": {"kind": "integer"}, "b": {"kind": "integer"}})
+    row = pd.DataFrame({"a": [4], "b": [2]})
+    grid = pd.DataFrame({"a": np.repeat(np.arange(8), 8), "b": np.tile(np.arange(8), 8)})
+    rule = (grid.a < 6) | (grid.b >= 3)
+    for constraints, allowed in (([], grid.a >= 0), ([Implication({"a": (6, None)}, {"b": (3, None)})], rule)):
+        regions = explainer.counterfactual_regions(row, 1, radius=9.0, constraints=constraints)
+        holding = [sum(region.contains(point) for region in regions) for _, point in grid.iterrows()]
+        np.testing.assert_array_equal(holding, (forest.predict(grid) == 1) & allowed)

@@ -1,0 +1,265 @@
+"""Plausibility from the user's side: what is fitted on what, how deep, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from small_problems import random_ensemble, random_space
+
+from ocf import Explainer, Explanations, Plausibility, Problem
+from ocf.errors import DataError, ProblemError, UnsupportedModelError
+from ocf.trees.ensemble import Decision
+from ocf.trees.joining import join_trees, split_trees
+from ocf.verify.check import verify_file
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    n = 240
+    good = rng.random(n) < 0.5
+    return pd.DataFrame(
+        {
+            "income": np.where(good, rng.normal(5, 1, n), rng.normal(2, 1, n)),
+            "debt": np.where(good, rng.normal(1, 0.4, n), rng.normal(3, 1.5, n)),
+            "job": rng.choice(["none", "clerk", "smith"], n),
+            "good": good.astype(int),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def explainer(table: pd.DataFrame) -> Explainer:
+    encode = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    model = make_pipeline(encode, RandomForestClassifier(10, max_depth=3, random_state=0))
+    x = table.drop(columns="good")
+    return Explainer(model.fit(x, table["good"]), data=x)
+
+
+@pytest.fixture(scope="module")
+def rows(table: pd.DataFrame, explainer: Explainer) -> pd.DataFrame:
+    x = table.drop(columns="good")
+    return x[explainer.model.native.predict(x) == 0].iloc[:3]
+
+
+def good_rows(table: pd.DataFrame, explainer: Explainer) -> pd.DataFrame:
+    x = table.drop(columns="good")
+    return x[explainer.model.native.predict(x) == 1]
+
+
+FAST = {"trees": 20, "samples": 16}
+
+
+def test_answers_are_as_deep_as_nine_of_ten_rows_of_the_class(
+    explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame
+) -> None:
+    plain = explainer.explain(rows, target=1)
+    found = explainer.explain(rows, target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    depths = detector.measure(good_rows(table, explainer))[0]
+    assert 0 < (depths < detector.least).mean() <= 0.1
+    for before, after in zip(plain, found, strict=True):
+        assert after.status == "optimal"
+        assert after.verified, after.checks
+        assert after.cost >= before.cost
+        assert after.plausibility["depth"] >= after.plausibility["least"] == detector.least
+        score = detector.forest.native.score_samples(explainer.model.encode(after.counterfactual))[0]
+        assert after.plausibility["score"] == score
+        assert "average depth" in str(after)
+        assert "isolation trees" in after.to_html()
+    assert any(after.cost > before.cost for before, after in zip(plain, found, strict=True))
+
+
+def test_a_point_exactly_at_the_threshold_is_deep_enough(explainer: Explainer, table: pd.DataFrame) -> None:
+    """The least depth is a row's own, so that row is plausible, to the last bit."""
+    x = good_rows(table, explainer)
+    found = explainer.explain(x, target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    at_threshold = np.flatnonzero(detector.measure(x)[0] == detector.least)
+    assert len(at_threshold)
+    assert all(found[int(k)].cost == 0 for k in at_threshold)
+    for method in ({"reduce": False, "solver": "highs"}, {"reduce": False, "solver": "box"}):
+        again = explainer.explain(x.iloc[at_threshold[:1]], target=1, plausibility=FAST, **method)
+        assert again[0].cost == 0
+
+
+def test_the_requirement_holds_a_tie_and_little_more(explainer: Explainer, table: pd.DataFrame) -> None:
+    x = good_rows(table, explainer)
+    explainer.explain(x.iloc[:1], target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    depths = detector.measure(x)[0]
+    for k in (np.flatnonzero(depths == detector.least)[0], np.flatnonzero(depths < detector.least)[0]):
+        cells = explainer.cells(explainer.problem(x.iloc[[k]], 1, plausibility=detector.wish))
+        leaves = cells.partition.leaves_at(cells.partition.locate(cells.problem.origin[None, :])[0])
+        margin, doubt = cells.margins(leaves)[-1], cells.requirements.doubt[-1]
+        assert margin == pytest.approx(20 * (depths[k] - detector.least), abs=2 * doubt)
+        assert (margin >= 0) == (depths[k] == detector.least)
+        assert 0 < doubt < 1e-9
+
+
+def test_the_forest_may_see_the_table_the_matrix_or_what_a_pipeline_makes(
+    explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame
+) -> None:
+    x = good_rows(table, explainer)
+    settings = {"n_estimators": 10, "max_samples": 16, "random_state": 0}
+    encoded = IsolationForest(**settings).fit(explainer.model.encode(x))
+    numbers = IsolationForest(**settings).fit(x[["income", "debt"]])
+    pipeline = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough"), IsolationForest(**settings)
+    ).fit(x)
+    unfitted = IsolationForest(**settings)
+    costs = []
+    for forest in (encoded, numbers, pipeline, unfitted, Plausibility(unfitted), {"forest": unfitted}):
+        found = explainer.explain(rows.iloc[:1], target=1, plausibility=forest)[0]
+        assert found.status == "optimal", found.message
+        assert found.verified, found.checks
+        costs.append(found.cost)
+    assert costs[0] == costs[2] == costs[3] == costs[4] == costs[5]  # the same trees, however they came
+    assert not hasattr(unfitted, "estimators_")  # the user's own object is left alone
+
+
+def test_the_soft_term_trades_cost_for_depth(explainer: Explainer, rows: pd.DataFrame) -> None:
+    forest = FAST | {"required": False}
+    found = [
+        explainer.explain(rows.iloc[:1], target=1, plausibility=forest | {"weight": w})[0] for w in (1e-6, 0.05, 1.0)
+    ]
+    depths = [e.plausibility["depth"] for e in found]
+    assert depths == sorted(depths)
+    assert depths[0] < depths[-1]
+    for e in found:
+        assert e.status == "optimal"
+        assert e.verified, e.checks
+        lacking = e.plausibility["weight"] * (e.plausibility["deepest"] - e.plausibility["depth"])
+        assert e.cost == pytest.approx(e.changes["cost"].sum() + lacking, rel=1e-12)
+
+
+def test_results_and_problems_survive_json(
+    explainer: Explainer, rows: pd.DataFrame, tmp_path: Path, table: pd.DataFrame
+) -> None:
+    wish = FAST | {"weight": 0.1}
+    problem = explainer.problem(rows.iloc[[0]], 1, plausibility=wish)
+    again = Problem.from_json(problem.to_json())
+    assert again.to_json() == problem.to_json()
+    np.testing.assert_array_equal(again.alternatives[0].gain, problem.alternatives[0].gain)
+    np.testing.assert_array_equal(again.penalty, problem.penalty)
+    assert explainer.cells(problem).partition.ensemble.n_trees == 30
+    found = explainer.explain(rows, target=1, plausibility=wish)
+    assert Explanations.from_json(found.to_json()) == found
+    assert [n.split(":")[0] for n in json.loads(found.to_json())["rows"][0]["plausibility"]][:2] == ["depth", "least"]
+    found.to_json(tmp_path / "found.json")
+    detector = next(d for d in explainer._detectors.values() if d.wish.weight == 0.1)
+    for forest in (None, detector.recount):
+        assert all(v.ok for _, v in verify_file(tmp_path / "found.json", explainer.model, forest))
+
+
+def test_a_false_depth_is_noticed(explainer: Explainer, rows: pd.DataFrame, tmp_path: Path) -> None:
+    found = explainer.explain(rows.iloc[:1], target=1, plausibility=FAST)
+    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    false = found[0].to_dict()
+    false["plausibility"]["depth"] += 1e-3
+    (tmp_path / "false.json").write_text(json.dumps(false))
+    ((_, check),) = verify_file(tmp_path / "false.json", explainer.model, detector.recount)
+    assert any("average depth" in problem for problem in check.problems)
+    shallow = found[0].to_dict()
+    shallow["plausibility"]["least"] += 1.0
+    (tmp_path / "shallow.json").write_text(json.dumps(shallow))
+    ((_, check),) = verify_file(tmp_path / "shallow.json", explainer.model)
+    assert any("less than the wanted" in problem for problem in check.problems)
+
+
+def test_processes_find_the_same(explainer: Explainer, rows: pd.DataFrame) -> None:
+    alone = explainer.explain(rows, target=1, plausibility=FAST)
+    together = explainer.explain(rows, target=1, plausibility=FAST, n_jobs=2)
+    assert [e.cost for e in alone] == [e.cost for e in together]
+    assert all(e.verified for e in together)
+
+
+def test_too_much_depth_is_infeasible(explainer: Explainer, rows: pd.DataFrame) -> None:
+    found = explainer.explain(rows.iloc[:1], target=1, plausibility=FAST | {"depth": 100.0})[0]
+    assert found.status == "infeasible"
+
+
+def test_missing_values_need_a_rule_of_the_forest(table: pd.DataFrame) -> None:
+    isotree = pytest.importorskip("isotree")
+    x = table[["income", "debt"]]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x.mask(x > 6), table["good"])
+    explainer = Explainer(model, data=x)
+    row = x.iloc[[0]].assign(income=np.nan)
+    ruled = IsolationForest(n_estimators=5, max_samples=16, random_state=0).fit(x.mask(x > 6))
+    assert explainer.explain(row, target=1, plausibility={"forest": ruled, "quantile": 0.2})[0].status != "error"
+    blind = isotree.IsolationForest(ntrees=5, ndim=1, nthreads=1, missing_action="fail").fit(x)
+    assert "no rule" in explainer.explain(row, target=1, plausibility=blind)[0].message
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"quantil": 0.1}, "did you mean 'quantile'"),
+        ({"quantile": 1.0}, "below 1"),
+        ({"quantile": float("nan")}, "below 1"),
+        ({"depth": "deep"}, "a number"),
+        ({"weight": -1}, "at least 0"),
+        ({"required": False}, "give a weight"),
+        ({"trees": 0}, "at least 1"),
+        ({"samples": 1}, "at least 2"),
+        ({"seed": 1.5}, "whole number"),
+        ("iforest", "isolation forest of scikit-learn or isotree"),
+    ],
+)
+def test_mistakes_are_named(explainer: Explainer, rows: pd.DataFrame, wish: Any, words: str) -> None:
+    with pytest.raises((ProblemError, UnsupportedModelError), match=words):
+        explainer.explain(rows, target=1, plausibility=wish)
+
+
+def test_forests_that_do_not_fit_are_named(explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame) -> None:
+    wide = IsolationForest(n_estimators=3).fit(np.zeros((9, 7)))
+    with pytest.raises(DataError, match="fitted on 7 columns"):
+        explainer.problem(rows.iloc[[0]], 1, plausibility=wide)
+    unknown = IsolationForest(n_estimators=3).fit(pd.DataFrame({"height": [1.0, 2.0, 3.0]}))
+    with pytest.raises(DataError, match="height"):
+        explainer.problem(rows.iloc[[0]], 1, plausibility=unknown)
+    nowhere = Explainer(explainer.model.native, data=rows)
+    with pytest.raises(ProblemError, match="too few"):
+        nowhere.problem(rows.iloc[[0]], 1, plausibility=True)
+    fitted = IsolationForest(n_estimators=3, max_samples=8).fit(table[["income", "debt"]])
+    with pytest.raises(ProblemError, match="no row of the data"):
+        nowhere.problem(rows.iloc[[0]], 1, plausibility=fitted)
+    assert nowhere.explain(rows, target=1, plausibility={"forest": fitted, "depth": 2.0})[0].status == "optimal"
+
+
+def test_joined_trees_come_apart_again() -> None:
+    rng = np.random.default_rng(3)
+    space, coded = random_space(rng)
+    model = random_ensemble(rng, space, coded, 4, 3, 3)
+    forest = random_ensemble(rng, space, coded, 3, 2, 2)
+    forest = replace(forest, decision=Decision("value"), leaf_values=np.abs(forest.leaf_values) + 1)
+    joint = join_trees(model, forest)
+    np.testing.assert_array_equal(joint.scores(coded)[:, :-1], model.scores(coded))
+    np.testing.assert_allclose(joint.scores(coded)[:, -1:], forest.scores(coded), rtol=1e-14)
+    first, second = split_trees(joint, model)
+    np.testing.assert_array_equal(first.scores(coded), model.scores(coded))
+    np.testing.assert_array_equal(second.scores(coded), forest.scores(coded))
+    assert first.decision == model.decision
+    np.testing.assert_array_equal(second.apply(coded), forest.apply(coded))
+
+
+def test_a_forest_without_names_must_not_be_misread(table: pd.DataFrame) -> None:
+    """As many nameless columns as the data have, and as the model sees in another order: no guess."""
+    x = table[["income", "debt"]]
+    swap = make_column_transformer(("passthrough", ["debt"]), ("passthrough", ["income"]))
+    model = make_pipeline(swap, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(x, table["good"])
+    nameless = IsolationForest(n_estimators=3, max_samples=8).fit(x.to_numpy())
+    with pytest.raises(DataError, match="without names"):
+        Explainer(model, data=x).problem(x.iloc[[0]], 1, plausibility=nameless)
+    named = IsolationForest(n_estimators=3, max_samples=8).fit(x)
+    assert Explainer(model, data=x).explain(x.iloc[[0]], target=1, plausibility=named)[0].status != "error"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_rules import condition, defined_cells, defined_weights, few_cells, random_forest, random_query
+
+from ocf.errors import DataError, ProblemError
+from ocf.features.inference import infer_space
+from ocf.regional.query import exact_probability, probability, reaches
+from ocf.rules.fitting import fit_forest
+
+seeds = st.integers(0, 10_000)
+
+
+@settings(max_examples=50)
+@given(seeds, st.booleans(), st.booleans())
+def test_estimates_are_the_definitions(seed: int, small: bool, regional: bool) -> None:
+    rng = np.random.default_rng(seed)
+    query, space = random_query(rng, small=small, regional=regional)
+    forest, n = query.forest, len(space)
+    changed = [i for i in range(n) if rng.random() < 0.5]
+    kept = [i for i in range(n) if i not in changed]
+
+    held = condition(forest, query.held, kept) | condition(forest, query.free, changed)
+    weights = defined_weights(forest, held)
+    np.testing.assert_allclose(query.weights(changed), weights, rtol=1e-12)
+    assert query.cdp(changed) == pytest.approx(sum(w for w, hit in zip(weights, query.wanted, strict=True) if hit))
+
+    box = forest.leaf(int(rng.integers(forest.partition.ensemble.n_leaves)))
+    within = held | condition(forest, box, changed)
+    cells = defined_cells(forest, within)
+    counts = query.crp_counts(changed, box)
+    assert counts.tolist() == [[len(c), sum(bool(query.wanted[r]) for r in c)] for c in cells]
+    weights = defined_weights(forest, within)
+    assert query.crp(changed, box) == pytest.approx(sum(w for w, hit in zip(weights, query.wanted, strict=True) if hit))
+
+
+def test_nothing_changed_is_the_forest_itself() -> None:
+    rng = np.random.default_rng(0)
+    _, _, forest = random_forest(rng)
+    for r in range(5):
+        same = (forest.leaves == forest.leaves[r]).T  # (n_trees, n)
+        np.testing.assert_array_equal(forest.in_cells(forest.at(forest.cells[r])), same)
+
+
+def test_rule_on_the_whole_line_has_the_probability_of_the_set() -> None:
+    query, space = random_query(np.random.default_rng(3))
+    for i in range(len(space)):
+        assert query.crp([i], query.free) == query.cdp([i])
+
+
+def test_everything_changed_is_the_share_in_the_data() -> None:
+    query, space = random_query(np.random.default_rng(1))
+    query = query.with_free(query.forest.everywhere())
+    assert query.cdp(range(len(space))) == pytest.approx(query.wanted.mean())
+
+
+def test_empty_cells_add_nothing() -> None:
+    counts = np.array([[0, 0], [4, 3]])
+    assert probability(counts) == 0.375
+    assert exact_probability(counts) == Fraction(3, 8)
+
+
+def test_level_is_a_decimal() -> None:
+    counts = np.array([[10, 9]] * 7)  # the mean of these float64 shares may lie beside 0.9
+    assert reaches(counts, 0.9)
+    assert not reaches(counts, 0.9000001)
+    assert reaches(np.array([[1, 1], [5, 1]]), 0.6)
+
+
+def test_missing_values_are_refused_by_name() -> None:
+    table = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [1.0, 2.0, 3.0]})
+    space = infer_space(table)
+    with pytest.raises(DataError, match="'a' has missing values"):
+        fit_forest(space, space.from_frame(table), np.array([0, 1, 0]), regression=False)
+
+
+def test_answers_must_fit_the_rows() -> None:
+    space, coded = few_cells(np.random.default_rng(0))
+    with pytest.raises(DataError, match="3 answers for 40 rows"):
+        fit_forest(space, coded, np.array([0, 1, 0]), regression=False)
+
+
+def test_a_region_needs_a_cell_of_each_feature() -> None:
+    _, _, forest = random_forest(np.random.default_rng(0))
+    masks = [forest.cells_of(forest.everywhere(), i) for i in range(4)]
+    with pytest.raises(ProblemError, match="leaves feature 'b' without a value"):
+        forest.region([*masks[:1], np.zeros_like(masks[1]), *masks[2:]])

@@ -1,0 +1,99 @@
+"""Searches on questions small enough to see through; random ones are in formulations/test_rules.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ocf.errors import ProblemError, SolverError
+from ocf.features.inference import infer_space
+from ocf.formulations import rules
+from ocf.regional.query import Query
+from ocf.rules import search as rule_search
+from ocf.rules import solving as rule_solving
+from ocf.rules.fitting import fit_forest
+from ocf.solvers import SolveResult, Status
+
+
+@pytest.fixture(scope="module")
+def band() -> Query:
+    """Wanted where a lies in (3, 7); b says nothing. One tree, so that the estimates are shares of rows."""
+    a, b = np.meshgrid(np.arange(11.0), np.arange(3.0))
+    table = pd.DataFrame({"a": a.ravel(), "b": b.ravel()})
+    space = infer_space(table)
+    wanted = ((table.a > 3) & (table.a < 7)).to_numpy()
+    forest = fit_forest(
+        space, space.from_frame(table), wanted.astype(int), regression=False, n_estimators=1, bootstrap=False,
+        max_features=None,
+    )  # fmt: skip
+    return Query(forest, forest.at(forest.cells[0]), forest.everywhere(), wanted)
+
+
+def test_the_rule_is_the_band(band: Query) -> None:
+    box, weight = rule_search.best_box(band, [0], 0.9)
+    assert box is not None
+    np.testing.assert_array_equal(band.forest.inside(box), band.wanted)
+    assert weight == pytest.approx(3 / 11)
+    assert rule_search.greedy_boxes(band, [0], 0.9)[0][1] == pytest.approx(weight)
+
+
+def test_a_limit_leaves_the_start_and_a_bound(band: Query) -> None:
+    greedy = rule_search.greedy_boxes(band, [0], 0.9)[0]
+    found = rule_search.largest_box(band, [0], 0.9, start=greedy, most=0)
+    assert (found.status, found.region, found.bound) == (Status.FEASIBLE, greedy[0], pytest.approx(1.0))
+    assert rule_search.largest_box(band, [0], 0.9, most=0).status is Status.UNKNOWN
+    assert rule_search.largest_box(band, [0], 0.9, time_limit=0.0).status is Status.UNKNOWN
+
+
+def test_no_box_of_a_feature_that_says_nothing(band: Query) -> None:
+    assert rule_search.largest_box(band, [1], 0.9).status is Status.INFEASIBLE
+    assert rule_search.greedy_boxes(band, [1], 0.9) == []
+    assert rule_search.minimal_sets(band, [1], 0.9) == []
+    assert rule_search.divergent_set(band, [1], 0.9) == ((1,), False)
+    assert rule_solving.solve_box(band, [1], 0.9).status is Status.INFEASIBLE
+
+
+def test_disjoint_rules_run_out(band: Query) -> None:
+    first = rule_search.largest_box(band, [0], 0.9)
+    assert first.region is not None
+    assert rule_search.largest_box(band, [0], 0.9, earlier=[first.region]).region is None
+    assert rule_solving.solve_box(band, [0], 0.9, earlier=[first.region]).region is None
+
+
+def test_a_start_is_taken_by_the_model(band: Query) -> None:
+    start = rule_search.greedy_boxes(band, [0], 0.9)[0][0]
+    found = rule_solving.solve_box(band, [0], 0.9, start=start)
+    assert (found.status, found.weight) == (Status.OPTIMAL, pytest.approx(3 / 11))
+
+
+def test_most_used_features_come_first() -> None:
+    use = np.array([3, 0, 9, 5])
+    assert rule_search.most_used(use, np.array([True, True, True, False]), 2) == [2, 0]
+    assert rule_search.most_used(use, np.ones(4, bool), 10) == [2, 3, 0]
+
+
+def test_errors_name_the_remedy(band: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ProblemError, match="no feature may change"):
+        rule_search.divergent_set(band, [], 0.9)
+    with pytest.raises(SolverError, match="highs or scip"):
+        rule_solving.solve_box(band, [0], 0.9, solver="box")
+    with monkeypatch.context() as patch:
+        patch.setattr(rules, "MOST_STATES", 1)
+        patch.setattr(rules, "MOST_CONDITIONS", 1)
+        with pytest.raises(ProblemError, match="more than 1 rows: search instead"):
+            rule_solving.solve_box(band, [0], 0.9)
+    with monkeypatch.context() as patch:
+        patch.setattr(rule_search, "MOST_BOXES", 1)
+        with pytest.raises(ProblemError, match="too many"):
+            rule_search.best_box(band, [0], 0.9)
+
+
+def test_a_set_that_is_not_proven_is_not_given(band: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    class OutOfTime:
+        def solve(self, *_: object) -> SolveResult:
+            return SolveResult(Status.UNKNOWN)
+
+    monkeypatch.setattr(rule_solving, "_matrix_solver", lambda _: OutOfTime())
+    with pytest.raises(SolverError, match="sets='exhaustive'"):
+        rule_solving.solve_minimal_sets(band, [0, 1], 0.2)

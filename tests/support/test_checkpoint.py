@@ -1,0 +1,110 @@
+"""Checkpoints: nothing finished is lost, nothing foreign is taken over."""
+
+from __future__ import annotations
+
+import pytest
+
+from ocf.errors import DataError
+from ocf.support.checkpoint import Checkpoint
+
+
+def write(path, fingerprint="a", rows=3):
+    with Checkpoint(path, fingerprint) as kept:
+        for k in range(rows):
+            kept.add(k, {"status": "optimal", "cost": k / 3})
+
+
+def test_rows_come_back_to_the_last_bit(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+    with Checkpoint(path, "a") as kept:
+        assert kept.done == {k: {"status": "optimal", "cost": k / 3} for k in range(3)}
+        kept.add(3, {"status": "infeasible", "cost": None})
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("lost", range(1, 30))
+def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path, lost):
+    path = tmp_path / "rows"
+    write(path)
+    path.write_bytes(path.read_bytes()[:-lost])
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1]
+        kept.add(2, {"status": "optimal"})
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+
+
+def test_another_question_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="belongs to other data"), Checkpoint(path, "b"):
+        pass
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["nonsense", "nonsense\n", "{}\n", "[1]\n", '{"schema": "x", "fingerprint": "a"}\n'])
+def test_other_files_are_refused_and_left_alone(tmp_path, text):
+    path = tmp_path / "rows"
+    path.write_text(text)
+    with pytest.raises(DataError, match="delete it"), Checkpoint(path, "a"):
+        pass
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "line", ["x", "[]", "{}", '{"row": -1}', '{"row": "1"}', '{"row": 1, "row": 2}', '{"row": NaN}', "[" * 100_000]
+)
+def test_a_line_that_cannot_be_read_is_kept_aside_and_its_row_done_again(tmp_path, caplog, line):
+    path = tmp_path / "rows"
+    write(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], line, *lines[3:]]) + "\n")
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 2]
+        kept.add(1, {"status": "optimal"})
+    assert f"{path}, line 3" in caplog.text
+    assert (tmp_path / "rows.unreadable").read_text() == line + "\n"
+    caplog.clear()
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+    assert not caplog.text
+
+
+def test_two_records_of_one_row_are_both_kept_aside(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+    text = path.read_text()
+    path.write_text(text.replace('"row": 2', '"row": 0'))
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [1]
+    assert len((tmp_path / "rows.unreadable").read_text().splitlines()) == 2
+    path.write_text(text + text.splitlines()[-1] + "\n")  # one record, written twice
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+
+
+def test_records_that_the_caller_refuses_are_kept_aside(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+
+    def check(row, record):
+        if record["cost"] > 0.5:
+            raise DataError("too dear")
+
+    with Checkpoint(path, "a", check) as kept:
+        assert sorted(kept.done) == [0, 1]
+    assert b"0.666" in (tmp_path / "rows.unreadable").read_bytes()
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    with pytest.raises(DataError, match="cannot use the checkpoint"), Checkpoint(tmp_path / "no" / "rows", "a"):
+        pass
+
+
+def test_without_a_path_rows_are_kept_in_memory():
+    with Checkpoint(None, "") as kept:
+        kept.add(5, {"status": "optimal"})
+    assert kept.done == {5: {"status": "optimal"}}

@@ -1,0 +1,73 @@
+"""The progress bar: what it counts, and when it shows."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from ocf.support.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def run(total: int, enabled: bool | None = None) -> Progress:
+    with Progress(total, enabled) as bar:
+        for status in ("infeasible", "optimal", "optimal")[:total]:
+            bar.advance(status)
+    return bar
+
+
+def test_it_counts_by_status_whether_shown_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = run(3)
+    assert bar.counts == {"optimal": 2, "infeasible": 1}
+    assert bar.summary() == "2 optimal, 1 infeasible"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_can_be_forced_and_writes_to_stderr_only(capsys: pytest.CaptureFixture[str]) -> None:
+    run(3, enabled=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "3/3 rows" in err
+    assert "2 optimal" in err
+
+
+@pytest.mark.parametrize(("total", "enabled", "shown"), [(3, None, True), (1, None, False), (3, False, False)])
+def test_on_a_terminal_it_shows_for_several_rows(
+    monkeypatch: pytest.MonkeyPatch, total: int, enabled: bool | None, shown: bool
+) -> None:
+    stderr = Terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    run(total, enabled)
+    assert bool(stderr.getvalue()) is shown
+
+
+def test_no_stderr_at_all_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run(3).counts.total() == 3
+
+
+def test_the_bar_is_taken_down_when_a_row_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Progress(3, enabled=True)
+    with pytest.raises(ZeroDivisionError), bar:
+        raise ZeroDivisionError
+    bar.advance("optimal")  # counts on, without a bar
+    assert bar.counts == {"optimal": 1}
+
+
+def test_rich_is_imported_only_for_a_bar() -> None:
+    code = """
+import sys
+from ocf.progress import Progress
+with Progress(5) as bar:
+    bar.advance("optimal")
+print("rich" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
