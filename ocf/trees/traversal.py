@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+import ocf.support.numba_cache  # noqa: F401  # before any kernel is defined
+
 #: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
 _LEAF, _SUBSET = 0, 2
 

@@ -379,7 +379,7 @@ def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], mo
 INTERRUPTED = """
 import sys, time
 from ocf.cli import main
-from ocf.explainer import Explainer
+from ocf.explain.explainer import Explainer
 
 explain_row, count = Explainer.explain_row, 0
 

@@ -29,7 +29,7 @@ solver = ["highs", "box"]
 #: A solver that does in its own process whatever its option says.
 LIAR = """
 import math, os, time
-from ocf.incumbent import find_incumbent
+from ocf.cells.incumbent import find_incumbent
 from ocf.solvers.result import SolveResult, Status
 
 class Liar:
@@ -60,7 +60,7 @@ class Liar:
         return SolveResult(Status.INFEASIBLE, bound=math.inf, solver="liar")
 
     def answer(self, **changes):
-        from ocf.explanation import Explanation
+        from ocf.explain.explanation import Explanation
         honest = Explanation.to_dict
         Explanation.to_dict = lambda e: honest(e) | {k: v(e) for k, v in changes.items()}
         return SolveResult(Status.INFEASIBLE, bound=math.inf, message="cutoff", solver="liar")

@@ -64,7 +64,7 @@ def test_the_bar_is_taken_down_when_a_row_fails(capsys: pytest.CaptureFixture[st
 def test_rich_is_imported_only_for_a_bar() -> None:
     code = """
 import sys
-from ocf.progress import Progress
+from ocf.support.progress import Progress
 with Progress(5) as bar:
     bar.advance("optimal")
 print("rich" in sys.modules)
