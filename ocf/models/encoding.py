@@ -181,12 +181,29 @@ def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArra
     def varied(i: int, value: float) -> FloatArray:
         return np.where(np.arange(len(base)) == i, value, base)[None, :]
 
+    def wraps(i: int) -> bool:
+        """Whether whole numbers turn back at their smallest, as -x does: int8 has no 128, uint8 none below 0."""
+        if Lattice.of(space.features[i]).dtype.kind not in "iu":
+            return False
+        lowest = np.tile(base, (3, 1))
+        lowest[:, i] = domain[i, 0] + np.arange(3)
+        steps = np.diff(encode(space.to_frame(lowest)), axis=0)
+        return bool((steps[0] * steps[1] < 0).any())
+
     ends = [varied(i, end) for i in numbers for end in domain[i]]
-    if not ends or not takes(np.vstack(ends)):
+    if not ends:
         return domain
+    taken = not takes(np.vstack(ends))
     for i in numbers:
         feature, lattice = space.features[i], Lattice.of(space.features[i])
-        for side in range(2):
+        if taken and wraps(i):
+            domain[i, 0] += 1
+            if feature.lower < domain[i, 0] and np.isfinite(feature.lower):
+                raise DataError(
+                    f"the bounds of feature {feature.name!r} reach to {feature.lower:g}, where the preprocessing wraps "
+                    f"round in {feature.dtype}: give it a wider dtype, such as int64 or float64"
+                )
+        for side in range(0 if taken else 2):
             does = takes(varied(i, domain[i, side]))
             if not does:
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +11,9 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ConformanceError, DataError, OcfError, UnsupportedModelError
 from ocf.features.lattice import Lattice, middle
 from ocf.features.space import FeatureSpace
-from ocf.models.encoding import finite_range, probe
+from ocf.models.encoding import Encoding, finite_range, probe
 from ocf.models.oblique_encoding import lift_oblique
 from ocf.trees.ensemble import Ensemble, SplitKind
-
-if TYPE_CHECKING:
-    from ocf.models.encoding import Encoding
 
 
 def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = frozenset()) -> Ensemble:

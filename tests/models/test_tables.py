@@ -417,3 +417,19 @@ def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
         changed = point.c.iloc[0] != row.c.iloc[0] or float(point.x.iloc[0]) != float(row.x.iloc[0])
         assert changed
         assert point.n.iloc[0] == 7
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int64"])
+def test_whole_numbers_whose_smallest_has_no_opposite(dtype: str) -> None:
+    table = pd.DataFrame({"n": np.arange(8, dtype=dtype).repeat(10)})
+    labels = (table.n > 3).to_numpy(int)
+    model = make_pipeline(FunctionTransformer(np.negative), DecisionTreeClassifier(random_state=0)).fit(table, labels)
+    found = Explainer(model, table).explain(table.iloc[[0]], target=1)[0]
+    assert (found.status, found.counterfactual.n.iloc[0]) == ("optimal", 4)
+
+
+def test_numbers_that_wrap_round_are_refused() -> None:
+    table = pd.DataFrame({"n": np.arange(8, dtype="uint8").repeat(10)})
+    model = make_pipeline(FunctionTransformer(np.negative), DecisionTreeClassifier(random_state=0))
+    with pytest.raises(DataError, match="wraps round in uint8"):
+        Explainer(model.fit(table, (table.n > 3).to_numpy(int)), table)
