@@ -13,29 +13,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.options import QUESTION, load, load_forest, settings_of, wanted
+from ocf.cli.options import (
+    FORMULATION_HELP,
+    OUT,
+    QUESTION,
+    RUN,
+    AtLeast,
+    AtMost,
+    Data,
+    Drop,
+    Model,
+    Norm,
+    Plausible,
+    Probability,
+    ProblemToml,
+    Reference,
+    Target,
+    TrustPickle,
+    load,
+    load_forest,
+    settings_of,
+    wanted,
+)
 from ocf.cli.tables import check_output, parse_norm, parse_rows, parse_wish
 from ocf.errors import ProblemError
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
-    from ocf.cli.options import (
-        FORMULATION_HELP,
-        OUT,
-        RUN,
-        AtLeast,
-        AtMost,
-        Data,
-        Drop,
-        Model,
-        Norm,
-        Plausible,
-        Probability,
-        ProblemToml,
-        Reference,
-        Target,
-        TrustPickle,
-    )
     from ocf.explain.explainer import Explainer
     from ocf.explain.explanation import Explanation, Explanations
     from ocf.problem.problem import Problem
