@@ -15,6 +15,7 @@ from ocf.errors import ConformanceError, DataError, OcfError
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder
 from ocf.trees.ensemble import Ensemble, SplitKind
+from ocf.trees.links import apply
 
 #: Relative rounding of sums of float32 leaf values that no answer is held against.
 SURE = 1e-4
@@ -101,7 +102,7 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
     elif decision.kind == "threshold":
         sure = np.abs(scores[:, 0] - decision.threshold) > room + decision.slack
     else:
-        sure = ~np.isclose(ensemble.decide(scores), answers, rtol=SURE, atol=room)
+        sure = ~np.isclose(apply(decision.link, scores[:, 0]), answers, rtol=SURE, atol=room)
     wrong = np.flatnonzero((ensemble.decide(scores) != answers) & sure)
     if len(wrong):
         raise ConformanceError(

@@ -267,8 +267,10 @@ def random_points(question: Question, rng: np.random.Generator, n: int) -> np.nd
             if feature.dtype == "float32":
                 drawn = np.clip(drawn.astype(np.float32), np.float32(low), np.float32(high)).astype(float)
             near = continuous_values(feature, origin, cuts)
-            values = np.where(rng.random(n) < 0.5, drawn, rng.choice(near, n)) if len(near) else drawn
-            values = np.where((low <= values) & (values <= high), values, origin)
+            if not len(near):  # no number of the dtype lies in the range
+                return points[:0]
+            chosen = rng.choice(near, n)
+            values = np.where((rng.random(n) < 0.5) & (low <= drawn) & (drawn <= high), drawn, chosen)
             points[:, i] = values
         elif len(values):
             points[:, i] = rng.choice(values, n)
