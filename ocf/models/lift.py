@@ -56,21 +56,7 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     if ensemble.missing_left is None and np.isnan(row[ensemble.feature[still]]).any():
         raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
     _decide(out, still, _goes_left(ensemble, still, row))
-    numbers: dict[int, IntArray] = {}
-    for i, feature in enumerate(space.features):
-        nodes = inner[owner == i]
-        if not len(nodes):
-            continue
-        out["feature"][nodes] = i
-        if feature.discrete:
-            _lift_discrete(ensemble, nodes, encoding, i, out, sets)
-        elif np.any(ensemble.kind[nodes] == SplitKind.SUBSET):
-            raise DataError(
-                f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
-            )
-        else:
-            numbers[i] = nodes
-    _lift_numbers(ensemble, numbers, encoding, out)
+    _lift_features(ensemble, {i: inner[owner == i] for i in np.unique(owner[owner >= 0]).tolist()}, encoding, out, sets)
     # a node that no feature moves is decided already; give it some feature for the sake of shape
     out["feature"][still] = 0
     if ensemble.is_oblique:
@@ -85,6 +71,29 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     return replace(ensemble, feature_names=space.names, sets=table, missing_left=missing_left, **out)
 
 
+def _lift_features(
+    ensemble: Ensemble,
+    nodes_of: dict[int, IntArray],
+    encoding: Encoding,
+    out: dict[str, Any],
+    sets: list[BoolArray],
+) -> None:
+    """Splits that features move, given the nodes of each."""
+    numbers: dict[int, IntArray] = {}
+    for i, nodes in nodes_of.items():
+        feature = encoding.space.features[i]
+        out["feature"][nodes] = i
+        if feature.discrete:
+            _lift_discrete(ensemble, nodes, encoding, i, out, sets)
+        elif np.any(ensemble.kind[nodes] == SplitKind.SUBSET):
+            raise DataError(
+                f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
+            )
+        else:
+            numbers[i] = nodes
+    _lift_numbers(ensemble, numbers, encoding, out)
+
+
 def _decide(out: dict[str, Any], nodes: IntArray, goes_left: BoolArray) -> None:
     out["kind"][nodes] = SplitKind.AXIS
     out["threshold"][nodes] = np.where(goes_left, np.inf, -np.inf)
@@ -92,7 +101,7 @@ def _decide(out: dict[str, Any], nodes: IntArray, goes_left: BoolArray) -> None:
 
 def _goes_left(ensemble: Ensemble, nodes: IntArray, row: FloatArray) -> BoolArray:
     """Side that one row of model columns takes at each of `nodes`."""
-    return ensemble._goes_left(row[None, :], np.zeros(len(nodes), np.int64), nodes)
+    return ensemble.goes_left(row[None, :], np.zeros(len(nodes), np.int64), nodes)
 
 
 def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int]) -> Encoding:
@@ -305,6 +314,16 @@ def _monotone_range(encoding: Encoding, i: int, column: int) -> tuple[float, flo
 
 def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: int = 0) -> None:
     """Send points at and next to every threshold through both ensembles: they must reach the same leaves.
+
+    Parameters
+    ----------
+    lifted : Ensemble
+        Over features.
+    ensemble : Ensemble
+        The same trees over model columns.
+    encoding : Encoding
+    seed : int
+        Of the random values of the other features.
 
     Raises
     ------

@@ -121,7 +121,7 @@ def _parting(ensemble: Ensemble, lifted: Ensemble, columns: FloatArray, coded: F
     while ensemble.kind[at] != SplitKind.LEAF:
         steps = []
         for trees, row in ((ensemble, columns), (lifted, coded)):
-            left = trees._goes_left(row[None, :], one, np.array([at]))[0]
+            left = trees.goes_left(row[None, :], one, np.array([at]))[0]
             steps.append(int((trees.left if left else trees.right)[at]))
         if steps[0] != steps[1]:
             break
@@ -144,7 +144,14 @@ def _outside(part: Partition, cells: IntArray, leaves: IntArray) -> BoolArray:
 
 
 def spread(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many rows of a table, evenly chosen."""
+    """At most so many rows of a table, evenly chosen.
+
+    Parameters
+    ----------
+    table : DataFrame
+    most : int
+        Number of rows, at least 1.
+    """
     if len(table) <= most:
         return table
     return table.iloc[np.linspace(0, len(table) - 1, most).round().astype(int)]

@@ -73,6 +73,7 @@ class Decision:
     slack: float = 0.0
 
 
+# long: half of it documents and declares the arrays, which belong in one struct
 @dataclass(frozen=True)
 class Ensemble:
     """Trees of all kinds in one struct of arrays.
@@ -148,9 +149,10 @@ class Ensemble:
             object.__setattr__(self, "oblique_codes", np.full(len(self.oblique_data), -1, np.int32))
         if len(self.oblique_slack) == 0:
             object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
-        self._check()
+        self._check_shapes()
+        self._check_numbers()
 
-    def _check(self) -> None:
+    def _check_shapes(self) -> None:
         n = len(self.kind)
         offsets = self.tree_offsets
         if len(offsets) > 1 and (offsets[0] != 0 or offsets[-1] != n or np.any(offsets[1:] <= offsets[:-1])):
@@ -170,6 +172,8 @@ class Ensemble:
         for child in (self.left, self.right):
             if np.any(child[inner] <= start[inner]) or np.any(child[inner] >= stop[inner]):
                 raise ModelError("a child of a node lies outside its tree: the model is corrupt")
+
+    def _check_numbers(self) -> None:
         tested = np.isin(self.kind, (SplitKind.AXIS, SplitKind.SUBSET))
         if np.any(self.feature[tested] < 0) or np.any(self.feature[tested] >= self.n_features):
             raise ModelError(f"a split tests a column outside 0..{self.n_features - 1}: the model is corrupt")
@@ -256,26 +260,40 @@ class Ensemble:
         """
         x = np.asarray(x, np.float64)
         if not (self.kind == SplitKind.OBLIQUE).any():
-            return self._walk(x)
+            return self._apply_by_kernel(x)
         node = np.tile(self.tree_offsets[:-1], (len(x), 1))
         rows, trees = np.nonzero(self.kind[node] != SplitKind.LEAF)
         while len(rows):
             at = node[rows, trees]
-            at = np.where(self._goes_left(x, rows, at), self.left[at], self.right[at])
+            at = np.where(self.goes_left(x, rows, at), self.left[at], self.right[at])
             node[rows, trees] = at
             inner = self.kind[at] != SplitKind.LEAF
             rows, trees = rows[inner], trees[inner]
         return self.leaf[node].astype(np.int64)
 
-    def _walk(self, x: FloatArray) -> IntArray:
-        from ocf.trees.traversal import contiguous, walk
+    def _apply_by_kernel(self, x: FloatArray) -> IntArray:
+        from ocf.trees.traversal import contiguous, leaves_reached
 
         missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
         arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
         parts = map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
-        return cast(IntArray, walk(*parts))
+        return cast(IntArray, leaves_reached(*parts))
 
-    def _goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
+    def goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
+        """Whether rows go left at inner nodes.
+
+        Parameters
+        ----------
+        x : (n, n_features) float64
+        rows : (m,) int64
+            Rows of `x`.
+        at : (m,) int64
+            The node at which each of them stands.
+
+        Returns
+        -------
+        (m,) bool
+        """
         kind = self.kind[at]
         value = x[rows, np.maximum(self.feature[at], 0)]
         goes = value <= self.threshold[at]
@@ -304,7 +322,14 @@ class Ensemble:
         return self.oblique_indices[span], self.oblique_codes[span], self.oblique_data[span]
 
     def oblique_terms(self, v: int, x: FloatArray) -> FloatArray:
-        """Summands of an oblique node's total for each row, (n, n_entries)."""
+        """Summands of an oblique node's total for each row, (n, n_entries).
+
+        Parameters
+        ----------
+        v : int
+            Node.
+        x : (n, n_features) float64
+        """
         features, codes, weights = self.oblique_entries(v)
         values = x[:, features]
         return np.asarray(weights * np.where(codes < 0, values, values == codes))

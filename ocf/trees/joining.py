@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,48 +22,77 @@ def join_trees(model: Ensemble, forest: Ensemble, columns: int = 0) -> Ensemble:
     columns : int
         How many columns of its own the forest's splits are moved by: 0 when both test the same columns.
     """
-    nodes, leaves, sets = len(model.kind), model.n_leaves, len(model.sets)
-    inner = forest.feature >= 0
-    width = max(model.sets.shape[1], forest.sets.shape[1])
+    names = model.feature_names
+    if columns:
+        names += tuple(f"{n} of the isolation forest" for n in forest.feature_names)
+    depth = np.zeros((forest.n_leaves, model.n_outputs + 1))
+    depth[:, -1] = forest.contributions[:, 0]
+    return append_trees(
+        replace(
+            model,
+            feature_names=names,
+            leaf_values=np.pad(model.leaf_values, ((0, 0), (0, 1))),
+            base_score=np.append(model.base_score, 0.0),
+        ),
+        replace(
+            forest,
+            feature_names=names,
+            feature=np.where(forest.feature >= 0, forest.feature + columns, -1).astype(np.int32),
+            oblique_indices=(forest.oblique_indices + columns).astype(np.int32),
+            leaf_values=depth,
+            tree_weights=np.ones(forest.n_trees),
+            base_score=np.zeros(model.n_outputs + 1),
+        ),
+    )
+
+
+def append_trees(first: Ensemble, second: Ensemble) -> Ensemble:
+    """The trees of both, those of `first` ahead; columns, base score and decision are those of `first`.
+
+    Parameters
+    ----------
+    first : Ensemble
+    second : Ensemble
+        Over the same columns, with as many scores per row. NaN has a rule where both give it one.
+    """
+    width = max(first.sets.shape[1], second.sets.shape[1])
 
     def behind(name: str, shift: int) -> NDArray[np.int32]:
         """Two arrays of places, the second moved behind the first; -1 stands for none."""
-        second = getattr(forest, name)
-        return np.concatenate([getattr(model, name), np.where(second >= 0, second + shift, -1)]).astype(np.int32)
+        places = getattr(second, name)
+        return np.concatenate([getattr(first, name), np.where(places >= 0, places + shift, -1)]).astype(np.int32)
 
     missing = None
-    if model.missing_left is not None and forest.missing_left is not None:
-        missing = np.concatenate([model.missing_left, forest.missing_left])
-    depth = np.zeros((forest.n_leaves, model.n_outputs + 1))
-    depth[:, -1] = forest.contributions[:, 0]
+    if first.missing_left is not None and second.missing_left is not None:
+        missing = np.concatenate([first.missing_left, second.missing_left])
+    plain = ("kind", "feature", "threshold", "tree_weights")
+    oblique = ("oblique_indices", "oblique_data", "oblique_codes", "oblique_slack")
+    joined: dict[str, Any] = {n: np.concatenate([getattr(first, n), getattr(second, n)]) for n in (*plain, *oblique)}
     return replace(
-        model,
-        feature_names=model.feature_names
-        + (tuple(f"{n} of the isolation forest" for n in forest.feature_names) if columns else ()),
-        tree_offsets=np.concatenate([model.tree_offsets, forest.tree_offsets[1:] + nodes]),
-        kind=np.concatenate([model.kind, forest.kind]),
-        feature=np.concatenate([model.feature, np.where(inner, forest.feature + columns, -1)]).astype(np.int32),
-        threshold=np.concatenate([model.threshold, forest.threshold]),
-        left=behind("left", nodes),
-        right=behind("right", nodes),
-        leaf=behind("leaf", leaves),
-        leaf_values=np.vstack([np.pad(model.leaf_values, ((0, 0), (0, 1))), depth]),
-        tree_weights=np.concatenate([model.tree_weights, np.ones(forest.n_trees)]),
-        base_score=np.append(model.base_score, 0.0),
+        first,
+        tree_offsets=np.concatenate([first.tree_offsets, second.tree_offsets[1:] + len(first.kind)]),
+        left=behind("left", len(first.kind)),
+        right=behind("right", len(first.kind)),
+        leaf=behind("leaf", first.n_leaves),
+        leaf_values=np.vstack([first.leaf_values, second.leaf_values]),
         missing_left=missing,
-        set_index=behind("set_index", sets),
-        sets=np.vstack([np.pad(s, ((0, 0), (0, width - s.shape[1]))) for s in (model.sets, forest.sets)]),
-        oblique_index=behind("oblique_index", len(model.oblique_indptr) - 1),
-        oblique_indptr=np.concatenate([model.oblique_indptr, forest.oblique_indptr[1:] + model.oblique_indptr[-1]]),
-        oblique_indices=np.concatenate([model.oblique_indices, forest.oblique_indices + columns]).astype(np.int32),
-        oblique_data=np.concatenate([model.oblique_data, forest.oblique_data]),
-        oblique_codes=np.concatenate([model.oblique_codes, forest.oblique_codes]),
-        oblique_slack=np.concatenate([model.oblique_slack, forest.oblique_slack]),
+        set_index=behind("set_index", len(first.sets)),
+        sets=np.vstack([np.pad(s, ((0, 0), (0, width - s.shape[1]))) for s in (first.sets, second.sets)]),
+        oblique_index=behind("oblique_index", len(first.oblique_indptr) - 1),
+        oblique_indptr=np.concatenate([first.oblique_indptr, second.oblique_indptr[1:] + first.oblique_indptr[-1]]),
+        **joined,
     )
 
 
 def split_trees(joint: Ensemble, like: Ensemble) -> tuple[Ensemble, Ensemble]:
-    """What `join_trees` joined: the first trees, with the decision of `like`, and the isolation trees behind them."""
+    """What `join_trees` joined: the first trees, with the decision of `like`, and the isolation trees behind them.
+
+    Parameters
+    ----------
+    joint : Ensemble
+        Trees of `like`, then isolation trees.
+    like : Ensemble
+    """
     nodes, leaves = len(like.kind), like.n_leaves
     parts = []
     for first, last in ((0, nodes), (nodes, len(joint.kind))):

@@ -40,7 +40,14 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
 
 
 def apply(link: str, scores: FloatArray) -> FloatArray:
-    """What `Decision.link` makes of scores, element by element; a softmax has no such form."""
+    """What `Decision.link` makes of scores, element by element; a softmax has no such form.
+
+    Parameters
+    ----------
+    link : str
+        As in `Decision`, but no softmax.
+    scores : (n, n_outputs) float64
+    """
     if link == "exp":
         return np.exp(scores)
     if link == "logistic":
@@ -85,7 +92,14 @@ def scores_around(ensemble: Ensemble, value: float) -> tuple[float, float]:
 
 
 def odds_around(ensemble: Ensemble, probability: float) -> tuple[float, float]:
-    """As `scores_around`, for a probability and its log odds: of a sigmoid the score, of a softmax against the rest."""
+    """As `scores_around`, for a probability and its log odds: of a sigmoid the score, of a softmax against the rest.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    probability : float
+        In [0, 1].
+    """
     # a softmax adds up as many exponentials as there are scores
     unit = _UNITS[ensemble.precision] * ensemble.n_outputs
     return logit(probability - unit), logit(probability + unit)

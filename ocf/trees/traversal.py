@@ -1,4 +1,4 @@
-"""Rows walk down trees, in a kernel: what `ocf.trees.ensemble.Ensemble.apply` does for axis and category splits.
+"""Rows descend trees, in a kernel: what `ocf.trees.ensemble.Ensemble.apply` does for axis and category splits.
 
 Level by level in NumPy, all rows and trees at once, an XGBoost model of 250 trees of depth 8 took most of the
 9 seconds that checking it took; row by row and node by node it is some twenty times faster.
@@ -19,7 +19,7 @@ _LEAF, _SUBSET = 0, 2
 
 
 @njit(cache=True, nogil=True)
-def walk(
+def leaves_reached(
     x: NDArray[np.float64],
     roots: NDArray[np.int64],
     kind: NDArray[np.uint8],
