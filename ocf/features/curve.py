@@ -74,23 +74,27 @@ class Curve:
                 return cls(levels=tuple((level, _finite(amount)) for level, amount in _pairs(said["levels"])))
             if "points" not in said:
                 return cls(levels=tuple((level, _finite(amount)) for level, amount in said.items()))
-            for key in said:
-                if key not in POINT_KEYS:
-                    raise ProblemError(f"unknown key of a curve {nearest(key, POINT_KEYS)}")
-            points = tuple(sorted((_finite(x), _finite(y)) for x, y in _pairs(said["points"])))
-            if len({x for x, _ in points}) < len(points):
-                raise ProblemError(f"two points of a curve share a number: {list(points)}")
-            of, steps = said.get("of", "change"), bool(said.get("steps", False))
-            if of not in ("change", "value"):
-                raise ProblemError(f"'of' says {nearest(of, ('change', 'value'))}")
-            if len(points) < (1 if steps else 2):
-                raise ProblemError("a piecewise linear curve needs at least two points, a stepwise one at least one")
-            return cls(points=points, of=of, steps=steps)
+            return cls._through_points(said)
         if isinstance(said, Sequence) and not isinstance(said, str):
             if len(said) != 2:
                 raise ProblemError(f"an amount per unit is a number or (down, up), not {said!r}")
             return cls(rate=(_finite(said[0]), _finite(said[1])))
         return cls(rate=(_finite(said), _finite(said)))
+
+    @classmethod
+    def _through_points(cls, said: Mapping[str, Any]) -> Curve:
+        for key in said:
+            if key not in POINT_KEYS:
+                raise ProblemError(f"unknown key of a curve {nearest(key, POINT_KEYS)}")
+        points = tuple(sorted((_finite(x), _finite(y)) for x, y in _pairs(said["points"])))
+        if len({x for x, _ in points}) < len(points):
+            raise ProblemError(f"two points of a curve share a number: {list(points)}")
+        of, steps = said.get("of", "change"), bool(said.get("steps", False))
+        if of not in ("change", "value"):
+            raise ProblemError(f"'of' says {nearest(of, ('change', 'value'))}")
+        if len(points) < (1 if steps else 2):
+            raise ProblemError("a piecewise linear curve needs at least two points, a stepwise one at least one")
+        return cls(points=points, of=of, steps=steps)
 
     def to_plain(self) -> Any:
         """JSON-ready form that `parse` takes; levels with their amounts as pairs."""

@@ -7,8 +7,9 @@ into coded rows and back, in the user's columns, words and dtypes.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,6 +28,7 @@ Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
 Action = Literal["free", "fixed", "increasing", "decreasing"]
 
 
+# long: half of it documents and declares what a user may say of a feature
 @dataclass(frozen=True)
 class Feature:
     """One thing about a row that a user can name and perhaps change.
@@ -77,40 +79,12 @@ class Feature:
     cost: Curve | None = None
 
     def __post_init__(self) -> None:
-        def fail(what: str) -> None:
-            raise DataError(f"feature {self.name!r}: {what}")
-
         if not self.columns:
             object.__setattr__(self, "columns", (self.name,))
-        for attribute, allowed in (("kind", get_args(Kind)), ("action", get_args(Action))):
-            if getattr(self, attribute) not in allowed:
-                fail(f"{attribute} {getattr(self, attribute)!r} is not one of {', '.join(allowed)}")
-        if self.discrete:
-            if len(set(self.levels)) != len(self.levels) or not self.levels:
-                fail("needs its distinct levels, for example levels = ['low', 'high']")
-            if self.kind == "binary" and len(self.levels) != 2:
-                fail(f"a binary feature has two levels, not {len(self.levels)}")
-            if self.kind == "ordinal" and self.numeric_levels and list(self.levels) != sorted(self.levels):
-                fail("numeric levels of an ordinal feature must increase")
-        elif self.levels:
-            fail(f"levels belong to binary, ordinal and categorical features, not to {self.kind} ones")
-        if self.kind == "categorical" and self.action in ("increasing", "decreasing"):
-            fail(f"categories have no order, so the feature cannot be {self.action}: use 'free' or 'fixed'")
-        if len(self.columns) > 1 and len(self.columns) != len(self.levels) - self.base:
-            fail(f"{len(self.columns)} indicator columns for {len(self.levels)} levels")
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            fail(f"scale {self.scale} must be positive and finite")
-        if self.step is not None and (self.kind != "numeric" or not (math.isfinite(self.step) and self.step > 0)):
-            fail(f"step {self.step} must be positive, on a numeric feature")
-        for weight in (self.weight_down, self.weight_up):
-            if not (math.isfinite(weight) and weight >= 0):
-                fail(f"weight {weight} must be finite and at least 0")
+        for fault in itertools.chain(_faults_of_kind(self), _faults_of_numbers(self)):
+            raise DataError(f"feature {self.name!r}: {fault}")
         if self.cost is not None:
-            if (self.weight_down, self.weight_up) != (1.0, 1.0):
-                fail("a cost of its own takes the place of norm and weight: give one of them")
             self.check_curve(self.cost)
-        if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
-            fail(f"bounds [{self.lower}, {self.upper}] hold no value")
 
     @property
     def discrete(self) -> bool:
@@ -309,7 +283,15 @@ class Feature:
         return out
 
     def distance(self, origin: float, value: ArrayLike) -> FloatArray:
-        """Signed distance from the origin in units of `scale`; 1 for any change of category."""
+        """Signed distance from the origin in units of `scale`; 1 for any change of category.
+
+        Parameters
+        ----------
+        origin : float
+            Coded value of the row.
+        value : array_like of float
+            Coded values; NaN gives NaN.
+        """
         v = np.asarray(value, np.float64)
         if self.kind in ("categorical", "binary"):
             change = np.where(np.isnan(v), np.nan, np.sign(v - origin))
@@ -326,3 +308,40 @@ class Feature:
         if self.discrete:
             return self.levels[int(code)]
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
+
+
+def _faults_of_kind(feature: Feature) -> Iterator[str]:
+    """What is wrong with kind, action, levels and columns; the first fault may make the others meaningless."""
+    for attribute, allowed in (("kind", get_args(Kind)), ("action", get_args(Action))):
+        if getattr(feature, attribute) not in allowed:
+            yield f"{attribute} {getattr(feature, attribute)!r} is not one of {', '.join(allowed)}"
+    kind, levels, columns = feature.kind, feature.levels, feature.columns
+    if feature.discrete:
+        if len(set(levels)) != len(levels) or not levels:
+            yield "needs its distinct levels, for example levels = ['low', 'high']"
+        if kind == "binary" and len(levels) != 2:
+            yield f"a binary feature has two levels, not {len(levels)}"
+        if kind == "ordinal" and feature.numeric_levels and list(levels) != sorted(levels):
+            yield "numeric levels of an ordinal feature must increase"
+    elif levels:
+        yield f"levels belong to binary, ordinal and categorical features, not to {kind} ones"
+    if kind == "categorical" and feature.action in ("increasing", "decreasing"):
+        yield f"categories have no order, so the feature cannot be {feature.action}: use 'free' or 'fixed'"
+    if len(columns) > 1 and len(columns) != len(levels) - feature.base:
+        yield f"{len(columns)} indicator columns for {len(levels)} levels"
+
+
+def _faults_of_numbers(feature: Feature) -> Iterator[str]:
+    """What is wrong with scale, step, weights and bounds."""
+    step, lower, upper = feature.step, feature.lower, feature.upper
+    if not (math.isfinite(feature.scale) and feature.scale > 0):
+        yield f"scale {feature.scale} must be positive and finite"
+    if step is not None and (feature.kind != "numeric" or not (math.isfinite(step) and step > 0)):
+        yield f"step {step} must be positive, on a numeric feature"
+    for weight in (feature.weight_down, feature.weight_up):
+        if not (math.isfinite(weight) and weight >= 0):
+            yield f"weight {weight} must be finite and at least 0"
+    if feature.cost is not None and (feature.weight_down, feature.weight_up) != (1.0, 1.0):
+        yield "a cost of its own takes the place of norm and weight: give one of them"
+    if math.isnan(lower) or math.isnan(upper) or lower > upper:
+        yield f"bounds [{lower}, {upper}] hold no value"

@@ -23,7 +23,14 @@ SETTINGS = (
 
 
 def as_table(data: pd.DataFrame | ArrayLike, names: tuple[str, ...] | None = None) -> pd.DataFrame:
-    """Table of `data`; the columns of an array are named after the model's, or x0, x1, …."""
+    """Table of `data`; the columns of an array are named after the model's, or x0, x1, ….
+
+    Parameters
+    ----------
+    data : DataFrame or (n, n_columns) array_like
+    names : tuple of str, optional
+        Columns as the model knows them.
+    """
     if isinstance(data, pd.DataFrame):
         return data.rename(columns=str)
     array = np.asarray(data)

@@ -74,12 +74,24 @@ class Lattice:
 
 
 def middle(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keys halfway, without overflow."""
+    """Keys halfway, without overflow.
+
+    Parameters
+    ----------
+    start, stop : (n,) int64
+        Keys, ``start <= stop``.
+    """
     return (start & stop) + ((start ^ stop) >> 1)
 
 
 def rounded(space: FeatureSpace, coded: FloatArray) -> FloatArray:
-    """Coded rows in the dtypes of a space: numbers that a column cannot hold become the nearest that it can."""
+    """Coded rows in the dtypes of a space: numbers that a column cannot hold become the nearest that it can.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    coded : (n, n_features) float64
+    """
     out = coded.copy()
     for i, feature in enumerate(space.features):
         known = ~np.isnan(coded[:, i])

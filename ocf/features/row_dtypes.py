@@ -40,7 +40,14 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
 
 
 def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
-    """The features with the dtypes in which rows hold their numbers; the space itself where these are its own."""
+    """The features with the dtypes in which rows hold their numbers; the space itself where these are its own.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    frame : DataFrame
+        Rows in the user's columns.
+    """
     own = {str(column): str(dtype) for column, dtype in frame.dtypes.items()}
     changes = {
         feature.name: {"dtype": own[feature.columns[0]]}

@@ -163,7 +163,7 @@ class _TAO(BaseEstimator):
         raise NotImplementedError
 
     def _fit(self, x: FloatArray, y: NDArray[Any], n_outputs: int) -> None:
-        self._check_settings()
+        _check_settings(self)
         rng = check_random_state(self.random_state)
         with np.errstate(over="ignore"):
             spread = x.std(axis=0)
@@ -215,21 +215,9 @@ class _TAO(BaseEstimator):
         """
         check_is_fitted(self)
         out = copy(self).set_params(ccp_alpha=ccp_alpha)
-        out._check_settings()
+        _check_settings(out)
         out.tree_, out.node_losses_ = _weakest_links_cut(self.tree_, self.node_losses_, ccp_alpha)
         return out
-
-    def _check_settings(self) -> None:
-        if not (isinstance(self.max_depth, int | np.integer) and self.max_depth >= 0):
-            raise ValueError(f"max_depth must be a whole number of at least 0, not {self.max_depth!r}")
-        if not self.ccp_alpha >= 0:
-            raise ValueError(f"ccp_alpha must be at least 0, not {self.ccp_alpha!r}")
-        if not self.C > 0:
-            raise ValueError(f"C must be positive, not {self.C!r}")
-        if self.init not in ("cart", "random"):
-            raise ValueError(f"init must be 'cart' or 'random', not {self.init!r}")
-        if self.splits not in ("oblique", "axis"):
-            raise ValueError(f"splits must be 'oblique' or 'axis', not {self.splits!r}")
 
     def _random(self, x: FloatArray, n_outputs: int, rng: Any) -> _Grown:
         """A complete tree of random directions, each split at the median of its rows."""
@@ -346,6 +334,19 @@ class _TAO(BaseEstimator):
         return len(self.tree_.leaves)
 
 
+def _check_settings(model: _TAO) -> None:
+    if not (isinstance(model.max_depth, int | np.integer) and model.max_depth >= 0):
+        raise ValueError(f"max_depth must be a whole number of at least 0, not {model.max_depth!r}")
+    if not model.ccp_alpha >= 0:
+        raise ValueError(f"ccp_alpha must be at least 0, not {model.ccp_alpha!r}")
+    if not model.C > 0:
+        raise ValueError(f"C must be positive, not {model.C!r}")
+    if model.init not in ("cart", "random"):
+        raise ValueError(f"init must be 'cart' or 'random', not {model.init!r}")
+    if model.splits not in ("oblique", "axis"):
+        raise ValueError(f"splits must be 'oblique' or 'axis', not {model.splits!r}")
+
+
 def _weakest_links_cut(tree: ObliqueTree, losses: FloatArray, alpha: float) -> tuple[ObliqueTree, FloatArray]:
     """Minimal cost-complexity pruning: the split that gains least per leaf becomes a leaf, up to a gain of alpha.
 
@@ -454,7 +455,15 @@ class TAOClassifier(ClassifierMixin, _TAO):
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> TAOClassifier:
-        """Train on rows (n, n_features) with labels (n,)."""
+        """Train on rows (n, n_features) with labels (n,).
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like of float
+            Finite.
+        y : (n,) array_like
+            Labels.
+        """
         rows, labels = self._rows(X, y=y)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -499,7 +508,15 @@ class TAORegressor(RegressorMixin, _TAO):
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> TAORegressor:
-        """Train on rows (n, n_features) with values (n,)."""
+        """Train on rows (n, n_features) with values (n,).
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like of float
+            Finite.
+        y : (n,) array_like of float
+            Finite.
+        """
         rows, values = self._rows(X, y=y)
         self._fit(rows, np.asarray(values, np.float64), 1)
         return self

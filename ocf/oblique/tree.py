@@ -13,7 +13,13 @@ from ocf.errors import DataError, ModelError
 
 
 def dot(x: FloatArray, w: FloatArray) -> FloatArray:
-    """``x @ w`` row by row, (n,): unlike BLAS, the same bits for a row alone and within a table."""
+    """``x @ w`` row by row, (n,): unlike BLAS, the same bits for a row alone and within a table.
+
+    Parameters
+    ----------
+    x : (n, n_features) float64
+    w : (n_features,) float64
+    """
     return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(x), np.ascontiguousarray(w)))
 
 
@@ -139,7 +145,18 @@ class ObliqueTree:
 def descend_tree(
     weights: FloatArray, threshold: FloatArray, left: IntArray, right: IntArray, x: FloatArray, start: int
 ) -> IntArray:
-    """Leaf below `start` that each row reaches; node by node, since few nodes share many rows."""
+    """Leaf below `start` that each row reaches; node by node, since few nodes share many rows.
+
+    Parameters
+    ----------
+    weights : (n_nodes, n_features) float64
+    threshold : (n_nodes,) float64
+    left, right : (n_nodes,) int64
+        Children; -1 at leaves.
+    x : (n, n_features) float64
+    start : int
+        Node at which all rows begin.
+    """
     out = np.empty(len(x), np.int64)
     stack = [(start, np.arange(len(x)))]
     while stack:
