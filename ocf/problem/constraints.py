@@ -44,7 +44,14 @@ class Constraint:
     name: str
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table."""
+        """The constraint as rows, for one row of the user's table.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         raise NotImplementedError
 
     def check(self, space: FeatureSpace) -> None:
@@ -149,7 +156,14 @@ class Linear(Constraint):
                 raise ProblemError(f"constraint {self.title!r}: {name!r} is {feature.kind} and has no levels")
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table."""
+        """The constraint as rows, for one row of the user's table.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         parts: dict[int, list[tuple[Any, Fraction]]] = {}
         for name, level, c in self.terms:
             parts.setdefault(_index(space, name, self.title), []).append((level, exact(c)))
@@ -269,7 +283,14 @@ class Implication(Constraint):
                 raise ProblemError(f"constraint {self.title!r}: {error}") from None
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table."""
+        """The constraint as rows, for one row of the user's table.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         for name, said in self.then:
             tests = [(name, said, -1), *((n, s, 1) for n, s in self.when)]
             parts: dict[int, Part] = {}
@@ -417,7 +438,14 @@ class Budget(Constraint):
                 raise ProblemError(f"constraint {self.title!r}: {error}") from None
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table."""
+        """The constraint as rows, for one row of the user's table.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         parts: dict[int, Part] = {}
         for name, curve in self.costs:
             i = _index(space, name, self.title)
@@ -480,7 +508,14 @@ class MaxChanges(Constraint):
             _index(space, name, self.title)
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table."""
+        """The constraint as rows, for one row of the user's table.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         counted = [_index(space, n, self.title) for n in self.among] or range(len(space))
         parts = {
             i: Part(_changed(float(origin[i])), np.empty(0)) for i in dict.fromkeys(counted) if not np.isnan(origin[i])
@@ -602,7 +637,15 @@ def broken_by(constraint: Constraint, space: FeatureSpace, rows: FloatArray) -> 
 
 
 def unsatisfiable(constraint: Constraint, space: FeatureSpace, rows: FloatArray) -> bool:
-    """Whether no values within the bounds, widened to those of coded rows, can satisfy an absolute constraint."""
+    """Whether no values within the bounds, widened to those of coded rows, can satisfy an absolute constraint.
+
+    Parameters
+    ----------
+    constraint : Constraint
+    space : FeatureSpace
+    rows : (n, n_features) float64
+        Coded rows, whose values are admissible even beyond the bounds.
+    """
     if not len(rows) or np.isnan(rows).any():
         return False
     for row in constraint.rows(space, rows[0]):

@@ -98,7 +98,16 @@ class Cost:
         return self._squares.get(feature.name, 0.0)
 
     def shares(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> FloatArray:
-        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out squares of sums."""
+        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out squares of sums.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            Coded.
+        point : (n_features,) float64
+            Coded.
+        """
         share = np.array(
             [
                 0.0 if np.isnan(origin[i]) else self.of(feature, origin[i], point[i]).item()
@@ -122,14 +131,35 @@ class Cost:
         return feature.distance(origin[i], point[i]).item() * feature.scale
 
     def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:
-        """First and second derivative of the cost along steps away from the origin, at a coded number."""
+        """First and second derivative of the cost along steps away from the origin, at a coded number.
+
+        Parameters
+        ----------
+        feature : Feature
+            Numeric or integer.
+        origin : float
+            The row's own value.
+        value : float
+            Where the derivatives are taken.
+        step : float
+            Signed change of the value per unit of the variable by which is derived.
+        """
         weight = feature.weight_down if step < 0 else feature.weight_up
         d, unit = abs(value - origin) / feature.scale, abs(step) / feature.scale
         curved = weight * self.l2 + self._square(feature) * feature.scale**2
         return weight * self.l1 * unit + 2 * curved * d * unit, 2 * curved * unit * unit
 
     def total(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> float:
-        """Cost of moving a whole coded row; features that are missing in both cost nothing."""
+        """Cost of moving a whole coded row; features that are missing in both cost nothing.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            Coded.
+        point : (n_features,) float64
+            Coded.
+        """
         return float(self.shares(space, origin, point).sum())
 
     def to_dict(self) -> dict[str, Any]:

@@ -74,7 +74,14 @@ class Keeps(Constraint):
             space.index(name)
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as a row."""
+        """The constraint as a row.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         parts = {i: Part(_kept(float(origin[i])), np.empty(0)) for i in map(space.index, self.features)}
         yield Row(self.title, parts, -ONE)
 
@@ -111,7 +118,14 @@ class Apart(Constraint):
             space.index(name)
 
     def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as a row."""
+        """The constraint as a row.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row of the user's table, coded.
+        """
         parts = {}
         for name, value in self.point:
             i = space.index(name)

@@ -113,6 +113,16 @@ def exact_rows(problem: Problem) -> list[Row]:
 def shape_of(problem: Problem, rows: list[Row], i: int, unit: float) -> Shape:
     """What is asked of the columns of number i.
 
+    Parameters
+    ----------
+    problem : Problem
+    rows : list of Row
+        Constraints that the columns must express.
+    i : int
+        Number of the feature.
+    unit : float
+        Of the values: the columns count multiples of it.
+
     Raises
     ------
     ProblemError
@@ -152,5 +162,14 @@ def _joined(shape: Shape, found: Sides | None, feature: Feature, what: str, unit
 
 
 def level_amounts(row: Row, i: int, values: FloatArray) -> FloatArray:
-    """What listed values of feature i add to a row."""
+    """What listed values of feature i add to a row.
+
+    Parameters
+    ----------
+    row : Row
+    i : int
+        Number of the feature.
+    values : (n,) float64
+        Coded.
+    """
     return np.array([float(row.parts[i].of(v)) for v in values.tolist()])

@@ -126,7 +126,16 @@ def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **n
 
 
 def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
-    """Cost from a norm that may be, or be mixed with, ``"mahalanobis"``."""
+    """Cost from a norm that may be, or be mixed with, ``"mahalanobis"``.
+
+    Parameters
+    ----------
+    norm : str, sequence or mapping
+        As `Cost.parse` takes it, or ``"mahalanobis"`` in its place.
+    space : FeatureSpace
+    coded : (n, n_features) float64
+        Rows of the data, from which the covariance is estimated.
+    """
     mix = {norm: 1.0} if isinstance(norm, str) else norm
     if not isinstance(mix, Mapping) or "mahalanobis" not in mix:
         return _fitting(Cost.parse(norm), space)

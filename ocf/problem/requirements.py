@@ -34,14 +34,14 @@ class Requirements:
     need : (n_rows,) float64
     doubt : (n_rows,) float64
         A point that exceeds ``need + doubt`` in every row has the target beyond doubt; 0 where arithmetic is exact.
-    curve : Curve or None
+    curve : SoftmaxThreshold or None
         A condition that is not linear and that the rows hold from outside.
     """
 
     gain: FloatArray
     need: FloatArray
     doubt: FloatArray
-    curve: Curve | None = None
+    curve: SoftmaxThreshold | None = None
 
     def tightened(self, leaves: IntArray) -> Requirements | None:
         """These and one row that cuts off a point that the model has refused; None where no row can.
@@ -57,7 +57,7 @@ class Requirements:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SoftmaxThreshold:
     """A softmax probability of class k reaches a threshold: ``s_k - log(sum over others of exp(s)) >= odds``.
 
     The left side is concave in the scores, so its tangents are valid requirements, and the tangent at a point that
@@ -111,7 +111,16 @@ class Curve:
 
 
 def beats_row(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirements:
-    """A class wins against others, with the library's own rule for ties."""
+    """A class wins against others, with the library's own rule for ties.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    index : int
+        Of the class that should win.
+    others : sequence of int
+        Indices of the classes that it should beat.
+    """
     rule = ensemble.decision
     if rule.kind == "threshold":
         sign = 1.0 if index == 1 else -1.0
@@ -145,7 +154,15 @@ def _rounding(ensemble: Ensemble, coefficients: FloatArray) -> FloatArray:
 
 
 def score_row(ensemble: Ensemble, coefficients: FloatArray, low: float, high: float) -> Requirements:
-    """``coefficients . scores >= low``, met beyond doubt from `high` on; either may be infinite."""
+    """``coefficients . scores >= low``, met beyond doubt from `high` on; either may be infinite.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    coefficients : (n_outputs,) float64
+    low, high : float
+        On the scale of the scores.
+    """
     gain = (ensemble.contributions @ coefficients)[:, None]
     if math.isinf(low):
         # met by all or by none, in numbers that arithmetic can bear
@@ -164,7 +181,15 @@ def _reach(ensemble: Ensemble) -> float:
 
 
 def mean_row(ensemble: Ensemble, coefficients: FloatArray, value: float) -> Requirements:
-    """``coefficients . mean of the leaves >= value``; exact where sums are, as for votes of pure leaves."""
+    """``coefficients . mean of the leaves >= value``; exact where sums are, as for votes of pure leaves.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    coefficients : (n_outputs,) float64
+    value : float
+        On the scale of the leaves.
+    """
     quantum = _quantum(ensemble)
     if abs(value) > 2 * _reach(ensemble):
         return score_row(ensemble, coefficients, math.copysign(math.inf, value), math.inf)
@@ -183,8 +208,16 @@ def nothing_needed(ensemble: Ensemble) -> Requirements:
     return score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, -math.inf)
 
 
-def joined_requirements(parts: Sequence[Requirements], curve: Curve | None = None) -> Requirements:
-    """Requirements that hold where all parts hold."""
+def joined_requirements(parts: Sequence[Requirements], curve: SoftmaxThreshold | None = None) -> Requirements:
+    """Requirements that hold where all parts hold.
+
+    Parameters
+    ----------
+    parts : sequence of Requirements
+        Over the same leaves.
+    curve : SoftmaxThreshold, optional
+        What the parts are a relaxation of.
+    """
     return Requirements(
         np.hstack([part.gain for part in parts]),
         np.concatenate([part.need for part in parts]),

@@ -60,21 +60,50 @@ class Row:
         return sum((part.of(float(point[i])) for i, part in self.parts.items()), ZERO)
 
     def allowance(self, space: FeatureSpace, point: FloatArray) -> Fraction:
-        """By how much the sum may exceed the limit because float64 (or the column's dtype) holds no nearer values."""
+        """By how much the sum may exceed the limit because float64 (or the column's dtype) holds no nearer values.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        point : (n_features,) float64
+            Coded.
+        """
         return sum((abs(s) * spacing(space.features[i], float(point[i])) for i, s in self.slope.items()), ZERO)
 
     def holds(self, space: FeatureSpace, point: FloatArray) -> bool:
-        """Whether a coded point satisfies the row."""
+        """Whether a coded point satisfies the row.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        point : (n_features,) float64
+            Coded.
+        """
         return self.total(point) <= self.limit + self.allowance(space, point)
 
 
 def spacing(feature: Feature, value: float) -> Fraction:
-    """Distance from a value to the next one that its column can hold."""
+    """Distance from a value to the next one that its column can hold.
+
+    Parameters
+    ----------
+    feature : Feature
+    value : float
+        In the user's units.
+    """
     if not math.isfinite(value):
         return ZERO
     return Fraction(float(abs(np.spacing(np.asarray(value, feature.float_dtype)))))
 
 
 def satisfied(rows: Iterable[Row], space: FeatureSpace, point: FloatArray) -> bool:
-    """Whether a coded point satisfies all rows."""
+    """Whether a coded point satisfies all rows.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+    space : FeatureSpace
+    point : (n_features,) float64
+        Coded.
+    """
     return all(row.holds(space, point) for row in rows)

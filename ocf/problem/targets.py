@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
-from ocf.problem.requirements import Curve, beats_row, joined_requirements, mean_row, nothing_needed, score_row
+from ocf.problem.requirements import (
+    SoftmaxThreshold,
+    beats_row,
+    joined_requirements,
+    mean_row,
+    nothing_needed,
+    score_row,
+)
 from ocf.support.messages import nearest
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around, scores_around
@@ -84,7 +91,16 @@ class ClassTarget:
 
     @classmethod
     def parse(cls, ensemble: Ensemble, target: Any, current: int | None = None) -> ClassTarget:
-        """Target from a class label, its text, or ``"opposite"`` of the current class of a binary model."""
+        """Target from a class label, its text, or ``"opposite"`` of the current class of a binary model.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+        target : object
+            What the user wrote.
+        current : int, optional
+            Index of the class that the row has, for ``"opposite"``.
+        """
         classes = ensemble.decision.classes
         if not classes:
             raise ProblemError("the model is a regressor and has no classes: give it a target interval")
@@ -110,7 +126,14 @@ class ClassTarget:
         return beats_row(ensemble, self.index, [k for k in range(len(ensemble.decision.classes)) if k != self.index])
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
-        """Which decisions are for the class."""
+        """Which decisions are for the class.
+
+        Parameters
+        ----------
+        answers : (n,) class indices or values
+        probabilities : (n, n_classes) float64, optional
+            Which a target on probabilities needs.
+        """
         return np.asarray(answers == self.index)
 
     def named(self, classes: Sequence[Any]) -> Any:
@@ -147,7 +170,14 @@ class ClassSetTarget:
         return tuple(beats_row(ensemble, k, outside) for k in self.indices)
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
-        """Which decisions are for one of the classes."""
+        """Which decisions are for one of the classes.
+
+        Parameters
+        ----------
+        answers : (n,) class indices or values
+        probabilities : (n, n_classes) float64, optional
+            Which a target on probabilities needs.
+        """
         return np.isin(answers, self.indices)
 
     def named(self, classes: Sequence[Any]) -> Any:
@@ -190,7 +220,7 @@ class ProbabilityTarget:
     def _of(self, ensemble: Ensemble, k: int) -> Requirements:
         rule = ensemble.decision
         if rule.link == "softmax":
-            return Curve(ensemble, k, *odds_around(ensemble, self.probability)).rows()
+            return SoftmaxThreshold(ensemble, k, *odds_around(ensemble, self.probability)).rows()
         if rule.kind == "threshold":
             low, high = odds_around(ensemble, self.probability)
             return score_row(ensemble, np.array([1.0 if k == 1 else -1.0]), low, high)
@@ -200,7 +230,14 @@ class ProbabilityTarget:
         return score_row(ensemble, coefficients, *odds_around(ensemble, self.probability))
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
-        """Which rows have the probability."""
+        """Which rows have the probability.
+
+        Parameters
+        ----------
+        answers : (n,) class indices or values
+        probabilities : (n, n_classes) float64, optional
+            Which a target on probabilities needs.
+        """
         assert probabilities is not None
         return np.asarray((probabilities[:, list(self.indices)] >= self.probability).any(axis=1))
 
@@ -254,7 +291,14 @@ class IntervalTarget:
         return score_row(ensemble, np.array([sign]), *((low, high) if sign > 0 else (-high, -low)))
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
-        """Which predictions lie in the interval."""
+        """Which predictions lie in the interval.
+
+        Parameters
+        ----------
+        answers : (n,) class indices or values
+        probabilities : (n, n_classes) float64, optional
+            Which a target on probabilities needs.
+        """
         return np.asarray((answers >= self.lower) & (answers <= self.upper))
 
     def named(self, classes: Sequence[Any]) -> Any:
