@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
-class Part:
+class DocumentPart:
     """A value of a document and where it stands.
 
     Attributes
@@ -39,7 +39,15 @@ class Part:
     at: str = ""
 
     def error(self, problem: str, index: int | None = None) -> ModelError:
-        """Error to raise about this part, or about one entry of it."""
+        """Error to raise about this part, or about one entry of it.
+
+        Parameters
+        ----------
+        problem : str
+            What is wrong with it, after its name.
+        index : int, optional
+            Of the entry of a list.
+        """
         place = (self.at or "the top") + ("" if index is None else f"[{index}]")
         return ModelError(f"{problem}, at {place}: the model is corrupt, save it again")
 
@@ -52,10 +60,10 @@ class Part:
     def __contains__(self, key: str) -> bool:
         return key in self.fields()
 
-    def __getitem__(self, key: str) -> Part:
+    def __getitem__(self, key: str) -> DocumentPart:
         if key not in self.fields():
             raise self.error(f"there is no {key!r}")
-        return Part(self.value[key], f"{self.at}.{key}" if self.at else key)
+        return DocumentPart(self.value[key], f"{self.at}.{key}" if self.at else key)
 
     def refuse_other_than(self, known: Iterable[str]) -> None:
         """Raise on entries that have no known meaning."""
@@ -66,11 +74,11 @@ class Part:
                 "the object"
             )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[DocumentPart]:
         """Entries of a list."""
         if not isinstance(self.value, list | np.ndarray):
             raise self.error(f"a list is expected, not {_kind(self.value)}")
-        return [Part(value, f"{self.at}[{i}]") for i, value in enumerate(self.value)]
+        return [DocumentPart(value, f"{self.at}[{i}]") for i, value in enumerate(self.value)]
 
     def text(self) -> str:
         """Text that can be written again: neither NUL nor half of a surrogate pair in it."""
@@ -85,7 +93,13 @@ class Part:
         return tuple(part.text() for part in self.parts())
 
     def integer(self, low: int = 0, high: int = 2**31 - 1) -> int:
-        """Whole number within bounds."""
+        """Whole number within bounds.
+
+        Parameters
+        ----------
+        low, high : int
+            Both inclusive.
+        """
         if isinstance(self.value, bool) or not isinstance(self.value, int | np.integer):
             raise self.error(f"a whole number is expected, not {_kind(self.value)}")
         if not low <= self.value <= high:
@@ -93,11 +107,17 @@ class Part:
         return int(self.value)
 
     def printed_integer(self, low: int = 0, high: int = 2**31 - 1) -> int:
-        """Whole number within bounds that stands as text."""
+        """Whole number within bounds that stands as text.
+
+        Parameters
+        ----------
+        low, high : int
+            Both inclusive.
+        """
         text = self.text()
         if not WHOLE.fullmatch(text):
             raise self.error(f"{text[:40]!r} is no whole number")
-        return Part(int(text), self.at).integer(low, high)
+        return DocumentPart(int(text), self.at).integer(low, high)
 
     def printed_numbers(self) -> FloatArray:
         """One number as text, or several in brackets."""
@@ -108,7 +128,15 @@ class Part:
         return np.array([float(word) for word in words])
 
     def integers(self, n: int | None = None, low: int = -(2**31), high: int = 2**31 - 1) -> IntArray:
-        """One-dimensional array of whole numbers, `n` of them, within bounds."""
+        """One-dimensional array of whole numbers, `n` of them, within bounds.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many there must be.
+        low, high : int
+            Both inclusive.
+        """
         column = self._column("iu", {int}).astype(np.int64)
         self._check_length(column, n)
         self._refuse_where((column < low) | (column > high), column, f"is not between {low} and {high}")

@@ -67,7 +67,7 @@ def read_hyperplanes(model: Any) -> list[Hyperplanes]:
     try:
         if start < 0:
             raise ValueError("the trees are not where they should be")
-        reader = _Reader(data, start + 8)
+        reader = _NumberStream(data, start + 8)
         trees = [_tree(reader, n) for n in counts]
         for tree, shown in zip(trees, model.to_json(), strict=True):
             _compare(tree, shown, model)
@@ -79,7 +79,7 @@ def read_hyperplanes(model: Any) -> list[Hyperplanes]:
     return trees
 
 
-class _Reader:
+class _NumberStream:
     """Numbers one after the other."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -95,7 +95,7 @@ class _Reader:
         return found
 
 
-def _tree(reader: _Reader, n: int) -> Hyperplanes:
+def _tree(reader: _NumberStream, n: int) -> Hyperplanes:
     if int(reader.take("<u8", 1)[0]) != n:
         raise ValueError("a tree has another number of nodes")
     numbers, links, columns, coefficients, centres = [], [], [], [], []

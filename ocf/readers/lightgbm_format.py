@@ -22,14 +22,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.document import NUMBER, WHOLE
-from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join
+from ocf.readers.trees import MAX_FEATURES, BoostedTree, Objective, Role, join
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: Values no farther from zero are zero to the library.
@@ -54,7 +54,7 @@ class ModelText:
 
 
 @dataclass(frozen=True)
-class SavedTree:
+class LightGBMTree:
     """One tree as its text holds it, checked: every node is reached once from the root.
 
     Attributes
@@ -80,21 +80,13 @@ class SavedTree:
     statistics: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class _Objective:
-    """What an objective makes of the scores; `task` is the kind of answer."""
+_VALUE = Objective("value")
+_EXP_VALUE = Objective("value", "exp")
 
-    task: Literal["binary", "multiclass", "value"]
-    link: Link = "identity"
-
-
-_VALUE = _Objective("value")
-_EXP_VALUE = _Objective("value", "exp")
-
-_OBJECTIVES: dict[str, _Objective] = {
-    "binary": _Objective("binary", "logistic"),
-    "multiclass": _Objective("multiclass", "softmax"),
-    "multiclassova": _Objective("multiclass", "logistic"),
+_OBJECTIVES: dict[str, Objective] = {
+    "binary": Objective("binary", "logistic"),
+    "multiclass": Objective("multiclass", "softmax"),
+    "multiclassova": Objective("multiclass", "logistic"),
     "regression": _VALUE,
     "regression_l1": _VALUE,
     "huber": _VALUE,
@@ -104,7 +96,7 @@ _OBJECTIVES: dict[str, _Objective] = {
     "poisson": _EXP_VALUE,
     "gamma": _EXP_VALUE,
     "tweedie": _EXP_VALUE,
-    "cross_entropy": _Objective("value", "logistic"),
+    "cross_entropy": Objective("value", "logistic"),
     "custom": _VALUE,
 }
 #: Objectives that may stand for the square root of the target.
@@ -390,7 +382,7 @@ def _scale(objective_line: str) -> float:
     return scale
 
 
-def _objective(line: str) -> _Objective:
+def _objective(line: str) -> Objective:
     name, *flags = line.split(" ")
     if name not in _OBJECTIVES:
         raise UnsupportedModelError(
@@ -398,7 +390,7 @@ def _objective(line: str) -> _Objective:
             + ", ".join(sorted(_OBJECTIVES))
         )
     # regression on the square root of the target, which predictions square again
-    return _Objective("value", "signed_square") if "sqrt" in flags else _OBJECTIVES[name]
+    return Objective("value", "signed_square") if "sqrt" in flags else _OBJECTIVES[name]
 
 
 def _decision(line: str, n_outputs: int, role: Role, classes: Sequence[Any] | None) -> Decision:
@@ -451,8 +443,18 @@ STATISTICS = {
 }
 
 
-def saved_tree(data: Mapping[str, str], number: int, n_features: int) -> SavedTree:
-    """One tree of a parsed text, every entry checked; raises as `read_text` does."""
+def saved_tree(data: Mapping[str, str], number: int, n_features: int) -> LightGBMTree:
+    """One tree of a parsed text, every entry checked; raises as `read_text` does.
+
+    Parameters
+    ----------
+    data : mapping of str to str
+        Keys and values of the tree's block.
+    number : int
+        Of the tree, which messages name.
+    n_features : int
+        Of the model.
+    """
     fields = _TreeFields(data, f"Tree={number}")
     if fields.integer("Tree") != number:
         raise fields.error("Tree", f"this is tree {number}")
@@ -482,7 +484,7 @@ def saved_tree(data: Mapping[str, str], number: int, n_features: int) -> SavedTr
     bounds, words = _bit_sets(fields, threshold[bits & _CATEGORICAL > 0])
     if "shrinkage" in data:
         fields.floats("shrinkage", 1)
-    return SavedTree(
+    return LightGBMTree(
         feature=feature,
         threshold=threshold,
         bits=bits,
@@ -523,7 +525,7 @@ def _bit_sets(fields: _TreeFields, which: FloatArray) -> tuple[IntArray, IntArra
     return bounds, fields.integers("cat_threshold", int(bounds[-1]), 0, 2**32 - 1)
 
 
-def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
+def _tree(saved: LightGBMTree, output: int, weight: float) -> BoostedTree:
     n_inner, n_leaves = len(saved.feature), len(saved.value)
     categorical = saved.bits & _CATEGORICAL > 0
     takes_nan = saved.bits >> _MISSING_SHIFT == _MISSING_NAN
@@ -533,7 +535,7 @@ def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
     left, right = (
         np.concatenate([np.where(child < 0, n_inner + ~child, child), pad]) for child in (saved.left, saved.right)
     )
-    return Tree(
+    return BoostedTree(
         kind=np.concatenate(
             [np.where(categorical, SplitKind.SUBSET, SplitKind.AXIS), np.full(n_leaves, SplitKind.LEAF)]
         ).astype(np.uint8),
@@ -549,7 +551,7 @@ def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
     )
 
 
-def _codes(saved: SavedTree, k: int) -> IntArray:
+def _codes(saved: LightGBMTree, k: int) -> IntArray:
     """Codes in bit set k, which is of 32-bit words."""
     words = saved.words[saved.bounds[k] : saved.bounds[k + 1]].astype("<u4")
     return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ocf.errors import ModelError
 from ocf.readers.document import WHOLE
-from ocf.readers.lightgbm_format import STATISTICS, ModelText, SavedTree, saved_categories, saved_tree
+from ocf.readers.lightgbm_format import STATISTICS, LightGBMTree, ModelText, saved_categories, saved_tree
 
 _HEADER = (
     "tree",
@@ -100,7 +100,7 @@ def _refuse_other_than(fields: Mapping[str, str], known: Iterable[str], place: s
         )
 
 
-def _tree(saved: SavedTree, number: int) -> str:
+def _tree(saved: LightGBMTree, number: int) -> str:
     fields: dict[str, Iterable[Any]] = {
         "Tree": [number],
         "num_leaves": [len(saved.value)],

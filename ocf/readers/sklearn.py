@@ -217,7 +217,16 @@ def _check_base_trees(model: Any, estimators: Sequence[Any]) -> None:
 
 
 def tree_of(estimator: Any, values: FloatArray, columns: NDArray[Any] | None = None) -> Tree:
-    """Take over a fitted tree with given node values; `columns` are the ensemble's that it was trained on."""
+    """Take over a fitted tree with given node values; `columns` are the ensemble's that it was trained on.
+
+    Parameters
+    ----------
+    estimator : decision tree
+        Fitted.
+    values : (n_nodes, n_outputs) float64
+    columns : (n_features_of_the_tree,) int, optional
+        Default: the tree saw all columns in their order.
+    """
     tree = estimator.tree_
     try:  # scikit-learn follows the nodes without a look at their number
         check_tree((tree.n_features, tree.n_classes, tree.n_outputs), tree.__getstate__(), "tree_")

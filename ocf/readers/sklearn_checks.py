@@ -54,6 +54,15 @@ def check_attributes(kind: str, attributes: Attributes, where: str) -> None:
 def check_tree(arguments: tuple[Any, ...], state: Attributes, where: str) -> None:
     """Refuse arguments and a state of `sklearn.tree._tree.Tree` that lead outside its memory.
 
+    Parameters
+    ----------
+    arguments : tuple
+        With which the tree is constructed.
+    state : Attributes
+        Which it is then given.
+    where : str
+        Place in the file, which messages name.
+
     Raises
     ------
     ModelError
@@ -93,13 +102,30 @@ _NODE = ("left_child", "right_child", "feature", "threshold", "n_node_samples", 
 
 
 def check_loss(arguments: tuple[Any, ...], state: Any, where: str) -> None:
-    """Refuse a loss of `sklearn._loss._loss` that is made from anything but a few numbers."""
+    """Refuse a loss of `sklearn._loss._loss` that is made from anything but a few numbers.
+
+    Parameters
+    ----------
+    arguments : tuple
+        With which the loss is constructed.
+    state : object
+        Which it is then given.
+    where : str
+        Place in the file, which messages name.
+    """
     if len(arguments) > 2 or not all(_is_number(value) for value in arguments) or state:
         _refuse(where, "must be made from numbers only")
 
 
 def check_random_state(state: Attributes, where: str) -> None:
-    """Refuse a state of a random generator that would make it read outside its memory."""
+    """Refuse a state of a random generator that would make it read outside its memory.
+
+    Parameters
+    ----------
+    state : Attributes
+    where : str
+        Place in the file, which messages name.
+    """
     bits, inner = _get(state, "bit_generator"), _get(state, "state")
     if bits not in ("MT19937", "PCG64") or not isinstance(inner, dict):
         _refuse(where, "must be the state of a generator MT19937 or PCG64")

@@ -57,7 +57,16 @@ def stack_trees(
     base_score: FloatArray,
     decision: Decision,
 ) -> Ensemble:
-    """Join single trees, in their order, to one ensemble."""
+    """Join single trees, in their order, to one ensemble.
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+    feature_names : tuple of str
+    weights : (n_trees,) float64
+    base_score : (n_outputs,) float64
+    decision : Decision
+    """
     if not trees:
         raise ModelError("the ensemble has no trees: fit the model before reading it")
     sizes = np.array([len(tree.left) for tree in trees])
@@ -118,7 +127,15 @@ class RowLayout:
 
     @classmethod
     def of(cls, model: Any, categories: Mapping[int, NDArray[Any]] | None = None) -> RowLayout:
-        """Layout of a fitted estimator."""
+        """Layout of a fitted estimator.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        categories : mapping of int to array, optional
+            As in the attribute.
+        """
         names = getattr(model, "feature_names_in_", None)
         return cls(
             int(model.n_features_in_),
@@ -251,18 +268,45 @@ def tree_model(
 
 
 def score_rows(native: Callable[[Rows], NDArray[Any]], layout: RowLayout, rows: Rows) -> FloatArray:
-    """Raw scores of rows by a model's own function, (n, n_outputs)."""
+    """Raw scores of rows by a model's own function, (n, n_outputs).
+
+    Parameters
+    ----------
+    native : callable
+        From rows as the estimator takes them to (n,) or (n, n_outputs).
+    layout : RowLayout
+    rows : Rows
+        (n, n_features).
+    """
     scores = np.asarray(native(layout.arrange(rows)), np.float64)
     return scores.reshape(-1, 1) if scores.ndim == 1 else scores
 
 
 def probability_rows(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
-    """Probabilities of rows by the model itself, (n, n_classes)."""
+    """Probabilities of rows by the model itself, (n, n_classes).
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    layout : RowLayout
+    rows : Rows
+        (n, n_features).
+    """
     return np.asarray(model.predict_proba(layout.arrange(rows)), np.float64)
 
 
 def decide_rows(model: Any, layout: RowLayout, rows: Rows) -> NDArray[Any]:
-    """Class indices or values of rows by the model itself, (n,)."""
+    """Class indices or values of rows by the model itself, (n,).
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    layout : RowLayout
+    rows : Rows
+        (n, n_features).
+    """
     answer = model.predict(layout.arrange(rows))
     # classes_ is sorted, so a label's place in it is its index
     return np.searchsorted(model.classes_, answer) if hasattr(model, "classes_") else np.asarray(answer, np.float64)

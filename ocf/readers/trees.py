@@ -31,7 +31,25 @@ MAX_FEATURES = 100_000
 
 
 @dataclass(frozen=True)
-class Tree:
+class Objective:
+    """What an objective of training makes of the scores.
+
+    Attributes
+    ----------
+    task : {"binary", "multiclass", "value"}
+        Kind of the answer.
+    link : Link
+    slack : float
+        As in `Decision`.
+    """
+
+    task: Literal["binary", "multiclass", "value"]
+    link: Link = "identity"
+    slack: float = 0.0
+
+
+@dataclass(frozen=True)
+class BoostedTree:
     """One tree in the library's numbering of its nodes; the root is node 0.
 
     Attributes
@@ -65,7 +83,7 @@ class Tree:
 
 
 def join(
-    trees: Sequence[Tree],
+    trees: Sequence[BoostedTree],
     *,
     feature_names: tuple[str, ...],
     base_score: FloatArray,
@@ -73,6 +91,15 @@ def join(
     precision: Literal["float32", "float64"],
 ) -> Ensemble:
     """Ensemble of `trees`, checked, without the nodes that no row can reach.
+
+    Parameters
+    ----------
+    trees : sequence of BoostedTree
+    feature_names : tuple of str
+    base_score : (n_outputs,) float64
+    decision : Decision
+    precision : {"float32", "float64"}
+        In which the library sums the scores.
 
     Raises
     ------
@@ -92,28 +119,8 @@ def join(
         values = np.concatenate([getattr(t, name)[nodes] for t, nodes in zip(trees, kept, strict=True)])
         return np.where(where, values, other)
 
-    children = {
-        name: np.concatenate(
-            [
-                # renumbered without the dropped nodes; -1 of a leaf stays -1
-                np.where(
-                    tree.kind[nodes] == SplitKind.LEAF,
-                    -1,
-                    start + np.searchsorted(nodes, getattr(tree, name)[nodes]),
-                )
-                for tree, nodes, start in zip(trees, kept, offsets[:-1], strict=True)
-            ]
-        )
-        for name in ("left", "right")
-    }
-    if int(is_leaf.sum()) * len(base_score) > _MAX_ENTRIES:
-        raise UnsupportedModelError(
-            f"{int(is_leaf.sum())} leaves with {len(base_score)} scores each are too many to tabulate: train on fewer "
-            "classes or with fewer rounds"
-        )
-    leaf_values = np.zeros((int(is_leaf.sum()), len(base_score)))
     outputs = np.repeat([tree.output for tree in trees], np.diff(offsets))[is_leaf]
-    leaf_values[np.arange(len(leaf_values)), outputs] = gather("value", is_leaf, 0.0)[is_leaf]
+    leaf_values = _leaf_table(gather("value", is_leaf, 0.0)[is_leaf], outputs, len(base_score))
     set_index, sets = _set_table(trees, kept, offsets)
     return Ensemble(
         feature_names=feature_names,
@@ -121,8 +128,8 @@ def join(
         kind=kind,
         feature=gather("feature", ~is_leaf, -1).astype(np.int32),
         threshold=gather("threshold", kind == SplitKind.AXIS, np.nan),
-        left=children["left"].astype(np.int32),
-        right=children["right"].astype(np.int32),
+        left=_renumbered("left", trees, kept, offsets),
+        right=_renumbered("right", trees, kept, offsets),
         leaf=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
         leaf_values=leaf_values,
         tree_weights=np.array([tree.weight for tree in trees]),
@@ -133,6 +140,29 @@ def join(
         set_index=set_index,
         sets=sets,
     )
+
+
+def _leaf_table(values: FloatArray, outputs: IntArray, n_outputs: int) -> FloatArray:
+    """Value of each leaf in the column of its tree's output, (n_leaves, n_outputs)."""
+    if len(values) * n_outputs > _MAX_ENTRIES:
+        raise UnsupportedModelError(
+            f"{len(values)} leaves with {n_outputs} scores each are too many to tabulate: train on fewer classes or "
+            "with fewer rounds"
+        )
+    table = np.zeros((len(values), n_outputs))
+    table[np.arange(len(values)), outputs] = values
+    return table
+
+
+def _renumbered(
+    side: str, trees: Sequence[BoostedTree], kept: Sequence[IntArray], offsets: IntArray
+) -> NDArray[np.int32]:
+    """Children on one side, counted over the kept nodes of all trees; -1 at leaves."""
+    parts = [
+        np.where(tree.kind[nodes] == SplitKind.LEAF, -1, start + np.searchsorted(nodes, getattr(tree, side)[nodes]))
+        for tree, nodes, start in zip(trees, kept, offsets[:-1], strict=True)
+    ]
+    return np.concatenate(parts).astype(np.int32)
 
 
 def reachable(inner: BoolArray, left: IntArray, right: IntArray, number: int) -> IntArray:
@@ -166,7 +196,7 @@ def reachable(inner: BoolArray, left: IntArray, right: IntArray, number: int) ->
 
 
 def _set_table(
-    trees: Sequence[Tree], kept: Sequence[IntArray], offsets: IntArray
+    trees: Sequence[BoostedTree], kept: Sequence[IntArray], offsets: IntArray
 ) -> tuple[NDArray[np.int32], BoolArray]:
     """Row of the table of category sets for every node, and the table."""
     set_index = np.full(int(offsets[-1]), -1, np.int32)

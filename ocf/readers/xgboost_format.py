@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,35 +30,26 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers import ubjson
-from ocf.readers.document import Part, load_json
+from ocf.readers.document import DocumentPart, load_json
 from ocf.readers.float32 import float32_less_than
-from ocf.readers.trees import MAX_FEATURES, Link, Role, Tree, join, reachable
+from ocf.readers.trees import MAX_FEATURES, BoostedTree, Link, Objective, Role, join, reachable
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: float32 rounding of the sigmoid, or of the softmax of two close scores, decides within a few 2**-24.
 _LINK_SLACK = 2.0**-22
 
 
-@dataclass(frozen=True)
-class _Objective:
-    """What an objective makes of the scores; `task` is the kind of answer."""
+_VALUE = Objective("value")
+_LOGISTIC_VALUE = Objective("value", "logistic", _LINK_SLACK)
+_EXP_VALUE = Objective("value", "exp")
 
-    task: Literal["binary", "multiclass", "value"]
-    link: Link = "identity"
-    slack: float = 0.0
-
-
-_VALUE = _Objective("value")
-_LOGISTIC_VALUE = _Objective("value", "logistic", _LINK_SLACK)
-_EXP_VALUE = _Objective("value", "exp")
-
-_OBJECTIVES: dict[str, _Objective] = {
-    "binary:logistic": _Objective("binary", "logistic", _LINK_SLACK),
-    "binary:logitraw": _Objective("binary"),
-    "binary:hinge": _Objective("binary"),
+_OBJECTIVES: dict[str, Objective] = {
+    "binary:logistic": Objective("binary", "logistic", _LINK_SLACK),
+    "binary:logitraw": Objective("binary"),
+    "binary:hinge": Objective("binary"),
     # softmax: the library takes the largest margin; softprob: the caller takes the largest rounded probability
-    "multi:softmax": _Objective("multiclass", "softmax"),
-    "multi:softprob": _Objective("multiclass", "softmax", _LINK_SLACK),
+    "multi:softmax": Objective("multiclass", "softmax"),
+    "multi:softprob": Objective("multiclass", "softmax", _LINK_SLACK),
     "reg:squarederror": _VALUE,
     "reg:linear": _VALUE,
     "reg:squaredlogerror": _VALUE,
@@ -92,7 +83,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class SavedTree:
+class XGBoostTree:
     """One tree as its file holds it, checked: every node but the pruned ones is reached once from the root.
 
     Attributes
@@ -130,7 +121,7 @@ class SavedModel:
     base_score : (1,) or (n_groups,) float64
         In the space of the prediction.
     objective : str
-    trees : sequence of SavedTree
+    trees : sequence of XGBoostTree
     groups : (n_trees,) int64
         Class that a tree adds to.
     weights : (n_trees,) float32 or None
@@ -149,7 +140,7 @@ class SavedModel:
     n_groups: int
     base_score: FloatArray
     objective: str
-    trees: Sequence[SavedTree]
+    trees: Sequence[XGBoostTree]
     groups: IntArray
     weights: NDArray[np.float32] | None
     rounds: IntArray
@@ -180,7 +171,14 @@ def read_document(document: Mapping[str, Any], role: Role | None = None) -> Ense
 
 
 def ensemble_of(saved: SavedModel, role: Role) -> Ensemble:
-    """Ensemble of a checked document; see `read_document`."""
+    """Ensemble of a checked document; see `read_document`.
+
+    Parameters
+    ----------
+    saved : SavedModel
+    role : Role
+        Whether scores are classes, a margin or a value.
+    """
     objective = _objective(saved.objective)
     weights = np.ones(len(saved.trees)) if saved.weights is None else saved.weights
     return join(
@@ -213,7 +211,7 @@ def read_categories(document: Mapping[str, Any]) -> dict[int, tuple[Any, ...]]:
     ModelError
         The categories are malformed.
     """
-    learner = Part(document)["learner"]
+    learner = DocumentPart(document)["learner"]
     return _categories(trees_part(learner), learner["learner_model_param"]["num_feature"].printed_integer())
 
 
@@ -226,7 +224,7 @@ def saved_role(document: Mapping[str, Any]) -> Role:
     return note if note in ("classifier", "regressor") else "booster"
 
 
-def trees_part(learner: Part) -> Part:
+def trees_part(learner: DocumentPart) -> DocumentPart:
     """Part of a document that holds the trees: dart wraps it once more."""
     booster = learner["gradient_booster"]
     if booster["name"].value != "dart":
@@ -239,7 +237,7 @@ def trees_part(learner: Part) -> Part:
 
 def read_saved(document: Mapping[str, Any]) -> SavedModel:
     """Every part of a model document, checked; raises as `read_document` does."""
-    learner = Part(document)["learner"]
+    learner = DocumentPart(document)["learner"]
     _refuse_other_than_trees(learner)
     parameters = learner["learner_model_param"]
     model = trees_part(learner)
@@ -276,7 +274,7 @@ def read_saved(document: Mapping[str, Any]) -> SavedModel:
     )
 
 
-def _refuse_other_than_trees(learner: Part) -> None:
+def _refuse_other_than_trees(learner: DocumentPart) -> None:
     booster = learner["gradient_booster"]["name"].text()
     if booster not in ("gbtree", "dart"):
         raise UnsupportedModelError(
@@ -291,7 +289,7 @@ def _refuse_other_than_trees(learner: Part) -> None:
         )
 
 
-def _objective(name: str) -> _Objective:
+def _objective(name: str) -> Objective:
     if name not in _OBJECTIVES:
         raise UnsupportedModelError(
             f"the objective {name[:40]!r} gives neither a class nor a value to aim at: train with one of "
@@ -300,7 +298,7 @@ def _objective(name: str) -> _Objective:
     return _OBJECTIVES[name]
 
 
-def _check_objective(objective: Part, n_groups: int) -> None:
+def _check_objective(objective: DocumentPart, n_groups: int) -> None:
     """Check the objective's parameters, with which the library transforms scores."""
     if _objective(objective["name"].text()).task == "multiclass":
         n_classes = objective["softmax_multiclass_param"]["num_class"]
@@ -317,7 +315,7 @@ def _check_objective(objective: Part, n_groups: int) -> None:
 _FEATURE_TYPES = frozenset({"float", "q", "int", "i", "c"})
 
 
-def _feature_texts(learner: Part, n_features: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _feature_texts(learner: DocumentPart, n_features: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names and types of the features, each empty where the document has none."""
     names, types = (learner[key].texts() if key in learner else () for key in ("feature_names", "feature_types"))
     for key, texts in (("feature_names", names), ("feature_types", types)):
@@ -330,7 +328,7 @@ def _feature_texts(learner: Part, n_features: int) -> tuple[tuple[str, ...], tup
     return names, types
 
 
-def _rounds(model: Part, n_trees: int, n_groups: int) -> IntArray:
+def _rounds(model: DocumentPart, n_trees: int, n_groups: int) -> IntArray:
     """Bounds of the boosting rounds among the trees."""
     parameters = model["gbtree_model_param"]
     per_round = 1
@@ -345,7 +343,7 @@ def _rounds(model: Part, n_trees: int, n_groups: int) -> IntArray:
     return bounds
 
 
-def _best_iteration(learner: Part) -> int | None:
+def _best_iteration(learner: DocumentPart) -> int | None:
     if "attributes" not in learner:
         return None
     attributes = learner["attributes"]
@@ -367,7 +365,7 @@ def _n_trees_used(saved: SavedModel, role: Role) -> int:
     return int(saved.rounds[saved.best_iteration + 1])
 
 
-def _stored_base_score(part: Part, n_groups: int) -> FloatArray:
+def _stored_base_score(part: DocumentPart, n_groups: int) -> FloatArray:
     """Prediction of a model without trees: one number or, since 3.1, one number per class."""
     stored = part.printed_numbers()
     with np.errstate(over="ignore"):
@@ -377,7 +375,7 @@ def _stored_base_score(part: Part, n_groups: int) -> FloatArray:
     return stored
 
 
-def _base_score(stored: FloatArray, objective: _Objective, n_groups: int) -> FloatArray:
+def _base_score(stored: FloatArray, objective: Objective, n_groups: int) -> FloatArray:
     """Scores of a model without trees."""
     return np.broadcast_to(_to_margin(stored.astype(np.float32), objective.link), n_groups).astype(np.float64)
 
@@ -396,7 +394,7 @@ def _to_margin(stored: NDArray[np.float32], link: Link) -> NDArray[np.float32]:
     return stored
 
 
-def _decision(name: str, objective: _Objective, n_groups: int, role: Role) -> Decision:
+def _decision(name: str, objective: Objective, n_groups: int, role: Role) -> Decision:
     """How ``predict`` of a booster, a classifier or a regressor turns scores into its answer."""
     two_classes: Callable[..., Decision] = partial(
         Decision, "threshold", (0, 1), link=objective.link, slack=objective.slack
@@ -432,7 +430,7 @@ _SETS = ("categories_nodes", "categories", "categories_segments", "categories_si
 _MAX_CODE = 2**24 - 1
 
 
-def _saved_tree(part: Part, number: int, n_features: int) -> SavedTree:
+def _saved_tree(part: DocumentPart, number: int, n_features: int) -> XGBoostTree:
     parameters = part["tree_param"]
     if "size_leaf_vector" in parameters and parameters["size_leaf_vector"].printed_integer() > 1:
         raise UnsupportedModelError(
@@ -455,7 +453,7 @@ def _saved_tree(part: Part, number: int, n_features: int) -> SavedTree:
     for node in np.flatnonzero(wrong)[:1]:
         raise part["split_conditions"].error("a threshold or leaf value is no number", int(node))
     subsets = _subsets(part, split_type)
-    return SavedTree(
+    return XGBoostTree(
         left=left,
         right=right,
         feature=feature,
@@ -468,7 +466,7 @@ def _saved_tree(part: Part, number: int, n_features: int) -> SavedTree:
     )
 
 
-def _kept_nodes(part: Part, number: int, left: IntArray, right: IntArray) -> BoolArray:
+def _kept_nodes(part: DocumentPart, number: int, left: IntArray, right: IntArray) -> BoolArray:
     """Nodes below the root, each reached once; the others must be those that the library has pruned."""
     n = len(left)
     inner = left != -1
@@ -491,10 +489,10 @@ def _kept_nodes(part: Part, number: int, left: IntArray, right: IntArray) -> Boo
     return kept
 
 
-def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
+def _tree(saved: XGBoostTree, output: int, weight: float) -> BoostedTree:
     kind = np.where(saved.categorical, SplitKind.SUBSET, SplitKind.AXIS).astype(np.uint8)
     kind[saved.left == -1] = SplitKind.LEAF
-    return Tree(
+    return BoostedTree(
         kind=kind,
         feature=saved.feature,
         threshold=float32_less_than(saved.condition),
@@ -509,7 +507,7 @@ def _tree(saved: SavedTree, output: int, weight: float) -> Tree:
     )
 
 
-def _subsets(part: Part, split_type: IntArray) -> dict[int, IntArray]:
+def _subsets(part: DocumentPart, split_type: IntArray) -> dict[int, IntArray]:
     """Return the listed category codes by node."""
     listed = np.flatnonzero(split_type == 1)
     if not len(listed) and not any(key in part for key in _SETS):  # files from before 1.3
@@ -526,7 +524,7 @@ def _subsets(part: Part, split_type: IntArray) -> dict[int, IntArray]:
     return {int(v): codes[a : a + k] for v, a, k in zip(nodes, starts, sizes, strict=True)}
 
 
-def _categories(model: Part, n_features: int) -> dict[int, tuple[Any, ...]]:
+def _categories(model: DocumentPart, n_features: int) -> dict[int, tuple[Any, ...]]:
     if "cats" not in model:
         return {}
     columns = model["cats"]["enc"].parts()
@@ -537,7 +535,7 @@ def _categories(model: Part, n_features: int) -> dict[int, tuple[Any, ...]]:
     return {j: names for j, names in read.items() if names}
 
 
-def _check_order(cats: Part, sizes: Sequence[int]) -> None:
+def _check_order(cats: DocumentPart, sizes: Sequence[int]) -> None:
     """Check how the library finds a category: for each column, its categories' positions in the order of its search."""
     ends = np.cumsum([0, *sizes]) if len(sizes) else np.zeros(0, np.int64)
     segments = cats["feature_segments"]
@@ -548,7 +546,7 @@ def _check_order(cats: Part, sizes: Sequence[int]) -> None:
         raise cats["sorted_idx"].error("the order of the categories is no permutation")
 
 
-def _names(column: Part) -> tuple[Any, ...]:
+def _names(column: DocumentPart) -> tuple[Any, ...]:
     """Categories of one column: whole numbers, or words as ranges of one text."""
     if "offsets" not in column:
         names: tuple[Any, ...] = tuple(column["values"].integers(low=-(2**63), high=2**63 - 1).tolist())

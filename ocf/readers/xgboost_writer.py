@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ocf.readers import ubjson
-from ocf.readers.document import Part
-from ocf.readers.xgboost_format import NO_NODE, STATISTICS, SavedModel, SavedTree, saved_role, trees_part
+from ocf.readers.document import DocumentPart
+from ocf.readers.xgboost_format import NO_NODE, STATISTICS, SavedModel, XGBoostTree, saved_role, trees_part
 
 _PARAMETERS = ("base_score", "boost_from_average", "num_class", "num_feature", "num_target")
 _LEARNER = (
@@ -47,8 +47,8 @@ def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
     ModelError
         The document has parts that are unknown here.
     """
-    _refuse_unknown_parts(Part(document))
-    learner = Part(document)["learner"]
+    _refuse_unknown_parts(DocumentPart(document))
+    learner = DocumentPart(document)["learner"]
     booster: dict[str, Any] = {"model": _model(trees_part(learner), saved)}
     if saved.weights is None:
         booster["name"] = "gbtree"
@@ -65,11 +65,11 @@ def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
         },
     }
     if "version" in document:
-        written["version"] = Part(document)["version"].integers(3, 0).tolist()
+        written["version"] = DocumentPart(document)["version"].integers(3, 0).tolist()
     return ubjson.encode(written)
 
 
-def _refuse_unknown_parts(root: Part) -> None:
+def _refuse_unknown_parts(root: DocumentPart) -> None:
     """Refuse entries that a newer version of the library may heed: the judge must not differ from the file."""
     root.refuse_other_than(("learner", "version"))
     learner = root["learner"]
@@ -100,7 +100,7 @@ def _attributes(document: Mapping[str, Any], saved: SavedModel) -> dict[str, str
     return attributes
 
 
-def _parameters(parameters: Part, saved: SavedModel) -> dict[str, str]:
+def _parameters(parameters: DocumentPart, saved: SavedModel) -> dict[str, str]:
     # numbers keep the words of the file: the library reads them to float32 in its own way
     written = {"base_score": parameters["base_score"].text(), "num_class": parameters["num_class"].text()}
     if "boost_from_average" in parameters:
@@ -108,7 +108,7 @@ def _parameters(parameters: Part, saved: SavedModel) -> dict[str, str]:
     return written | {"num_feature": str(saved.n_features), "num_target": "1"}
 
 
-def _objective(objective: Part) -> dict[str, Any]:
+def _objective(objective: DocumentPart) -> dict[str, Any]:
     return {
         group: objective[group].text()
         if group == "name"
@@ -117,7 +117,7 @@ def _objective(objective: Part) -> dict[str, Any]:
     }
 
 
-def _model(model: Part, saved: SavedModel) -> dict[str, Any]:
+def _model(model: DocumentPart, saved: SavedModel) -> dict[str, Any]:
     parameters = model["gbtree_model_param"]
     per_round = parameters["num_parallel_tree"].printed_integer() if "num_parallel_tree" in parameters else 1
     written = {
@@ -131,7 +131,7 @@ def _model(model: Part, saved: SavedModel) -> dict[str, Any]:
     return written
 
 
-def _tree(saved: SavedTree, number: int, n_features: int) -> dict[str, Any]:
+def _tree(saved: XGBoostTree, number: int, n_features: int) -> dict[str, Any]:
     n, kept, inner = len(saved.left), saved.kept, saved.left != -1
     # the library follows the parents of pruned nodes too; whose children these were, it does not ask
     parents = np.zeros(n, np.int32)
@@ -165,7 +165,7 @@ def _tree(saved: SavedTree, number: int, n_features: int) -> dict[str, Any]:
     }
 
 
-def _cats(cats: Part) -> dict[str, Any]:
+def _cats(cats: DocumentPart) -> dict[str, Any]:
     return {
         "enc": [_category_column(column) for column in cats["enc"].parts()],
         "feature_segments": cats["feature_segments"].integers().astype(np.int32),
@@ -173,7 +173,7 @@ def _cats(cats: Part) -> dict[str, Any]:
     }
 
 
-def _category_column(column: Part) -> dict[str, Any]:
+def _category_column(column: DocumentPart) -> dict[str, Any]:
     """Categories of one column, which have been read once without an error."""
     column.refuse_other_than(("type", "offsets", "values"))
     if "offsets" in column:
