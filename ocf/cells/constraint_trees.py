@@ -21,6 +21,7 @@ from ocf.features.feature import Feature
 from ocf.features.own_cost import around, cuts_of
 from ocf.problem.rows import Part, Row, spacing
 from ocf.trees.ensemble import Ensemble, SplitKind
+from ocf.trees.joining import append_trees
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -52,34 +53,29 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     if not rows and not forms:
         return tuple(form.with_(problem=problem) for form in alternatives)
     base = alternatives[0]
-    watched = sorted({i for row in (*rows, *forms) for i in row.parts if not np.isnan(origin[i])})
-    near_gain, far_gain = _amounts(base, rows, watched, base.value), _amounts(base, rows, watched, far)
+    constrained = sorted({i for row in (*rows, *forms) for i in row.parts if not np.isnan(origin[i])})
+    near_gain, far_gain = _amounts(base, rows, constrained, base.value), _amounts(base, rows, constrained, far)
     part = base.partition
     slides = np.zeros(part.n_features, bool)
-    for i in watched:
+    for i in constrained:
         span = part.cells_of(i)
         slides[i] = any(b < a for a, b in zip(near_gain[span].ravel(), far_gain[span].ravel(), strict=True))
         slides[i] |= any(i in form.parts and form.parts[i].moving for form in forms)
-        if slides[i] and not np.isfinite(far[span][base.open[span]]).all():
-            raise ProblemError(
-                f"the constraints on {space.features[i].name!r} need finite bounds: "
-                f"give features={{{space.features[i].name!r}: {{'bounds': [lowest, highest]}}}}"
-            )
+    _require_bounds(base, slides, far)
     best = np.minimum(near_gain, np.where(slides[part.cell_feature][:, None], far_gain, near_gain))
-    squared = {i for form in forms for i in form.parts}
-    alone = np.array([bool(slides[i]) or i in squared for i in range(part.n_features)])
-    grown, groups = _with_watching_trees(base, watched, best, alone)
+    alone = slides | np.isin(np.arange(part.n_features), [i for form in forms for i in form.parts])
+    grown, groups = _with_constraint_trees(base, constrained, best, alone)
     finer = partition(grown, space, _cuts(problem, rows))
     if not np.array_equal(finer.upper, part.upper):
-        raise AssertionError("watching trees must not cut cells")
+        raise AssertionError("constraint trees must not cut cells")
     slack = _slack(base, rows, far)
     gain, need, doubt = _requirements(rows, best, groups, slack)
-    n_real, n_watch = part.ensemble.n_leaves, len(groups)
+    n_real, n_added = part.ensemble.n_leaves, len(groups)
     values = Values(
         problem,
         rows,
-        tuple(watched),
-        slice(n_real, n_real + n_watch),
+        tuple(constrained),
+        slice(n_real, n_real + n_added),
         slice(part.ensemble.n_trees, grown.n_trees),
         base.value,
         far,
@@ -87,7 +83,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         slack,
         part.cell_feature,
         tuple(groups),
-        _hopeless(base, rows, watched, best, slack),
+        _unsatisfiable(base, rows, constrained, best, slack),
         forms,
     )
     return tuple(
@@ -96,17 +92,28 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, doubt),
             leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
-            live=finer.reachable & (not values.hopeless),
+            live=finer.reachable & (not values.unsatisfiable),
             values=values,
         )
         for form in alternatives
     )
 
 
+def _require_bounds(cells: CellProblem, slides: BoolArray, far: FloatArray) -> None:
+    """Refuse a sliding feature with an open cell that has no end."""
+    for i in np.flatnonzero(slides).tolist():
+        span, name = cells.partition.cells_of(i), cells.problem.space.names[i]
+        if not np.isfinite(far[span][cells.open[span]]).all():
+            raise ProblemError(
+                f"the constraints on {name!r} need finite bounds: "
+                f"give features={{{name!r}: {{'bounds': [lowest, highest]}}}}"
+            )
+
+
 def _extended(
     target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
 ) -> Requirements:
-    """Requirements of the target and of the watching leaves together."""
+    """Requirements of the target and of the constraints' leaves together."""
     curve = target.curve
     if curve is not None:  # sees the leaves of all trees, but no more scores than before
         n = curve.ensemble.n_outputs
@@ -211,29 +218,28 @@ def _far_ends(cells: CellProblem) -> FloatArray:
 
 
 def _amounts(
-    cells: CellProblem, rows: Sequence[Row], watched: Sequence[int], value: FloatArray
+    cells: CellProblem, rows: Sequence[Row], constrained: Sequence[int], value: FloatArray
 ) -> np.ndarray[Any, Any]:
     """What each cell adds to each row at a value, exactly, (n_cells, n_rows) of Fraction; 0 where there is none."""
     part = cells.partition
     out = np.full((part.n_cells, len(rows)), ZERO, object)
     for r, row in enumerate(rows):
-        for i in watched:
-            if i in row.parts:
-                for j in range(*part.cells_of(i).indices(part.n_cells)):
-                    if cells.open[j] and np.isfinite(value[j]):
-                        out[j, r] = row.parts[i].of(float(value[j]))
+        for i in set(constrained) & set(row.parts):
+            span = part.cells_of(i)
+            for j in (span.start + np.flatnonzero(cells.open[span] & np.isfinite(value[span]))).tolist():
+                out[j, r] = row.parts[i].of(float(value[j]))
     return out
 
 
-def _hopeless(
-    cells: CellProblem, rows: Sequence[Row], watched: Sequence[int], best: np.ndarray[Any, Any], slack: FloatArray
+def _unsatisfiable(
+    cells: CellProblem, rows: Sequence[Row], constrained: Sequence[int], best: np.ndarray[Any, Any], slack: FloatArray
 ) -> tuple[str, ...]:
     """Names of constraints that the best open cell of every feature together do not satisfy."""
     part = cells.partition
     names = []
     for r, row in enumerate(rows):
-        least = sum((part.of(math.nan) for i, part in row.parts.items() if i not in watched), ZERO)
-        for i in watched:
+        least = sum((part.of(math.nan) for i, part in row.parts.items() if i not in constrained), ZERO)
+        for i in constrained:
             open_ones = [best[j, r] for j in range(*part.cells_of(i).indices(part.n_cells)) if cells.open[j]]
             least += min(open_ones, default=ZERO)
         if least > row.limit + Fraction(slack[r]):
@@ -256,7 +262,7 @@ def _slack(cells: CellProblem, rows: Sequence[Row], far: FloatArray) -> FloatArr
 def _requirements(
     rows: Sequence[Row], best: np.ndarray[Any, Any], groups: list[int], slack: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gains of the watching leaves, needs and doubts; a row is turned round, for requirements are ``>=``."""
+    """Gains of the constraints' leaves, needs and doubts; a row is turned round, for requirements are ``>=``."""
     gain = np.empty((len(groups), len(rows)))
     need, doubt = np.empty(len(rows)), np.zeros(len(rows))
     for r, row in enumerate(rows):
@@ -273,16 +279,16 @@ def _requirements(
     return gain, need, doubt
 
 
-# -- watching trees ----------------------------------------------------------------------------------------
+# -- constraint trees --------------------------------------------------------------------------------------
 
 
-def _with_watching_trees(
-    cells: CellProblem, watched: Sequence[int], best: np.ndarray[Any, Any], slides: BoolArray
+def _with_constraint_trees(
+    cells: CellProblem, constrained: Sequence[int], best: np.ndarray[Any, Any], slides: BoolArray
 ) -> tuple[Ensemble, list[int]]:
-    """The ensemble with a tree for each watched feature, and one cell of each of their leaves' groups."""
+    """The ensemble with a tree for each constrained feature, and one cell of each of their leaves' groups."""
     grower = _Grower(cells.partition)
     representatives: list[int] = []
-    for i in watched:
+    for i in constrained:
         groups = _groups(cells, i, best, bool(slides[i]))
         grower.add(i, groups)
         offset = int(cells.partition.offsets[i])
@@ -317,68 +323,60 @@ def _groups(cells: CellProblem, i: int, best: np.ndarray[Any, Any], alone: bool)
 
 
 class _Grower:
-    """Appends trees without scores to an ensemble."""
+    """Grows trees without scores over the cells of a partition, to stand behind its ensemble."""
 
     def __init__(self, part: Partition) -> None:
-        self.part, self.base = part, part.ensemble
+        self.part = part
         self.nodes: list[tuple[int, int, float, int, int, int]] = []
         self.sets: list[list[bool]] = []
-        self.offsets: list[int] = []
+        self.offsets = [0]
 
     def add(self, i: int, groups: list[list[int]]) -> None:
         """A balanced tree of feature i, with its leaves in the order of the groups."""
         self._node(i, groups)
-        self.offsets.append(len(self.base.kind) + len(self.nodes))
+        self.offsets.append(len(self.nodes))
 
     def _node(self, i: int, groups: list[list[int]]) -> int:
-        at = len(self.nodes)
-        number = len(self.base.kind) + at
+        number = len(self.nodes)
+        self.nodes.append((SplitKind.LEAF, -1, np.nan, -1, -1, -1))  # replaced below where there is a split
         if len(groups) == 1:
-            self.nodes.append((SplitKind.LEAF, -1, np.nan, -1, -1, -1))
             return number
-        self.nodes.append((SplitKind.LEAF, -1, np.nan, -1, -1, -1))  # replaced below
         left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
         children = self._node(i, left), self._node(i, right)
         if self.part.ordered[i]:
             cut = float(self.part.upper[self.part.offsets[i] + left[-1][-1]])
-            self.nodes[at] = (SplitKind.AXIS, i, cut, *children, -1)
+            self.nodes[number] = (SplitKind.AXIS, i, cut, *children, -1)
         else:
             stays = set(itertools.chain(*left))
             self.sets.append([k in stays for k in range(int(self.part.widths[i]))])
-            index = len(self.base.sets) + len(self.sets) - 1
-            self.nodes[at] = (SplitKind.SUBSET, i, np.nan, *children, index)
+            self.nodes[number] = (SplitKind.SUBSET, i, np.nan, *children, len(self.sets) - 1)
         return number
 
     def ensemble(self) -> Ensemble:
-        """The ensemble with all added trees."""
-        base, n = self.base, len(self.nodes)
+        """The partition's ensemble with all added trees."""
+        base, n = self.part.ensemble, len(self.nodes)
         if not n:
             return base
         kind, feature, threshold, left, right, subset = (np.array(c) for c in zip(*self.nodes, strict=True))
         is_leaf = kind == SplitKind.LEAF
-        leaf = np.full(n, -1, np.int32)
-        leaf[is_leaf] = base.n_leaves + np.arange(is_leaf.sum())
-        width = max([base.sets.shape[1], *map(len, self.sets)])
-        sets = np.zeros((len(base.sets) + len(self.sets), width), bool)
-        sets[: len(base.sets), : base.sets.shape[1]] = base.sets
+        sets = np.zeros((len(self.sets), max(map(len, self.sets), default=0)), bool)
         for k, row in enumerate(self.sets):
-            sets[len(base.sets) + k, : len(row)] = row
-        missing = None
-        if base.missing_left is not None:
-            missing = np.concatenate([base.missing_left, np.ones(n, bool)])
-        return replace(
-            base,
-            tree_offsets=np.concatenate([base.tree_offsets, np.array(self.offsets, np.int64)]),
-            kind=np.concatenate([base.kind, kind.astype(np.uint8)]),
-            feature=np.concatenate([base.feature, feature.astype(np.int32)]),
-            threshold=np.concatenate([base.threshold, threshold.astype(np.float64)]),
-            left=np.concatenate([base.left, left.astype(np.int32)]),
-            right=np.concatenate([base.right, right.astype(np.int32)]),
-            leaf=np.concatenate([base.leaf, leaf]),
-            leaf_values=np.vstack([base.leaf_values, np.zeros((int(is_leaf.sum()), base.n_outputs))]),
-            tree_weights=np.concatenate([base.tree_weights, np.ones(len(self.offsets))]),
-            missing_left=missing,
-            set_index=np.concatenate([base.set_index, subset.astype(np.int32)]),
+            sets[k, : len(row)] = row
+        grown = Ensemble(
+            feature_names=base.feature_names,
+            tree_offsets=np.array(self.offsets, np.int64),
+            kind=kind.astype(np.uint8),
+            feature=feature.astype(np.int32),
+            threshold=threshold.astype(np.float64),
+            left=left.astype(np.int32),
+            right=right.astype(np.int32),
+            leaf=np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32),
+            leaf_values=np.zeros((int(is_leaf.sum()), base.n_outputs)),
+            tree_weights=np.ones(len(self.offsets) - 1),
+            base_score=np.zeros(base.n_outputs),
+            decision=base.decision,
+            missing_left=np.ones(n, bool),
+            set_index=subset.astype(np.int32),
             sets=sets,
-            oblique_index=np.concatenate([base.oblique_index, np.full(n, -1, np.int32)]),
         )
+        return append_trees(base, grown)

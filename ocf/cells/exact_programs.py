@@ -62,7 +62,13 @@ def minimise(
 
 
 def complement(M: Matrix, q: Sequence[Fraction]) -> Vector | None:
-    """Solve ``w = M z + q, w, z >= 0, w'z = 0`` for z by Lemke's algorithm; None when it ends in a ray."""
+    """Solve ``w = M z + q, w, z >= 0, w'z = 0`` for z by Lemke's algorithm; None when it ends in a ray.
+
+    Parameters
+    ----------
+    M : (n, n) of Fraction
+    q : (n,) of Fraction
+    """
     n = len(q)
     if all(v >= 0 for v in q):
         return [ZERO] * n

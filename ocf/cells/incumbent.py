@@ -166,7 +166,14 @@ class _Task(NamedTuple):
 
 
 def incumbent_task(cells: CellProblem, need: FloatArray) -> _Task:
-    """What the kernels of the incumbent search work on."""
+    """What the kernels of the incumbent search work on.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    need : (n_rows,) float64
+        What the sums of gains must reach; at least that of the requirements.
+    """
     arrays = search_arrays(cells.partition)
     cost = open_costs(cells)
     cheapest = np.array([int(np.argmin(cost[cells.partition.cells_of(i)])) for i in range(len(arrays.ordered))])
@@ -364,7 +371,18 @@ def _cheapest_feasible(task: _Task, x: IntArray, f: int) -> int:
 
 @njit(cache=True, nogil=True)
 def pull_back(task: _Task, x: IntArray, weight: FloatArray, budget: IntArray) -> None:
-    """Move features to cheaper cells while the requirements hold, the largest (weighted) saving first."""
+    """Move features to cheaper cells while the requirements hold, the largest (weighted) saving first.
+
+    Parameters
+    ----------
+    task : _Task
+    x : (n_features,) int64
+        Feasible cells, counted within the features; changed in place.
+    weight : (n_features,) float64
+        By which the saving on each feature is multiplied before savings are compared.
+    budget : (1,) int64
+        Scans that are left; counted down in place, below 0 too.
+    """
     offsets = task.arrays.offsets
     while True:
         _locate(task, x)

@@ -199,7 +199,14 @@ class Position(NamedTuple):
 
 
 def new_position(arrays: SearchArrays, n_rows: int) -> Position:
-    """Uninitialised position; `locate` fills it."""
+    """Uninitialised position; `locate` fills it.
+
+    Parameters
+    ----------
+    arrays : SearchArrays
+    n_rows : int
+        Of the requirements.
+    """
     n_features, n_trees = len(arrays.ordered), len(arrays.trees.root)
     return Position(
         np.empty(n_rows),
@@ -207,14 +214,25 @@ def new_position(arrays: SearchArrays, n_rows: int) -> Position:
         np.empty(n_features, np.int64),
         np.empty((n_features, n_trees), np.int32),
         np.empty((n_features, n_trees), np.int32),
-        # a walk leaves at most one node waiting per level of the tree
+        # a descent leaves at most one node waiting per level of the tree
         np.empty((arrays.depth + 1, 3), np.int64),
     )
 
 
 @njit(cache=True, nogil=True)
 def locate(root: IntArray, node: Int32Array, sets: BoolArray, gain: FloatArray, x: IntArray, at: Position) -> None:
-    """Write to `at` where the choice of cells `x` stands."""
+    """Write to `at` where the choice of cells `x` stands.
+
+    Parameters
+    ----------
+    root, node, sets : arrays
+        As in `Trees`.
+    gain : (n_leaves, n_rows) float64
+    x : (n_features,) int64
+        Counted within the features.
+    at : Position
+        Output.
+    """
     sums, leaf, touched, touched_tree, touched_node = at.sums, at.leaf, at.touched, at.tree, at.node
     sums[:] = 0.0
     touched[:] = 0
@@ -236,8 +254,9 @@ def locate(root: IntArray, node: Int32Array, sets: BoolArray, gain: FloatArray, 
             sums[r] += gain[leaf[tree], r]
 
 
+# long: the innermost loop of every search, in one piece so that its scalars stay in registers
 @njit(cache=True, nogil=True)
-def scan(
+def scan(  # noqa: C901
     node: Int32Array,
     sets: BoolArray,
     member: BoolArray,
@@ -250,7 +269,7 @@ def scan(
 ) -> None:
     """Sums of gains for every cell of one feature while the others stay.
 
-    Trees that do not test the feature on the point's path keep their leaf. Each other tree is walked once, from its
+    Trees that do not test the feature on the point's path keep their leaf. Each other tree is descended once, from its
     first such node: both ways at splits of the feature, one way at others. A leaf of an ordered feature then
     holds a range of cells: its gain is added at the start of the range and taken off behind its end.
 
@@ -308,7 +327,7 @@ def scan(
                 f = node[k, 0]
             reached = node[k, 2]
             if column >= 0:
-                # sides that no level takes were walked too; their leaves have no member
+                # sides that no level takes were visited too; their leaves have no member
                 for j in range(n_cells):
                     if member[reached, column + j]:
                         for r in range(n_rows):

@@ -30,7 +30,19 @@ Range = Interval | tuple[Any, ...] | None
 
 
 def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origin: float) -> Range:
-    """What some cells of one feature, counted within it, hold of its admissible values."""
+    """What some cells of one feature, counted within it, hold of its admissible values.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    feature : Feature
+        The feature of number `i`.
+    i : int
+    own : slice or (n,) int64 or (n_cells of the feature,) bool
+        The cells, in ascending order; of an ordered feature a run of them.
+    origin : float
+        Coded value of the row; NaN where it has none.
+    """
     if np.isnan(origin):
         return None
     span = cells.partition.cells_of(i)

@@ -136,7 +136,15 @@ def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def least_costs(offsets: IntArray, cost: FloatArray) -> FloatArray:
-    """Cost of the cheapest open cell of each feature; inf where none is open."""
+    """Cost of the cheapest open cell of each feature; inf where none is open.
+
+    Parameters
+    ----------
+    offsets : (n_features + 1,) int64
+        Of the cells, as in `Partition`.
+    cost : (n_cells,) float64
+        inf where the cell is closed.
+    """
     least = np.full(len(offsets) - 1, np.inf)
     for f in range(len(least)):
         for j in range(offsets[f], offsets[f + 1]):
@@ -258,14 +266,7 @@ def _filter_cells(
     tested = np.zeros(n_features, np.bool_)
     for tree in range(len(arrays.leaf_offsets) - 1):
         first, last = arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]
-        tree_best[:] = -np.inf
-        tested[:] = False
-        for leaf in range(first, last):
-            if live[leaf]:
-                for r in range(n_rows):
-                    tree_best[r] = max(tree_best[r], gain[leaf, r])
-                for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
-                    tested[boxes.feature[k]] = True
+        _survey_leaves(boxes.start, boxes.feature, gain, live, first, last, tree_best, tested)
         for r in range(n_rows):
             most[r] += tree_best[r]
             size[r] += abs(tree_best[r])
@@ -286,6 +287,28 @@ def _filter_cells(
         for r in range(n_rows):
             if most[r] - fall[j, r] < need[r] - _ROUNDING * size[r]:
                 cost[j] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def _survey_leaves(
+    start: IntArray,
+    feature: IntArray,
+    gain: FloatArray,
+    live: BoolArray,
+    first: int,
+    last: int,
+    best: FloatArray,
+    tested: BoolArray,
+) -> None:
+    """Write the best gain of a tree's live leaves for each requirement, and which features they restrict."""
+    best[:] = -np.inf
+    tested[:] = False
+    for leaf in range(first, last):
+        if live[leaf]:
+            for r in range(len(best)):
+                best[r] = max(best[r], gain[leaf, r])
+            for k in range(start[leaf], start[leaf + 1]):
+                tested[feature[k]] = True
 
 
 @njit(cache=True, nogil=True)
@@ -353,14 +376,7 @@ def _probe_leaves(
     least = least_costs(arrays.offsets, cost)
     # side by side to be read at once: feature, first and last cell, column of `member`, place of the feature's cells
     rule = np.column_stack((boxes.feature, boxes.low, boxes.high, boxes.column, arrays.offsets[boxes.feature]))
-    part = np.zeros(len(rule))
-    at = np.zeros(len(rule), np.int64)
-    extra = np.zeros(len(live))
-    for leaf in np.flatnonzero(live):
-        for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
-            price, at[k] = _cheapest_in(rule, boxes.member, cost, leaf, k, leaf, k)
-            part[k] = price - least[rule[k, 0]]
-            extra[leaf] += part[k]
+    part, at, extra = _price_restrictions(rule, boxes.member, boxes.start, cost, least, live)
     spare = limit - least.sum()
     # restriction of the probed leaf on each feature, -1 where there is none
     own = np.full(len(least), -1, np.int64)
@@ -368,8 +384,7 @@ def _probe_leaves(
     for leaf in np.flatnonzero(live):
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             own[rule[k, 0]] = k
-        for r in range(n_rows):
-            sums[r], size[r] = gain[leaf, r], abs(gain[leaf, r]) + abs(need[r])
+        sums[:], size[:] = gain[leaf], np.abs(gain[leaf]) + np.abs(need)
         for tree in range(n_trees):
             if tree == boxes.tree[leaf]:
                 continue
@@ -378,21 +393,49 @@ def _probe_leaves(
                 if not live[other] or (n_rows == 1 and gain[other, 0] <= best[0]):
                     continue
                 first, last = boxes.start[other], boxes.start[other + 1]
-                if _affordable(
-                    rule, boxes.member, cost, least, part, at, own, leaf, other, first, last, spare - extra[leaf]
-                ):
-                    for r in range(n_rows):
-                        best[r] = max(best[r], gain[other, r])
+                left = spare - extra[leaf]
+                if _affordable(rule, boxes.member, cost, least, part, at, own, leaf, other, first, last, left):
+                    _raise_to(best, gain, other)
             for r in range(n_rows):
                 sums[r] += best[r]
                 size[r] += abs(best[r])
             if best[0] == -np.inf:
                 break
-        for r in range(n_rows):
-            if sums[r] == -np.inf or sums[r] < need[r] - _ROUNDING * size[r]:
-                live[leaf] = False
+        if _falls_short(sums, size, need):
+            live[leaf] = False
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             own[rule[k, 0]] = -1
+
+
+@njit(cache=True, nogil=True)
+def _price_restrictions(
+    rule: IntArray, member: BoolArray, start: IntArray, cost: FloatArray, least: FloatArray, live: BoolArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """What each restriction of a live leaf costs extra, its cheapest cell, and what each leaf costs extra."""
+    part = np.zeros(len(rule))
+    at = np.zeros(len(rule), np.int64)
+    extra = np.zeros(len(live))
+    for leaf in np.flatnonzero(live):
+        for k in range(start[leaf], start[leaf + 1]):
+            price, at[k] = _cheapest_in(rule, member, cost, leaf, k, leaf, k)
+            part[k] = price - least[rule[k, 0]]
+            extra[leaf] += part[k]
+    return part, at, extra
+
+
+@njit(cache=True, nogil=True)
+def _raise_to(best: FloatArray, gain: FloatArray, leaf: int) -> None:
+    for r in range(len(best)):
+        best[r] = max(best[r], gain[leaf, r])
+
+
+@njit(cache=True, nogil=True)
+def _falls_short(sums: FloatArray, size: FloatArray, need: FloatArray) -> bool:
+    """Whether some requirement is missed by more than rounding explains."""
+    short = False
+    for r in range(len(need)):
+        short = short or sums[r] == -np.inf or sums[r] < need[r] - _ROUNDING * size[r]
+    return short
 
 
 @njit(cache=True, nogil=True)

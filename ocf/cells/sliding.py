@@ -1,7 +1,7 @@
 r"""Constraints in the finite form: trees that tell apart what they tell apart, and values inside cells.
 
 A constraint is a sum of functions of one feature each (`ocf.problem.rows.Row`). Once cells end where these functions
-bend, a row is of the same form as the target: a *watching tree* for each feature that occurs in rows, with a leaf for
+bend, a row is of the same form as the target: a *constraint tree* for each feature that occurs in rows, with a leaf for
 each group of cells that no row tells apart, turns ``sum_i f_i(x_i) <= limit`` into one more requirement
 ``sum over trees of gain[leaf] >= need``. So the incumbent search, the reduction, every formulation and the box search
 respect such constraints without knowing of them.
@@ -21,7 +21,7 @@ Nomenclature
 symbol                 meaning, shape
 =====================  =============================================================================
 ``anchor, far``        cheapest admissible value of a cell, and the end away from it, (n_cells,)
-``watch``              leaves of the watching trees, a slice of all leaves
+``watch``              leaves of the constraint trees, a slice of all leaves
 =====================  =============================================================================
 """
 
@@ -71,20 +71,20 @@ class Values:
     Attributes
     ----------
     rows : tuple of Row
-    watched : tuple of int
+    constrained : tuple of int
         Features that occur in rows.
     watch : slice
-        Leaves of the watching trees.
+        Leaves of the constraint trees.
     trees : slice
-        The watching trees; those before are the model's.
+        The constraint trees; those before are the model's.
     anchor, far : (n_cells,) float64
     slides : (n_features,) bool
     slack : (n_rows,) float64
         By how much the rounding of numbers may exceed each limit.
     cell_feature : (n_cells,) int64
     cell_leaf : tuple of int
-        A cell of each watching leaf's group; the only one where the feature slides.
-    hopeless : tuple of str
+        A cell of each leaf's group; the only one where the feature slides.
+    unsatisfiable : tuple of str
         Names of constraints that no admissible values of this row satisfy, whatever the model says.
     forms : tuple of Row
         Linear forms whose squares the cost adds; their limits mean nothing.
@@ -92,7 +92,7 @@ class Values:
 
     problem: Problem
     rows: tuple[Row, ...]
-    watched: tuple[int, ...]
+    constrained: tuple[int, ...]
     watch: slice
     trees: slice
     anchor: FloatArray
@@ -101,7 +101,7 @@ class Values:
     slack: FloatArray
     cell_feature: IntArray
     cell_leaf: tuple[int, ...]
-    hopeless: tuple[str, ...]
+    unsatisfiable: tuple[str, ...]
     forms: tuple[Row, ...] = ()
 
     @property
@@ -115,14 +115,14 @@ class Values:
 
     def remark(self) -> str:
         """What a user should know of constraints that the row breaks as it is, or that nothing satisfies."""
-        if self.hopeless:
-            names = ", ".join(map(repr, self.hopeless))
+        if self.unsatisfiable:
+            names = ", ".join(map(repr, self.unsatisfiable))
             return f"whatever the model says, no admissible values of this row satisfy {names}"
         broken = dict.fromkeys(r.name for r in self.rows if not r.holds(self.problem.space, self.problem.origin))
         return f"the row itself does not satisfy {', '.join(map(repr, broken))}" if broken else ""
 
     def watching(self, leaves: IntArray) -> IntArray:
-        """Those of the chosen leaves that the watching trees contribute."""
+        """Those of the chosen leaves that the constraint trees contribute."""
         return leaves[self.trees]
 
     def judging(self, leaves: IntArray) -> IntArray:
@@ -177,7 +177,15 @@ class Values:
         return exact(slope), exact(curvature)
 
     def tangents(self, cells: IntArray, point: FloatArray) -> Iterator[tuple[int, float]]:
-        """Cells with a curved cost, and how far the point slides in them; -1 - k stands for form k, and its value."""
+        """Cells with a curved cost, and how far the point slides in them; -1 - k stands for form k, and its value.
+
+        Parameters
+        ----------
+        cells : (n_features,) int64
+            Counted within the features.
+        point : (n_features,) float64
+            Coded values in these cells.
+        """
         for i in np.flatnonzero(self.slides).tolist():
             j = int(cells[i])
             if self.widths[j] and self.price(j)[1] and point[i] != self.anchor[j]:
@@ -195,7 +203,15 @@ class Values:
     def worthwhile(
         self, new: Sequence[tuple[int, float]], known: Sequence[tuple[int, float]], upper: float
     ) -> list[tuple[int, float]]:
-        """Tangents that differ from those known; two that are nearly one only spoil a solver's linear algebra."""
+        """Tangents that differ from those known; two that are nearly one only spoil a solver's linear algebra.
+
+        Parameters
+        ----------
+        new, known : sequence of (int, float)
+            As `tangents` gives them.
+        upper : float
+            Cost of the best point so far.
+        """
         out: list[tuple[int, float]] = []
         for j, at in new:
             curvature = 2.0 if j < 0 else float(self.price(j)[1])

@@ -166,5 +166,5 @@ def test_deterministic() -> None:
 def test_nothing_feasible() -> None:
     cells = random_problem(2)
     requirements = cells.requirements
-    hopeless = type(requirements)(requirements.gain, requirements.need + 1e6, requirements.doubt)
-    assert find(cells.with_(requirements=hopeless)) is None
+    unreachable = type(requirements)(requirements.gain, requirements.need + 1e6, requirements.doubt)
+    assert find(cells.with_(requirements=unreachable)) is None
