@@ -80,7 +80,14 @@ def as_linear_model(model: Any) -> UserModel:
 
 
 def requirement_signs(n_classes: int, target: int) -> FloatArray:
-    """How scores combine to requirements that are at least 0, (n_rows, n_scores)."""
+    """How scores combine to requirements that are at least 0, (n_rows, n_scores).
+
+    Parameters
+    ----------
+    n_classes : int
+    target : int
+        Index of the class.
+    """
     if n_classes == 2:
         return np.array([[1.0 if target == 1 else -1.0]])
     others = [k for k in range(n_classes) if k != target]
@@ -96,6 +103,12 @@ def as_additive(model: LinearModel, encoding: Encoding) -> _Additive:
     The bound on rounding: summing ``terms`` products in any order errs by at most ``(terms + 2) u`` times the
     sum of their absolute values, with u half a unit in the last place of the precision; `_affine` bounds what the
     encoding adds. All of it counts twice, because the sums here round as well.
+
+    Parameters
+    ----------
+    model : LinearModel
+    encoding : Encoding
+        From features to the model's columns.
     """
     space = encoding.space
     unit = 2.0**-24 if model.single or any(f.float_dtype.itemsize < 8 for f in space.features) else 2.0**-53

@@ -55,7 +55,15 @@ class Encoding:
     domain: FloatArray | None = None
 
     def varied(self, i: int, values: FloatArray) -> FloatArray:
-        """Model columns of the base row with feature `i` at each of `values`, (n, n_model_columns)."""
+        """Model columns of the base row with feature `i` at each of `values`, (n, n_model_columns).
+
+        Parameters
+        ----------
+        i : int
+            Number of the feature.
+        values : (n,) float64
+            Coded.
+        """
         rows = np.tile(self.base, (len(values), 1))
         rows[:, i] = values
         return self.encode(self.space.to_frame(rows))
@@ -224,7 +232,15 @@ def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArra
 
 
 def finite_range(feature: Feature, base: float) -> tuple[float, float]:
-    """Two finite values around which a numeric feature is tried, the bounds where they are finite."""
+    """Two finite values around which a numeric feature is tried, the bounds where they are finite.
+
+    Parameters
+    ----------
+    feature : Feature
+        Numeric or integer.
+    base : float
+        A value inside, in the user's units; it stands in for an infinite bound.
+    """
     low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
     high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
     return (low, high) if low < high else (low - 1.0, high + 1.0)

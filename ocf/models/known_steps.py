@@ -52,8 +52,8 @@ class _Unknown(Exception):
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """The way of a table's columns through steps; `complete`: no value of it is missing."""
+class _ColumnTracer:
+    """Follows a table's columns through steps; `complete`: no value of it is missing."""
 
     complete: bool
 
@@ -131,7 +131,7 @@ def unknown_step(model: Any, numbers: Sequence[bool], *, complete: bool = True) 
     flow = list(numbers)
     try:
         for name, step in model.steps[:-1]:
-            flow = _Walk(complete).through(name, step, flow)
+            flow = _ColumnTracer(complete).through(name, step, flow)
     except _Unknown as unknown:
         return str(unknown)
     return ""

@@ -60,37 +60,18 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
     tables = _Tables(encoding, [i for i in owners.tolist() if i >= 0 and not encoding.space.features[i].discrete])
     indptr, indices, codes, data, slack = [0], [], [], [], []
     for v in np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist():
-        columns, _, weights = ensemble.oblique_entries(v)
-        owner = encoding.column_feature[columns]
-        doubt = float(ensemble.oblique_slack[ensemble.oblique_index[v]])
-        shift = weights[owner < 0] * constant[columns[owner < 0]]
-        entries: dict[tuple[int, int], float] = {}
-        for i in np.unique(owner[owner >= 0]).tolist():
-            own, w = columns[owner == i], weights[owner == i]
-            if encoding.space.features[i].discrete:
-                values = tables.levels(i)[:, own]
-                terms = values * w
-                for code, value in enumerate(terms.sum(axis=1).tolist()):
-                    entries[i, code] = value
-                # one indicator at a time is exact
-                if not np.isin(values, (0, 1)).all() or (terms != 0).sum(axis=1).max() > 1:
-                    doubt += 2.0**-52 * len(own) * float(np.abs(terms).sum(axis=1).max())
-                continue
-            lines = [tables.line(i, int(j)) for j in own]
-            entries[i, -1] = sum(a.slope * b for a, b in zip(lines, w.tolist(), strict=True))
-            shift = np.append(shift, [a.offset * b for a, b in zip(lines, w.tolist(), strict=True)])
-            doubt += sum(a.slack * abs(b) for a, b in zip(lines, w.tolist(), strict=True))
+        entries, shift, error = _lifted_weights(ensemble, v, encoding, tables, constant)
         moved = shift[shift != 0]
         if len(moved):
             size = float(np.abs(moved).sum() + abs(threshold[v]))
             threshold[v] -= moved.sum()
-            doubt += 2.0**-53 * (len(moved) + 2) * size
+            error += 2.0**-53 * (len(moved) + 2) * size
         kept = [(i, code, value) for (i, code), value in entries.items() if value]
         indices += [i for i, _, _ in kept]
         codes += [code for _, code, _ in kept]
         data += [value for _, _, value in kept]
         indptr.append(len(data))
-        slack.append(doubt)
+        slack.append(error)
     order = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE)
     index = np.full(len(ensemble.kind), -1, np.int32)
     index[order] = np.arange(len(order))
@@ -103,6 +84,33 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
         "oblique_data": np.array(data, np.float64),
         "oblique_slack": np.array(slack, np.float64),
     }
+
+
+def _lifted_weights(
+    ensemble: Ensemble, v: int, encoding: Encoding, tables: _Tables, constant: FloatArray
+) -> tuple[dict[tuple[int, int], float], FloatArray, float]:
+    """Weights of a node by feature and code, the constants that go to its threshold, and a bound on their error."""
+    columns, _, weights = ensemble.oblique_entries(v)
+    owner = encoding.column_feature[columns]
+    shift = weights[owner < 0] * constant[columns[owner < 0]]
+    entries: dict[tuple[int, int], float] = {}
+    error = float(ensemble.oblique_slack[ensemble.oblique_index[v]])
+    for i in np.unique(owner[owner >= 0]).tolist():
+        own, w = columns[owner == i], weights[owner == i]
+        if encoding.space.features[i].discrete:
+            values = tables.levels(i)[:, own]
+            terms = values * w
+            for code, value in enumerate(terms.sum(axis=1).tolist()):
+                entries[i, code] = value
+            # one indicator at a time is exact
+            if not np.isin(values, (0, 1)).all() or (terms != 0).sum(axis=1).max() > 1:
+                error += 2.0**-52 * len(own) * float(np.abs(terms).sum(axis=1).max())
+            continue
+        lines = [tables.line(i, int(j)) for j in own]
+        entries[i, -1] = sum(a.slope * b for a, b in zip(lines, w.tolist(), strict=True))
+        shift = np.append(shift, [a.offset * b for a, b in zip(lines, w.tolist(), strict=True)])
+        error += sum(a.slack * abs(b) for a, b in zip(lines, w.tolist(), strict=True))
+    return entries, shift, error
 
 
 class _Tables:

@@ -195,7 +195,15 @@ class Detector:
         return self.least is None or bool(self.measure(table)[0][0] >= self.least)
 
     def beside(self, ensemble: Ensemble, encoding: Encoding) -> tuple[Ensemble, Encoding]:
-        """Trees of the model and of the forest, over the columns of both, and the encoding into those columns."""
+        """Trees of the model and of the forest, over the columns of both, and the encoding into those columns.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+            The model, over its own columns.
+        encoding : Encoding
+            From features to these columns.
+        """
         joint = join_trees(ensemble, self.forest.ensemble, ensemble.n_features)
 
         def encode(table: pd.DataFrame) -> FloatArray:

@@ -161,7 +161,14 @@ def _open_and_tell(path: Path, trust_pickle: bool, sender: Connection) -> None:
 
 
 def open_model(path: Path, trust_pickle: bool) -> None:
-    """Load a model file, read it, and compare what was read with the library."""
+    """Load a model file, read it, and compare what was read with the library.
+
+    Parameters
+    ----------
+    path : Path
+    trust_pickle : bool
+        Whether a pickle may be loaded, which runs code of the file.
+    """
     from ocf.models.user_model import as_user_model
     from ocf.readers import linear
     from ocf.readers.conformance import check_conformance

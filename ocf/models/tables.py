@@ -58,7 +58,14 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:
-    """Tables without some columns; each name must occur in one of them."""
+    """Tables without some columns; each name must occur in one of them.
+
+    Parameters
+    ----------
+    tables : iterable of DataFrame
+    names : sequence of str
+        Columns to leave out.
+    """
     tables = list(tables)
     known = list(dict.fromkeys(c for table in tables for c in table.columns))
     for name in names:
@@ -69,6 +76,13 @@ def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[p
 
 def fit_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:
     """The table's columns in the model's order, if they are the model's.
+
+    Parameters
+    ----------
+    table : DataFrame
+    model : UserModel
+    path : Path
+        File of the table, which messages name.
 
     Raises
     ------

@@ -49,7 +49,14 @@ class UserModel:
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
-        """Which rows of a table in the user's columns have a target, by the user's own model, (n,)."""
+        """Which rows of a table in the user's columns have a target, by the user's own model, (n,).
+
+        Parameters
+        ----------
+        target : Target
+        table : (n, n_columns) DataFrame
+            In the user's columns and dtypes.
+        """
         if target.probability is None or self.probabilities is None:
             return target.met_by(self.decide(table))
         return target.met_by(self.decide(table), self.probabilities(table))
@@ -111,6 +118,13 @@ def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns of a table under the names that a model knows; LightGBM writes ``_`` for a space.
+
+    Parameters
+    ----------
+    names : tuple of str
+        As the model knows its columns.
+    columns : tuple of str
+        Of the table.
 
     Raises
     ------
@@ -233,6 +247,12 @@ def _input_columns(model: Any) -> tuple[str, ...] | None:
 
 def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str, ...]:
     """Columns of the user's data that the model takes, in the model's order.
+
+    Parameters
+    ----------
+    model : UserModel
+    data_columns : tuple of str
+        Of the user's table.
 
     Raises
     ------

@@ -164,7 +164,14 @@ class RegionalForest:
         return Region(part.low[k].astype(np.int64), part.high[k].astype(np.int64), part.member[k])
 
     def mix(self, inside: Region, outside: Region, features: Iterable[int]) -> Region:
-        """`inside` on some features, `outside` on the others."""
+        """`inside` on some features, `outside` on the others.
+
+        Parameters
+        ----------
+        inside, outside : Region
+        features : iterable of int
+            Where `inside` counts.
+        """
         part = self.partition
         low, high, member = outside.low.copy(), outside.high.copy(), outside.member.copy()
         for i in features:
@@ -174,7 +181,14 @@ class RegionalForest:
         return Region(low, high, member)
 
     def cells_of(self, region: Region, i: int) -> BoolArray:
-        """Cells of feature i in a region, (n_cells_of_feature,)."""
+        """Cells of feature i in a region, (n_cells_of_feature,).
+
+        Parameters
+        ----------
+        region : Region
+        i : int
+            Number of the feature.
+        """
         part = self.partition
         if not part.ordered[i]:
             return region.member[part.member_offsets[i] : part.member_offsets[i + 1]]
@@ -182,7 +196,13 @@ class RegionalForest:
         return (region.low[i] <= index) & (index <= region.high[i])
 
     def inside(self, region: Region, features: Iterable[int] | None = None) -> BoolArray:
-        """Which training rows lie in a region, on the given features (default: all), (n,)."""
+        """Which training rows lie in a region, on the given features (default: all), (n,).
+
+        Parameters
+        ----------
+        region : Region
+        features : iterable of int, optional
+        """
         out = np.ones(len(self.cells), bool)
         for i in range(self.partition.n_features) if features is None else features:
             out &= self.cells_of(region, i)[self.cells[:, i]]

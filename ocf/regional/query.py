@@ -30,7 +30,15 @@ def exact_probability(counts: IntArray) -> Fraction:
 
 
 def reaches(counts: IntArray, level: float) -> bool:
-    """Whether the estimate is at least `level`, read as a decimal; no rounding decides."""
+    """Whether the estimate is at least `level`, read as a decimal; no rounding decides.
+
+    Parameters
+    ----------
+    counts : (n_trees, 2) int64
+        Training rows in each tree's cell, and those of them whose answer is wanted.
+    level : float
+        Probability in [0, 1].
+    """
     value = probability(counts)
     if abs(value - level) > 1e-9:
         return value > level
@@ -66,11 +74,29 @@ class Query:
         return self.crp_counts(features, self.free)
 
     def crp_counts(self, features: Iterable[int], box: Region, least: float = 0.0) -> IntArray:
-        """Counts behind CRP_S of a box, (n_trees, 2); see `RegionalForest.counts` for `least`."""
+        """Counts behind CRP_S of a box, (n_trees, 2); see `RegionalForest.counts` for `least`.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The set S.
+        box : Region
+        least : float
+            Counting may stop once the probability cannot reach this.
+        """
         return self.forest.counts(self.forest.mix(box, self.held, features), self.wanted, least)
 
     def precise(self, features: Iterable[int], box: Region, level: float) -> bool:
-        """Whether CRP_S of a box reaches a level."""
+        """Whether CRP_S of a box reaches a level.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The set S.
+        box : Region
+        level : float
+            Probability in [0, 1].
+        """
         return reaches(self.crp_counts(features, box, level), level)
 
     def cdp(self, features: Iterable[int]) -> float:
@@ -78,7 +104,14 @@ class Query:
         return probability(self.cdp_counts(features))
 
     def crp(self, features: Iterable[int], box: Region) -> float:
-        """CRP_S (definition 2.3): probability of the target when S lies in the box and the rest is held."""
+        """CRP_S (definition 2.3): probability of the target when S lies in the box and the rest is held.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The set S.
+        box : Region
+        """
         return probability(self.crp_counts(features, box))
 
     def weights(self, features: Iterable[int]) -> FloatArray:
@@ -86,6 +119,13 @@ class Query:
         return self.forest.weights(self.forest.mix(self.free, self.held, features))
 
     def captured(self, features: Iterable[int], box: Region) -> float:
-        """Estimate of P(X_S in the box | what is held): the weight that a box captures."""
+        """Estimate of P(X_S in the box | what is held): the weight that a box captures.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The set S.
+        box : Region
+        """
         features = list(features)
         return float(self.weights(features)[self.forest.inside(box, features)].sum())

@@ -79,7 +79,15 @@ class Checkpoint:
             self._file = None
 
     def add(self, row: int, record: Mapping[str, Any]) -> None:
-        """Keep the record of a finished row."""
+        """Keep the record of a finished row.
+
+        Parameters
+        ----------
+        row : int
+            Position in the batch.
+        record : mapping
+            JSON-ready.
+        """
         self.done[row] = dict(record)
         if self._file is not None:
             self._write({"row": row, **record})

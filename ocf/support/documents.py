@@ -119,6 +119,14 @@ def parse_json(text: str | bytes, where: str, error: Refusal = DataError, *, inf
 def parse_toml(text: str, where: str, error: Refusal = DataError) -> dict[str, Any]:
     """Tables of a TOML text; dates, which nothing of ocf takes, are refused.
 
+    Parameters
+    ----------
+    text : str
+    where : str
+        What the text is, for messages.
+    error : type of OcfError
+        Which to raise.
+
     Raises
     ------
     OcfError
@@ -139,7 +147,16 @@ def parse_toml(text: str, where: str, error: Refusal = DataError) -> dict[str, A
 
 
 def read_json(path: str | Path, error: Refusal = DataError, *, infinite: bool = False) -> Any:
-    """Value of a JSON file; see `parse_json`."""
+    """Value of a JSON file; see `parse_json`.
+
+    Parameters
+    ----------
+    path : str or Path
+    error : type of OcfError
+        Which to raise.
+    infinite : bool
+        Whether infinite numbers are taken.
+    """
     return parse_json(read_text(path, error), str(path), error, infinite=infinite)
 
 
@@ -262,6 +279,12 @@ def _raise(error: OcfError) -> NoReturn:
 def keep_aside(path: Path, lines: Iterable[bytes]) -> Path:
     """Append lines that cannot be read to the file ``NAME.unreadable`` beside a file; those it has are not repeated.
 
+    Parameters
+    ----------
+    path : Path
+        The file that held the lines.
+    lines : iterable of bytes
+
     Returns
     -------
     Path
@@ -276,7 +299,17 @@ def keep_aside(path: Path, lines: Iterable[bytes]) -> Path:
 
 
 def as_table(data: Any, where: str, error: Refusal = DataError) -> Mapping[str, Any]:
-    """The value, when it is an object of JSON."""
+    """The value, when it is an object of JSON.
+
+    Parameters
+    ----------
+    data : object
+        From JSON or TOML.
+    where : str
+        What the value is, for messages.
+    error : type of OcfError
+        Which to raise.
+    """
     if not isinstance(data, dict):
         raise error(f"{where}: an object {{…}} is expected here, not {str(data)[:40]!r}")
     return data

@@ -59,7 +59,14 @@ def table_to_record(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def table_from_record(record: Mapping[str, Any], row: Any) -> pd.DataFrame:
-    """One-row table from what `table_to_record` wrote, with `row` as its index label."""
+    """One-row table from what `table_to_record` wrote, with `row` as its index label.
+
+    Parameters
+    ----------
+    record : mapping
+    row : object
+        Hashable.
+    """
     fit(record, TableSchema, "a table of one row")
     values, dtypes = record["values"], record["dtypes"]
     columns = [pd.Series(_column(values[c], dtypes[c]), index=[0]) for c in values]
@@ -121,7 +128,14 @@ def unpack(data: Any) -> list[dict[str, Any]]:
 
 
 def dumps(data: Mapping[str, Any], path: str | Path | None) -> str:
-    """Strict JSON of plain data, written to `path` if there is one."""
+    """Strict JSON of plain data, written to `path` if there is one.
+
+    Parameters
+    ----------
+    data : mapping
+        JSON-ready.
+    path : str or Path or None
+    """
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
     if path is not None:
         Path(path).write_text(text + "\n", encoding="utf-8")

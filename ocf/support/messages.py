@@ -8,12 +8,27 @@ from typing import Any
 
 
 def nearest(word: Any, known: Iterable[Any]) -> str:
-    """The word in quotes, with the known one that it resembles, or else the list of the known ones."""
+    """The word in quotes, with the known one that it resembles, or else the list of the known ones.
+
+    Parameters
+    ----------
+    word : object
+        What was given.
+    known : iterable
+        What would have been taken.
+    """
     options = [str(k) for k in known]
     close = difflib.get_close_matches(str(word), options, n=1)
     return f"{word!r} (did you mean {close[0]!r}?)" if close else f"{word!r}; known: {listed(options)}"
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names with commas, cut after `most`."""
+    """Names with commas, cut after `most`.
+
+    Parameters
+    ----------
+    names : sequence of str
+    most : int
+        How many to name.
+    """
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")

@@ -11,7 +11,14 @@ DIGITS = 6
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Number for reading."""
+    """Number for reading.
+
+    Parameters
+    ----------
+    value : float
+    digits : int
+        Significant ones.
+    """
     return f"{value:.{digits}g}"
 
 
@@ -46,7 +53,13 @@ def word(value: Any, other: Any = None, *, new: bool = False) -> str:
 
 
 def interval(lowest: float | None, highest: float | None) -> str:
-    """Bounds of a value in words, all their digits as the user gave them; None is an open end."""
+    """Bounds of a value in words, all their digits as the user gave them; None is an open end.
+
+    Parameters
+    ----------
+    lowest, highest : float or None
+        In the user's units, both inclusive.
+    """
     low, high = (repr(float(b)).removesuffix(".0") if b is not None else "" for b in (lowest, highest))
     if not (low and high):
         return f"at least {low}" if low else f"at most {high}"
