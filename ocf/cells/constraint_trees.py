@@ -262,7 +262,7 @@ def _slack(cells: CellProblem, rows: Sequence[Row], far: FloatArray) -> FloatArr
 def _requirements(
     rows: Sequence[Row], best: np.ndarray[Any, Any], groups: list[int], slack: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gains of the constraints' leaves, needs and doubts; a row is turned round, for requirements are ``>=``."""
+    """Gains of the constraints' leaves, needs and error bounds; a row is turned round, as requirements are ``>=``."""
     gain = np.empty((len(groups), len(rows)))
     need, doubt = np.empty(len(rows)), np.zeros(len(rows))
     for r, row in enumerate(rows):

@@ -132,7 +132,7 @@ def as_additive(model: LinearModel, encoding: Encoding) -> _Additive:
             slopes[:, i] += model.weights[:, column] * slope
             constant = constant + model.weights[:, column] * offset
             largest[column] = abs(slope) * reach + abs(offset)
-            encoding_error[column] = _encoding_doubt(slope, offset, reach, unit)
+            encoding_error[column] = _encoding_error(slope, offset, reach, unit)
     summed = (model.terms + 2) * unit * (model.size @ largest + np.abs(model.intercept))
     return _Additive(constant, slopes, tuple(tables), 2 * (summed + model.size @ encoding_error))
 
@@ -160,7 +160,7 @@ def _affine(feature: Feature, encoding: Encoding, i: int, column: int, unit: flo
         slope = float((encoded[-1] - encoded[0]) / (values[-1] - values[0]))
         offset = float(encoded[0] - slope * values[0])
     reach = max(abs(low), abs(high))
-    if not np.abs(encoded - (slope * values + offset)).max() <= _encoding_doubt(slope, offset, reach, unit):
+    if not np.abs(encoded - (slope * values + offset)).max() <= _encoding_error(slope, offset, reach, unit):
         raise UnsupportedModelError(
             f"the preprocessing of feature {feature.name!r} is not of the form a x + b, so the score is not linear in "
             "it: give ocf the table after that step"
@@ -168,7 +168,7 @@ def _affine(feature: Feature, encoding: Encoding, i: int, column: int, unit: flo
     return slope, offset, reach
 
 
-def _encoding_doubt(slope: float, offset: float, reach: float, unit: float) -> float:
+def _encoding_error(slope: float, offset: float, reach: float, unit: float) -> float:
     """Bound on the difference of an affine encoding and its fitted line.
 
     A scaler rounds twice (subtract, divide; multiply, add), each time by a unit of an intermediate result, at most

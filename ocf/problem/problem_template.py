@@ -113,12 +113,12 @@ def _feature_section(feature: Feature) -> str:
     elif feature.discrete:
         lines += _levels(feature)
     else:
-        lines.append(f"bounds = {toml_value([_tidy(feature.lower), _tidy(feature.upper)])}")
+        lines.append(f"bounds = {toml_value([_without_point(feature.lower), _without_point(feature.upper)])}")
         if feature.kind == "numeric":
             lines.append(_line("step", feature.step, None, "0.01  # values are multiples of it"))
     # a change of category is one change, whatever the scale
     if feature.kind not in ("binary", "categorical") or feature.scale != max(len(feature.levels) - 1, 1):
-        lines.append(f"scale = {toml_value(_tidy(feature.scale))}")
+        lines.append(f"scale = {toml_value(_without_point(feature.scale))}")
     choices = "fixed" if feature.kind == "categorical" else "fixed, increasing or decreasing"
     lines.append(_line("actionability", feature.action, "free", f'"free"  # {choices}'))
     if feature.kind == "categorical":
@@ -140,7 +140,7 @@ def _permitted_range(feature: Feature) -> str:
         return f"permitted_range = {toml_value(feature.permitted)}"
     if feature.discrete:
         return "# permitted_range = []  # the levels that the answer may have"
-    bounds = toml_value([_tidy(feature.lower), _tidy(feature.upper)])
+    bounds = toml_value([_without_point(feature.lower), _without_point(feature.upper)])
     return f"# permitted_range = {bounds}  # where the answer must lie, even if the row itself does not"
 
 
@@ -173,6 +173,6 @@ def _levels(feature: Feature) -> list[str]:
     return [*lines, current, "]"]
 
 
-def _tidy(value: float) -> float | int:
+def _without_point(value: float) -> float | int:
     """Whole numbers of a readable size without a decimal point; they read back as the same float64."""
     return int(value) if math.isfinite(value) and value == int(value) and abs(value) < 2**53 else value

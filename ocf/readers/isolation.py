@@ -130,7 +130,7 @@ def _check(read: IsolationModel) -> None:
         )
 
 
-def _doubt(ensemble: Ensemble, normaliser: float) -> float:
+def _rounding_bound(ensemble: Ensemble, normaliser: float) -> float:
     """Bound on the rounding of a sum of depths, and of the way from it to a score of ``2 ** (-depth / c)`` and back.
 
     The relative error of the score is that of the exponential and of its exponent, ``depth / c``; as an error of the
@@ -175,7 +175,7 @@ def _read_sklearn(model: Any) -> IsolationModel:
         partial(_recount_sklearn, model, layout),
         f"scikit-learn {sklearn.__version__}",
         layout.names,
-        _doubt(ensemble, normaliser),
+        _rounding_bound(ensemble, normaliser),
     )
 
 
@@ -226,7 +226,7 @@ def _read_isotree(model: Any) -> IsolationModel:
         partial(_recount_isotree, model, names),
         f"isotree {_version(isotree)}",
         names,
-        _doubt(ensemble, float(model._cpp_obj.get_expected_isolation_depth())),
+        _rounding_bound(ensemble, float(model._cpp_obj.get_expected_isolation_depth())),
     )
 
 
