@@ -66,16 +66,9 @@ def decode(leaf_values: FloatArray, cells: CellProblem) -> IntArray | None:
 
 def cheapest_within(leaves: IntArray, cells: CellProblem) -> IntArray | None:
     """Cheapest open cell of each feature that lies in all of `leaves`; None if some feature has none."""
-    part = cells.partition
-    low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
-    choice = np.zeros(part.n_features, np.int64)
-    for i in range(part.n_features):
-        span = part.cells_of(i)
-        index = np.arange(part.widths[i])
-        usable = cells.open[span] & (low[i] <= index) & (index <= high[i])
-        if not part.ordered[i]:
-            usable &= part.members_of(i)[leaves].all(axis=0)
+    choice = np.zeros(cells.partition.n_features, np.int64)
+    for i, usable in enumerate(cells.open_within(leaves)):
         if not usable.any():
             return None
-        choice[i] = np.where(usable, cells.cost[span], np.inf).argmin()
+        choice[i] = np.where(usable, cells.cost[cells.partition.cells_of(i)], np.inf).argmin()
     return choice

@@ -109,6 +109,19 @@ class CellProblem:
         """Whether a coded point meets the user's constraints, exactly."""
         return self.values is None or self.values.allows(point)
 
+    def open_within(self, leaves: IntArray) -> list[BoolArray]:
+        """For each feature, which of its cells are open and lie in all of some leaves, (n_cells of the feature,)."""
+        part = self.partition
+        low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
+        out = []
+        for i in range(part.n_features):
+            index = np.arange(part.widths[i])
+            usable = self.open[part.cells_of(i)] & (low[i] <= index) & (index <= high[i])
+            if not part.ordered[i]:
+                usable &= part.members_of(i)[leaves].all(axis=0)
+            out.append(usable)
+        return out
+
     def is_excluded(self, leaves: IntArray) -> bool:
         """Whether one leaf of each tree, as a whole, is excluded."""
         return any(np.isin(choice, leaves).all() for choice in self.excluded)

@@ -158,16 +158,9 @@ def _leaves(cells: CellProblem, point: FloatArray) -> IntArray:
 
 def _cheapest_points(cells: CellProblem, leaves: IntArray, most: float) -> Iterator[FloatArray]:
     """Coded points within a choice of leaves that cost at most so much, one per choice of cells."""
-    part = cells.partition
-    low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
-    inside, costs = [], []
-    for i in range(part.n_features):
-        index, span = np.arange(part.widths[i]), part.cells_of(i)
-        usable = cells.open[span] & (low[i] <= index) & (index <= high[i])
-        if not part.ordered[i]:
-            usable &= part.members_of(i)[leaves].all(axis=0)
-        inside.append(np.flatnonzero(usable))
-        costs.append(cells.cost[span][usable])
+    usable = cells.open_within(leaves)
+    inside = [np.flatnonzero(own) for own in usable]
+    costs = [cells.cost[cells.partition.cells_of(i)][own] for i, own in enumerate(usable)]
     spare = most - sum(float(c.min()) for c in costs)
     if cells.leaf_cost is not None:
         spare -= float(cells.leaf_cost[leaves].sum())
