@@ -96,6 +96,14 @@ def ask(
 ) -> Question:
     """Check what the caller passes to `Solver.solve` and round the bounds of integer columns.
 
+    Parameters
+    ----------
+    form : StandardForm
+    options : SolverOptions, optional
+    warm_start : (n_cols,) array, optional
+    cutoff : float, optional
+        Only cheaper points are of use.
+
     Raises
     ------
     ProblemError
@@ -134,7 +142,17 @@ def settle(form: StandardForm) -> Answer | None:
 
 
 def conclude(question: Question, answer: Answer, solver: str, version: str, options: Mapping[str, Any]) -> SolveResult:
-    """Turn a solver's answer into a result that claims no more than the point and the bound support."""
+    """Turn a solver's answer into a result that claims no more than the point and the bound support.
+
+    Parameters
+    ----------
+    question : Question
+    answer : Answer
+        Of the solver.
+    solver, version : str
+    options : mapping
+        The solver's own options, as they were set.
+    """
     form, cutoff = question.form, question.cutoff
     result = SolveResult(
         status=Status.UNKNOWN,

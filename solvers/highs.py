@@ -92,7 +92,13 @@ class HighsSolver:
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
     ) -> SolveResult:
-        """Solve a form; see `ocf.solvers.protocols.Solver.solve`."""
+        """Solve a form; see `ocf.solvers.protocols.Solver.solve`.
+
+        Parameters
+        ----------
+        form, options, warm_start, cutoff, interrupt
+            See `ocf.solvers.protocols.Solver.solve`.
+        """
         if form.Q is not None and form.integer.any():
             raise SolverError("HiGHS does not solve quadratic objectives with integers: use solver='scip'")
 
@@ -106,7 +112,13 @@ class HighsSolver:
         return with_remedies(once, options or SolverOptions(), REMEDIES)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
-        """Solve the form without integrality; the result's bound is the LP bound."""
+        """Solve the form without integrality; the result's bound is the LP bound.
+
+        Parameters
+        ----------
+        form : StandardForm
+        options : SolverOptions, optional
+        """
         return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
 
     def _run(

@@ -97,6 +97,12 @@ def raw_options(question: Question, scale: float) -> dict[str, Any]:
     rows took, in seconds in all with and without restarts: breast cancer 55 and 34 (11 rows), students 22 and 12 (8),
     spambase 17 and 5 (6), credit_default 2.3 and 1.1 (6). More or less heuristic effort, no symmetry detection and no
     cuts below the root changed less.
+
+    Parameters
+    ----------
+    question : Question
+    scale : float
+        By which the objective is multiplied.
     """
     options = question.options
     raw: dict[str, Any] = {
@@ -122,7 +128,15 @@ def _has_wide_integers(form: StandardForm) -> bool:
 
 
 def pass_form(highs: Any, form: StandardForm, scale: float) -> None:
-    """Hand the arrays over, the objective scaled."""
+    """Hand the arrays over, the objective scaled.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    form : StandardForm
+    scale : float
+        By which the objective is multiplied.
+    """
     status = highs.passModel(
         form.n_cols,
         form.n_rows,
@@ -158,7 +172,14 @@ def _pass_hessian(highs: Any, form: StandardForm, scale: float) -> None:
 
 
 def set_options(highs: Any, raw: dict[str, Any]) -> None:
-    """Set options by name, from the defaults; refuse one that HiGHS does not take."""
+    """Set options by name, from the defaults; refuse one that HiGHS does not take.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    raw : mapping of str to object
+        HiGHS's own names.
+    """
     highs.resetOptions()
     highs.setOptionValue("output_flag", False)  # before an error message is printed
     for name, value in raw.items():

@@ -52,7 +52,15 @@ class Rows:
 def tidy_rows(
     A: Any, row_lower: Vector, row_upper: Vector, lower: Vector, upper: Vector, integer: NDArray[np.bool_]
 ) -> Rows:
-    """Clean until nothing changes. `A` is CSR with sorted indices and neither duplicates nor zeros."""
+    """Clean until nothing changes. `A` is CSR with sorted indices and neither duplicates nor zeros.
+
+    Parameters
+    ----------
+    A : (n_rows, n_cols) CSR array
+    row_lower, row_upper : (n_rows,) float64
+    lower, upper : (n_cols,) float64
+    integer : (n_cols,) bool
+    """
     rows = Rows(A, row_lower, row_upper, *whole_bounds(lower, upper, integer), np.arange(A.shape[0]))
     rows = _merge_equal(rows)
     while True:
@@ -67,7 +75,13 @@ def tidy_rows(
 
 
 def whole_bounds(lower: Vector, upper: Vector, integer: NDArray[np.bool_]) -> tuple[Vector, Vector]:
-    """Round the bounds of integer columns into themselves."""
+    """Round the bounds of integer columns into themselves.
+
+    Parameters
+    ----------
+    lower, upper : (n_cols,) float64
+    integer : (n_cols,) bool
+    """
     return np.where(integer, np.ceil(lower), lower), np.where(integer, np.floor(upper), upper)
 
 

@@ -64,7 +64,13 @@ class Solver(Protocol):
         """
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
-        """Solve the form without integrality; the result's bound is the LP bound."""
+        """Solve the form without integrality; the result's bound is the LP bound.
+
+        Parameters
+        ----------
+        form : StandardForm
+        options : SolverOptions, optional
+        """
 
 
 @runtime_checkable

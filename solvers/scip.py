@@ -96,7 +96,13 @@ class ScipSolver:
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
     ) -> SolveResult:
-        """Solve a form; see `ocf.solvers.protocols.Solver.solve`."""
+        """Solve a form; see `ocf.solvers.protocols.Solver.solve`.
+
+        Parameters
+        ----------
+        form, options, warm_start, cutoff, interrupt
+            See `ocf.solvers.protocols.Solver.solve`.
+        """
 
         def once(options: SolverOptions) -> SolveResult:
             question = ask(form, options, warm_start, cutoff)
@@ -108,7 +114,13 @@ class ScipSolver:
         return with_remedies(once, options or SolverOptions(), REMEDIES)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
-        """Solve the form without integrality; the result's bound is the LP bound."""
+        """Solve the form without integrality; the result's bound is the LP bound.
+
+        Parameters
+        ----------
+        form : StandardForm
+        options : SolverOptions, optional
+        """
         return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
 
     def _run(
@@ -188,6 +200,12 @@ def raw_options(options: SolverOptions, *, quadratic: bool = False) -> dict[str,
 
     Quadratic objectives are met by tangents: there SCIP keeps its own tolerances and its cuts, since tangents that
     differ by 1e-9 break its LP solver.
+
+    Parameters
+    ----------
+    options : SolverOptions
+    quadratic : bool
+        Whether the objective is.
     """
     raw: dict[str, Any] = {
         "limits/gap": float(options.mip_gap),

@@ -113,15 +113,31 @@ class StandardForm:
     # ---- the same problem with other numbers
 
     def with_costs(self, c: ArrayLike, c0: float = 0.0) -> "StandardForm":
-        """Replace the objective by ``c'x + c0``."""
+        """Replace the objective by ``c'x + c0``.
+
+        Parameters
+        ----------
+        c : (n_cols,) array
+        c0 : float
+        """
         return replace(self, c=np.asarray(c, dtype=float), c0=c0)
 
     def with_bounds(self, lower: ArrayLike, upper: ArrayLike) -> "StandardForm":
-        """Replace the bounds of the columns, each (n_cols,)."""
+        """Replace the bounds of the columns, each (n_cols,).
+
+        Parameters
+        ----------
+        lower, upper : (n_cols,) array
+        """
         return replace(self, lower=np.asarray(lower, dtype=float), upper=np.asarray(upper, dtype=float))
 
     def with_rows(self, row_lower: ArrayLike, row_upper: ArrayLike) -> "StandardForm":
-        """Replace the sides of the rows, each (n_rows,)."""
+        """Replace the sides of the rows, each (n_rows,).
+
+        Parameters
+        ----------
+        row_lower, row_upper : (n_rows,) array
+        """
         sides = np.asarray(row_lower, dtype=float), np.asarray(row_upper, dtype=float)
         return replace(self, row_lower=sides[0], row_upper=sides[1])
 
@@ -183,16 +199,8 @@ class StandardForm:
         matrix = _canonical(P)
         offset = _vector(x0, self.n_cols, "x0")
         _check_substitution(matrix, offset, self)
-        n_new = matrix.shape[1]
         kept = np.diff(matrix.indptr) == 1
-        target = matrix.indices
-
-        lower, upper = np.full(n_new, -np.inf), np.full(n_new, np.inf)
-        np.maximum.at(lower, target, self.lower[kept] - offset[kept])
-        np.minimum.at(upper, target, self.upper[kept] - offset[kept])
-        integer = np.zeros(n_new, dtype=bool)
-        integer[target[self.integer[kept]]] = True
-
+        lower, upper, integer = _domains_of_joined(self, matrix, offset)
         fixed = offset[~kept]
         misfit = (fixed < self.lower[~kept]) | (fixed > self.upper[~kept])
         misfit |= self.integer[~kept] & (fixed != np.rint(fixed))
@@ -212,7 +220,7 @@ class StandardForm:
             lower=lower,
             upper=upper,
             integer=integer,
-            column_names=_first_names(self.column_names, np.flatnonzero(kept), target, n_new),
+            column_names=_first_names(self.column_names, np.flatnonzero(kept), matrix.indices, matrix.shape[1]),
             row_names=self.row_names,
             infeasible=self.infeasible or bool(misfit.any()),
         )
@@ -352,24 +360,13 @@ def compile_model(
         When the model is not linear, has several objectives or a variable with a domain that is neither an interval nor
         whole numbers.
     """
-    from pyomo.common.errors import (
-        InfeasibleConstraintException,
-        InvalidConstraintError,
-        InvalidExpressionError,
-    )
-    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
-
     wanted = list(columns) if columns is not None else []
     quadratic = _quadratic_objective(model)
     if quadratic is not None:
         return _compile_quadratic(model, wanted, *quadratic, names=names)
-    try:
-        info = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except InfeasibleConstraintException as error:
-        logger.info("%s", error)
+    info = _compiled_by_pyomo(model)
+    if info is None:
         return _contradiction(wanted, names)
-    except (InvalidConstraintError, InvalidExpressionError) as error:
-        raise ProblemError(f"only linear models can be compiled: {error}") from error
 
     variables = list({id(v): v for v in (*wanted, *info.columns)}.values())
     position = {id(v): j for j, v in enumerate(variables)}
@@ -389,6 +386,20 @@ def compile_model(
         column_names=tuple(v.name for v in variables) if names else None,
         row_names=tuple(con.name for con in constraints) if names else None,
     )
+
+
+def _compiled_by_pyomo(model: "pyo.ConcreteModel") -> Any | None:
+    """Pyomo's own standard form of a linear model; None when fixed variables already violate a constraint."""
+    from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
+    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+    try:
+        return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    except InfeasibleConstraintException as error:
+        logger.info("%s", error)
+        return None
+    except (InvalidConstraintError, InvalidExpressionError) as error:
+        raise ProblemError(f"only linear models can be compiled: {error}") from error
 
 
 def _quadratic_objective(model: "pyo.ConcreteModel") -> tuple[Any, Any] | None:
@@ -459,6 +470,17 @@ def _rows(info: Any, place: NDArray[np.int32], n_cols: int) -> tuple[Any, Vector
         matrix = matrix[keep]
         constraints = [constraints[i] for i in np.flatnonzero(keep)]
     return matrix, row_lower[keep], row_upper[keep], constraints
+
+
+def _domains_of_joined(form: StandardForm, P: Any, x0: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+    """Bounds and integrality of the columns that ``x = P x' + x0`` leaves, each (n_new,)."""
+    n_new, target, kept = P.shape[1], P.indices, np.diff(P.indptr) == 1
+    lower, upper = np.full(n_new, -np.inf), np.full(n_new, np.inf)
+    np.maximum.at(lower, target, form.lower[kept] - x0[kept])
+    np.minimum.at(upper, target, form.upper[kept] - x0[kept])
+    integer = np.zeros(n_new, dtype=bool)
+    integer[target[form.integer[kept]]] = True
+    return lower, upper, integer
 
 
 def _domains(variables: list[Any]) -> tuple[Vector, Vector, NDArray[np.bool_]]:

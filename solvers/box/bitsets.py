@@ -124,7 +124,14 @@ def _packed(flags: BoolArray, n_words: int) -> Words:
 
 
 def exclusions(cells: CellProblem, choices: Sequence[IntArray]) -> IntArray:
-    """Excluded sets of leaves as rows, (n, n_trees): a leaf of the ensemble for each tree, -1 where any will do."""
+    """Excluded sets of leaves as rows, (n, n_trees): a leaf of the ensemble for each tree, -1 where any will do.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    choices : sequence of (n,) int64
+        Leaves of the ensemble, at most one of each tree.
+    """
     ensemble = cells.partition.ensemble
     out = np.full((len(choices), ensemble.n_trees), -1, np.int64)
     for row, choice in zip(out, choices, strict=True):
@@ -133,7 +140,13 @@ def exclusions(cells: CellProblem, choices: Sequence[IntArray]) -> IntArray:
 
 
 def new_stack(instance: Instance, bits: Bits) -> Stack:
-    """Empty stack."""
+    """Empty stack.
+
+    Parameters
+    ----------
+    instance : Instance
+    bits : Bits
+    """
     n_features, n = len(instance.ordered), STACK + 1
     return Stack(
         np.zeros(1, np.int64),
@@ -146,7 +159,13 @@ def new_stack(instance: Instance, bits: Bits) -> Stack:
 
 
 def new_scratch(instance: Instance, bits: Bits) -> Scratch:
-    """Scratch space."""
+    """Scratch space.
+
+    Parameters
+    ----------
+    instance : Instance
+    bits : Bits
+    """
     n_features, n_words = len(instance.ordered), bits.first.shape[1]
     return Scratch(
         np.zeros(n_words, np.uint64),
@@ -158,7 +177,17 @@ def new_scratch(instance: Instance, bits: Bits) -> Scratch:
 
 
 def push(stack: Stack, bits: Bits, domain: Domain, bound: float) -> None:
-    """Put a box on a stack."""
+    """Put a box on a stack.
+
+    Parameters
+    ----------
+    stack : Stack
+    bits : Bits
+    domain : Domain
+        The box.
+    bound : float
+        No point of the box is cheaper.
+    """
     k = int(stack.size[0])
     stack.lo[k], stack.hi[k], stack.bound[k] = domain.lo, domain.hi, bound
     if stack.level.shape[1]:
@@ -168,7 +197,16 @@ def push(stack: Stack, bits: Bits, domain: Domain, bound: float) -> None:
 
 
 def pop(stack: Stack, bits: Bits, domain: Domain) -> float:
-    """Overwrite a domain with the box on top of a stack, which leaves it; returns its bound."""
+    """Overwrite a domain with the box on top of a stack, which leaves it; returns its bound.
+
+    Parameters
+    ----------
+    stack : Stack
+        Not empty.
+    bits : Bits
+    domain : Domain
+        Overwritten.
+    """
     k = int(stack.size[0]) - 1
     stack.size[0] = k
     domain.lo[:], domain.hi[:] = stack.lo[k], stack.hi[k]
@@ -181,14 +219,35 @@ def pop(stack: Stack, bits: Bits, domain: Domain) -> float:
 
 @njit(cache=True, nogil=True)
 def in_both(a: Words, b: Words, out: Words) -> None:
-    """Write the intersection of two sets."""
+    """Write the intersection of two sets.
+
+    Parameters
+    ----------
+    a, b : (n_words,) uint64
+    out : (n_words,) uint64
+        Overwritten; may be one of them.
+    """
     for w in range(len(out)):
         out[w] = a[w] & b[w]
 
 
 @njit(cache=True, nogil=True)
 def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skipped: int, out: Words) -> int:
-    """Write the leaves that admit some open level of a feature but `skipped`; returns the cheapest one, -1: none."""
+    """Write the leaves that admit some open level of a feature but `skipped`; returns the cheapest one, -1: none.
+
+    Parameters
+    ----------
+    instance : Instance
+    bits : Bits
+    level : (n_open,) bool
+        Open levels.
+    f : int
+        An unordered feature.
+    skipped : int
+        Index of all open cells; -1 for none.
+    out : (n_words,) uint64
+        Overwritten.
+    """
     best = -1
     out[:] = 0
     for j in range(instance.offsets[f], instance.offsets[f + 1]):
@@ -202,7 +261,19 @@ def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skippe
 
 @njit(cache=True, nogil=True)
 def best_gains(trees: IntArray, gain: FloatArray, live: Words, r: int, best: FloatArray) -> float:
-    """Sum over trees of the best live leaf's gain in requirement r; -inf when a tree has none left."""
+    """Sum over trees of the best live leaf's gain in requirement r; -inf when a tree has none left.
+
+    Parameters
+    ----------
+    trees : (n_trees + 1,) int64
+        Where the bits of each tree begin.
+    gain : (n_live, n_rows) float64
+        Of the leaf at each bit.
+    live : (n_words,) uint64
+    r : int
+    best : (n_trees,) float64
+        Overwritten: the gain of each tree's best live leaf.
+    """
     total = 0.0
     for tree in range(len(trees) - 1):
         a, b = trees[tree], trees[tree + 1]

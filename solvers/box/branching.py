@@ -25,6 +25,15 @@ def candidate_cuts(instance: Instance, domain: Domain, share: FloatArray, most: 
     """Features and indices of cells at which to split: the most fractional, one per feature; else beside the cheapest.
 
     A split at cell j of an ordered feature separates what lies before it from the cell and what lies beyond.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    share : (n_open,) float64
+        See `ocf.solvers.box.relaxation`.
+    most : int
+        Most cuts.
     """
     n_features = len(instance.ordered)
     cut, score = np.full(n_features, -1, np.int64), np.zeros(n_features)
@@ -63,7 +72,18 @@ def _beside_cheapest(instance: Instance, domain: Domain, f: int) -> int:
 
 @njit(cache=True, nogil=True)
 def restrict(instance: Instance, domain: Domain, f: int, j: int, beyond: bool) -> None:
-    """One half of a box: cell j and beyond, or what lies before; of an unordered feature level j, or the others."""
+    """One half of a box: cell j and beyond, or what lies before; of an unordered feature level j, or the others.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+        Overwritten.
+    f, j : int
+        Feature, and cell as an index of all open cells.
+    beyond : bool
+        Which half.
+    """
     rank = j - instance.offsets[f]
     if instance.ordered[f]:
         if beyond:
@@ -90,6 +110,22 @@ def try_cuts(
     work: Workspace,
 ) -> tuple[int, float, float]:
     """Bounds of both halves at each cut.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    multipliers : Multipliers
+    bound : float
+        Of the box.
+    limit : float
+        Cost from which on a point is of no use.
+    features, cuts : (n,) int64
+        Of `candidate_cuts`.
+    scratch : Domain
+        Overwritten.
+    work : Workspace
+        Overwritten.
 
     Returns
     -------

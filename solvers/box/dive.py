@@ -37,7 +37,7 @@ from ocf.solvers.box.bitsets import (
     new_stack,
     push,
 )
-from ocf.solvers.box.instance import Instance, cheapest_between, make_instance, whole
+from ocf.solvers.box.instance import Instance, cheapest_between, least_of, make_instance, whole
 from ocf.solvers.box.propagation import Multipliers
 
 if TYPE_CHECKING:
@@ -71,17 +71,20 @@ def _slack(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: 
 
 
 @njit(cache=True, nogil=True)
-def _least_weight(instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, cell: FloatArray) -> float:
-    """Least multiplier of a feature's cells in the box."""
-    least, offset = np.inf, instance.offsets[f]
+def _close_from(
+    instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, number: FloatArray, most: float
+) -> None:
+    """Close the cells at the ends of a feature, and its levels, whose number reaches `most`; one cell must not."""
+    offset = instance.offsets[f]
     if instance.ordered[f]:
-        for j in range(offset + lo[f], offset + hi[f] + 1):
-            least = min(least, cell[j])
+        while number[offset + lo[f]] >= most:
+            lo[f] += 1
+        while number[offset + hi[f]] >= most:
+            hi[f] -= 1
     else:
         for j in range(offset, instance.offsets[f + 1]):
-            if level[j]:
-                least = min(least, cell[j])
-    return least
+            if number[j] >= most:
+                level[j] = False
 
 
 @njit(cache=True, nogil=True)
@@ -108,7 +111,7 @@ def _relax(
         scratch.best[tree] = least
         total += least
     for f in range(len(lo)):
-        scratch.least[f] = _least_weight(instance, lo, hi, level, f, cell)
+        scratch.least[f] = least_of(instance, lo, hi, level, f, cell)
         total += scratch.least[f]
     if total >= limit or limit == np.inf:
         return total
@@ -118,16 +121,7 @@ def _relax(
             if weight[a] >= most:
                 live[a >> 6] &= ~(np.uint64(1) << np.uint64(a & 63))
     for f in range(len(lo)):
-        offset, most = instance.offsets[f], limit - total + scratch.least[f]
-        if instance.ordered[f]:
-            while cell[offset + lo[f]] >= most:
-                lo[f] += 1
-            while cell[offset + hi[f]] >= most:
-                hi[f] -= 1
-        else:
-            for j in range(offset, instance.offsets[f + 1]):
-                if cell[j] >= most:
-                    level[j] = False
+        _close_from(instance, lo, hi, level, f, cell, limit - total + scratch.least[f])
     return total
 
 
@@ -169,16 +163,7 @@ def _close_dear(
 ) -> None:
     """Close the cells at the ends, and the levels, that cost too much by themselves."""
     for f in range(len(lo)):
-        offset, most = instance.offsets[f], spare + scratch.least[f]
-        if instance.ordered[f]:
-            while instance.cost[offset + lo[f]] >= most:
-                lo[f] += 1
-            while instance.cost[offset + hi[f]] >= most:
-                hi[f] -= 1
-        else:
-            for j in range(offset, instance.offsets[f + 1]):
-                if instance.cost[j] >= most:
-                    level[j] = False
+        _close_from(instance, lo, hi, level, f, instance.cost, spare + scratch.least[f])
 
 
 @njit(cache=True, nogil=True)
@@ -226,13 +211,14 @@ def _shave(
                     break
                 hi[f] -= 1
                 moved = True
-        else:
-            for j in range(offset, instance.offsets[f + 1]):
-                if level[j]:
-                    in_both(live, bits.first[j], scratch.side)
-                    if _slack(instance, bits, scratch.side, room, scratch.best) < 0:
-                        level[j] = False
-                        moved = True
+            continue
+        for j in range(offset, instance.offsets[f + 1]):
+            if not level[j]:
+                continue
+            in_both(live, bits.first[j], scratch.side)
+            if _slack(instance, bits, scratch.side, room, scratch.best) < 0:
+                level[j] = False
+                moved = True
     return moved
 
 
@@ -313,6 +299,33 @@ def _split(instance: Instance, stack: Stack, f: int, j: int, near_is_beyond: boo
 
 
 @njit(cache=True, nogil=True)
+def _sizes(instance: Instance) -> FloatArray:
+    """Size of the numbers that add up to each requirement, (n_rows,): its need and the largest gain of each tree."""
+    room = np.abs(instance.need) + 1e-300
+    for tree in range(len(instance.trees) - 1):
+        for r in range(len(room)):
+            room[r] += np.abs(instance.gain[instance.trees[tree] : instance.trees[tree + 1], r]).max()
+    return room
+
+
+@njit(cache=True, nogil=True)
+def _leaves_of_cheapest(bits: Bits, live: Words, scratch: Scratch) -> None:
+    """Write the live leaves of the cheapest point, one per tree, to ``scratch.side``."""
+    scratch.side[:] = live
+    for j in scratch.cheapest:
+        in_both(scratch.side, bits.first[j], scratch.side)
+        in_both(scratch.side, bits.last[j], scratch.side)
+
+
+@njit(cache=True, nogil=True)
+def _write_cheapest(instance: Instance, scratch: Scratch, x: IntArray) -> None:
+    """Write the cells of the cheapest point."""
+    for f in range(len(x)):
+        x[f] = instance.cell[scratch.cheapest[f]]
+
+
+# long: a third of it is the list of the kernel's arrays
+@njit(cache=True, nogil=True)
 def dive(
     instance: Instance,
     bits: Bits,
@@ -355,12 +368,7 @@ def dive(
         `EXHAUSTED`: nothing is left. `INTERRUPTED`: the boxes on the stack are left. `IN_DOUBT`: the same, and x asks
         for a verdict; its box stays on the stack. The cost is that of x, inf when nothing was found.
     """
-    n_rows = len(instance.need)
-    room = np.abs(instance.need) + 1e-300
-    for tree in range(len(scratch.best)):
-        for r in range(n_rows):
-            room[r] += np.abs(instance.gain[instance.trees[tree] : instance.trees[tree + 1], r]).max()
-    found, boxes = np.inf, 0
+    room, found, boxes = _sizes(instance), np.inf, 0
     leaves = np.empty(len(scratch.best), np.int64)
     while stack.size[0] > 0:
         if boxes >= budget or stack.size[0] >= STACK:
@@ -373,23 +381,17 @@ def dive(
             stack.size[0] -= 1
             continue
         stack.bound[k] = max(stack.bound[k], bound)
-        # the cheapest point of the box: one leaf per tree
-        scratch.side[:] = live
-        for f in range(len(lo)):
-            in_both(scratch.side, bits.first[scratch.cheapest[f]], scratch.side)
-            in_both(scratch.side, bits.last[scratch.cheapest[f]], scratch.side)
+        _leaves_of_cheapest(bits, live, scratch)
         verdict = _judge(instance, bits, scratch.side, room, doubt, excluded, leaves, scratch.best)
         if verdict == IN_DOUBT and found == np.inf:
-            for f in range(len(lo)):
-                x[f] = instance.cell[scratch.cheapest[f]]
+            _write_cheapest(instance, scratch, x)
             return IN_DOUBT, boxes, base
         if verdict == IN_DOUBT:
             return INTERRUPTED, boxes, found  # the point in x comes first
         if verdict == EXHAUSTED:
             found = base
             shared[0] = min(shared[0], base - tolerance * abs(base))
-            for f in range(len(lo)):
-                x[f] = instance.cell[scratch.cheapest[f]]
+            _write_cheapest(instance, scratch, x)
             stack.size[0] -= 1
             if first and stack.size[0] > 0:
                 return INTERRUPTED, boxes, found

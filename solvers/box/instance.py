@@ -162,7 +162,12 @@ def copied(domain: Domain) -> Domain:
 
 @njit(cache=True, nogil=True)
 def assign(target: Domain, source: Domain) -> None:
-    """Overwrite `target` with `source`."""
+    """Overwrite `target` with `source`.
+
+    Parameters
+    ----------
+    target, source : Domain
+    """
     target.lo[:] = source.lo
     target.hi[:] = source.hi
     target.level[:] = source.level
@@ -171,7 +176,15 @@ def assign(target: Domain, source: Domain) -> None:
 
 @njit(cache=True, nogil=True)
 def cheapest_between(instance: Instance, f: int, low: int, high: int) -> int:
-    """Cheapest open cell of an ordered feature between two ranks (``low <= high``), as an index of all open cells."""
+    """Cheapest open cell of an ordered feature between two ranks (``low <= high``), as an index of all open cells.
+
+    Parameters
+    ----------
+    instance : Instance
+    f : int
+    low, high : int
+        Ranks, both inclusive.
+    """
     a, b = instance.offsets[f] + low, instance.offsets[f] + high
     p = 0
     while (2 << p) <= b - a + 1:
@@ -182,7 +195,14 @@ def cheapest_between(instance: Instance, f: int, low: int, high: int) -> int:
 
 @njit(cache=True, nogil=True)
 def cheapest_open(instance: Instance, domain: Domain, f: int) -> int:
-    """Cheapest cell of a feature in the box, as an index of all open cells; -1 where none is left."""
+    """Cheapest cell of a feature in the box, as an index of all open cells; -1 where none is left.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    f : int
+    """
     if instance.ordered[f]:
         return cheapest_between(instance, f, domain.lo[f], domain.hi[f]) if domain.lo[f] <= domain.hi[f] else -1
     best = -1
@@ -192,17 +212,55 @@ def cheapest_open(instance: Instance, domain: Domain, f: int) -> int:
     return best
 
 
+@njit(cache=True, nogil=True)
+def least_of(instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, number: FloatArray) -> float:
+    """Least of the numbers of a feature's cells in a box; inf when it has none.
+
+    Parameters
+    ----------
+    instance : Instance
+    lo, hi : (n_features,) int64
+        Ends of the box, ranks.
+    level : (n_open,) bool
+        Cells of unordered features in the box.
+    f : int
+    number : (n_open,) float64
+    """
+    least, offset = np.inf, instance.offsets[f]
+    if instance.ordered[f]:
+        for j in range(offset + lo[f], offset + hi[f] + 1):
+            least = min(least, number[j])
+    else:
+        for j in range(offset, instance.offsets[f + 1]):
+            if level[j]:
+                least = min(least, number[j])
+    return least
+
+
 Packed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8], NDArray[np.uint8]]
 
 
 def pack(instance: Instance, domain: Domain) -> Packed:
-    """A node's domain in a few hundred bytes, for the queue."""
+    """A node's domain in a few hundred bytes, for the queue.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    """
     level = domain.level if instance.member.shape[1] else domain.level[:0]
     return domain.lo.astype(np.int32), domain.hi.astype(np.int32), np.packbits(level), np.packbits(domain.live)
 
 
 def unite(boxes: Iterable[Packed], domain: Domain) -> None:
-    """Overwrite a domain with the smallest one around packed ones; empty when there are none."""
+    """Overwrite a domain with the smallest one around packed ones; empty when there are none.
+
+    Parameters
+    ----------
+    boxes : iterable of Packed
+    domain : Domain
+        Overwritten.
+    """
     live = np.zeros((len(domain.live) + 7) // 8, np.uint8)
     level = np.zeros((len(domain.level) + 7) // 8, np.uint8)
     domain.lo[:], domain.hi[:] = np.iinfo(np.int32).max, -1
@@ -217,7 +275,14 @@ def unite(boxes: Iterable[Packed], domain: Domain) -> None:
 
 
 def unpack(packed: Packed, domain: Domain) -> None:
-    """Overwrite a domain with a packed one."""
+    """Overwrite a domain with a packed one.
+
+    Parameters
+    ----------
+    packed : Packed
+    domain : Domain
+        Overwritten.
+    """
     domain.lo[:], domain.hi[:] = packed[0], packed[1]
     if len(packed[2]):
         domain.level[:] = np.unpackbits(packed[2], count=len(domain.level))

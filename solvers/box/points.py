@@ -59,7 +59,14 @@ def _meets(need: FloatArray, sums: FloatArray) -> bool:
 
 @njit(cache=True, nogil=True)
 def total_cost(evaluator: Evaluator, x: IntArray) -> float:
-    """Cost of a choice of cells; inf when a cell is closed."""
+    """Cost of a choice of cells; inf when a cell is closed.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    x : (n_features,) int64
+        Cells, counted within the features.
+    """
     total = 0.0
     for f in range(len(x)):
         total += evaluator.cost[evaluator.arrays.offsets[f] + x[f]]
@@ -68,7 +75,14 @@ def total_cost(evaluator: Evaluator, x: IntArray) -> float:
 
 @njit(cache=True, nogil=True)
 def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
-    """Whether the requirements hold at x, up to rounding. Leaves the leaves of x in ``evaluator.at.leaf``."""
+    """Whether the requirements hold at x, up to rounding. Leaves the leaves of x in ``evaluator.at.leaf``.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    x : (n_features,) int64
+        Cells, counted within the features.
+    """
     trees = evaluator.arrays.trees
     locate(trees.root, trees.node, trees.sets, evaluator.gain, x, evaluator.at)
     return bool(_meets(evaluator.need, evaluator.at.sums))
@@ -76,7 +90,15 @@ def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
 
 @njit(cache=True, nogil=True)
 def cheapest_point(instance: Instance, domain: Domain, x: IntArray) -> None:
-    """Write the cheapest point of a box that is not empty."""
+    """Write the cheapest point of a box that is not empty.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    x : (n_features,) int64
+        Overwritten: cells, counted within the features.
+    """
     for f in range(len(x)):
         x[f] = instance.cell[cheapest_open(instance, domain, f)]
 
@@ -102,7 +124,20 @@ def _round(instance: Instance, domain: Domain, share: FloatArray, level: float, 
 def best_rounding(
     evaluator: Evaluator, instance: Instance, domain: Domain, share: FloatArray, levels: FloatArray, limit: float
 ) -> tuple[float, IntArray]:
-    """Cheapest of the LP point's roundings that meet the requirements, each pulled back; inf when none is of use."""
+    """Cheapest of the LP point's roundings that meet the requirements, each pulled back; inf when none is of use.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    instance : Instance
+    domain : Domain
+    share : (n_open,) float64
+        The LP's point; see `ocf.solvers.box.relaxation`.
+    levels : (n,) float64
+        At which it is rounded.
+    limit : float
+        Cost from which on a point is of no use.
+    """
     n_features = len(instance.ordered)
     best, chosen = np.inf, np.zeros(n_features, np.int64)
     x, last = np.empty(n_features, np.int64), np.full(n_features, -1, np.int64)
@@ -123,7 +158,14 @@ def best_rounding(
 
 @njit(cache=True, nogil=True)
 def pull_back(evaluator: Evaluator, x: IntArray) -> None:
-    """Move features of a feasible point to cheaper cells while the requirements hold, the largest saving first."""
+    """Move features of a feasible point to cheaper cells while the requirements hold, the largest saving first.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    x : (n_features,) int64
+        Overwritten: cells, counted within the features.
+    """
     trees, offsets = evaluator.arrays.trees, evaluator.arrays.offsets
     member = evaluator.arrays.boxes.member
     while True:

@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open
+from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open, least_of
 
 #: Relative rounding of sums of gains that is allowed for.
 ROUNDING = 1e-12
@@ -94,6 +94,18 @@ def propagate(
 ) -> float:
     """Apply all rules until nothing changes, or for a number of rounds: the first ones do most of the work.
 
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+        Overwritten.
+    multipliers : Multipliers
+    limit : float
+        Cost from which on a point is of no use.
+    work : Workspace
+        Overwritten.
+    rounds : int
+
     Returns
     -------
     float
@@ -124,7 +136,7 @@ def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Works
         bound = _price_leaves(instance, domain, base, limit, work)
         if bound >= limit or not _reach(instance, domain, work.best):
             return np.inf
-        moved = _drop_dear_cells(instance, domain, limit - base, work.least)
+        moved = _drop_dear_cells(instance, domain, instance.cost, limit - base, work.least)
         if not _shrink_to_hull(instance, domain, work) and not moved:
             break
     return bound
@@ -210,8 +222,8 @@ def _reach(instance: Instance, domain: Domain, best: FloatArray) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _drop_dear_cells(instance: Instance, domain: Domain, spare: float, least: FloatArray) -> bool:
-    """Take off the ends of the box that cost too much by themselves; whether anything moved.
+def _drop_dear_cells(instance: Instance, domain: Domain, price: FloatArray, spare: float, least: FloatArray) -> bool:
+    """Take off the ends of the box whose price by itself exceeds the feature's least one too far; whether any moved.
 
     The cheapest cell itself never costs too much, so something is left.
     """
@@ -219,15 +231,15 @@ def _drop_dear_cells(instance: Instance, domain: Domain, spare: float, least: Fl
     for f in range(len(least)):
         offset = instance.offsets[f]
         if instance.ordered[f]:
-            while instance.cost[offset + domain.lo[f]] - least[f] >= spare:
+            while price[offset + domain.lo[f]] - least[f] >= spare:
                 domain.lo[f] += 1
                 moved = True
-            while instance.cost[offset + domain.hi[f]] - least[f] >= spare:
+            while price[offset + domain.hi[f]] - least[f] >= spare:
                 domain.hi[f] -= 1
                 moved = True
         else:
             for j in range(offset, instance.offsets[f + 1]):
-                if domain.level[j] and instance.cost[j] - least[f] >= spare:
+                if domain.level[j] and price[j] - least[f] >= spare:
                     domain.level[j] = False
                     moved = True
     return moved
@@ -245,29 +257,35 @@ def _shrink_to_hull(instance: Instance, domain: Domain, work: Workspace) -> bool
             n_live += 1
             for k in range(instance.start[leaf], instance.start[leaf + 1]):
                 f = instance.feature[k]
+                if work.leaves[f] == 0 and n_live > 1:
+                    continue  # a leaf before this one admits the whole feature: nothing to learn
                 if work.leaves[f] == 0:
-                    # a leaf before this one admits the whole feature: nothing to learn
-                    if n_live > 1:
-                        continue
                     work.touched[n_touched] = f
                     n_touched += 1
-                    work.low[f], work.high[f] = instance.low[k], instance.high[k]
-                    if not instance.ordered[f]:
-                        work.covered[instance.offsets[f] : instance.offsets[f + 1]] = False
-                work.leaves[f] += 1
-                if instance.ordered[f]:
-                    work.low[f] = min(work.low[f], instance.low[k])
-                    work.high[f] = max(work.high[f], instance.high[k])
-                else:
-                    for j in range(instance.offsets[f], instance.offsets[f + 1]):
-                        if instance.member[leaf, j]:
-                            work.covered[j] = True
+                _cover(instance, leaf, k, work)
         for m in range(n_touched):
             f = work.touched[m]
             if work.leaves[f] == n_live and _narrow(instance, domain, work, f):
                 shrank = True
             work.leaves[f] = 0
     return shrank
+
+
+@njit(cache=True, nogil=True)
+def _cover(instance: Instance, leaf: int, k: int, work: Workspace) -> None:
+    """Add what restriction k of a leaf admits to what its tree covers on the feature."""
+    f = instance.feature[k]
+    first = work.leaves[f] == 0
+    work.leaves[f] += 1
+    if instance.ordered[f]:
+        work.low[f] = instance.low[k] if first else min(work.low[f], instance.low[k])
+        work.high[f] = instance.high[k] if first else max(work.high[f], instance.high[k])
+        return
+    if first:
+        work.covered[instance.offsets[f] : instance.offsets[f + 1]] = False
+    for j in range(instance.offsets[f], instance.offsets[f + 1]):
+        if instance.member[leaf, j]:
+            work.covered[j] = True
 
 
 @njit(cache=True, nogil=True)
@@ -291,7 +309,16 @@ def _narrow(instance: Instance, domain: Domain, work: Workspace, f: int) -> bool
 
 @njit(cache=True, nogil=True)
 def relaxed_bound(instance: Instance, domain: Domain, multipliers: Multipliers, work: Workspace) -> float:
-    """Lagrangian bound of a box. Writes the minimum of each tree to `work.best`, of each feature to `work.least`."""
+    """Lagrangian bound of a box. Writes the minimum of each tree to `work.best`, of each feature to `work.least`.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    multipliers : Multipliers
+    work : Workspace
+        Overwritten.
+    """
     total = multipliers.constant
     for tree in range(len(work.best)):
         best = np.inf
@@ -301,17 +328,8 @@ def relaxed_bound(instance: Instance, domain: Domain, multipliers: Multipliers, 
         work.best[tree] = best
         total += best
     for f in range(len(work.least)):
-        offset = instance.offsets[f]
-        best = np.inf
-        if instance.ordered[f]:
-            for j in range(offset + domain.lo[f], offset + domain.hi[f] + 1):
-                best = min(best, multipliers.cell[j])
-        else:
-            for j in range(offset, instance.offsets[f + 1]):
-                if domain.level[j]:
-                    best = min(best, multipliers.cell[j])
-        work.least[f] = best
-        total += best
+        work.least[f] = least_of(instance, domain.lo, domain.hi, domain.level, f, multipliers.cell)
+        total += work.least[f]
     return total
 
 
@@ -326,18 +344,4 @@ def _filter_by_multipliers(
             if domain.live[leaf] and multipliers.leaf[leaf] - work.best[tree] >= spare:
                 domain.live[leaf] = False
                 changed = True
-    for f in range(len(work.least)):
-        offset = instance.offsets[f]
-        if instance.ordered[f]:
-            while multipliers.cell[offset + domain.lo[f]] - work.least[f] >= spare:
-                domain.lo[f] += 1
-                changed = True
-            while multipliers.cell[offset + domain.hi[f]] - work.least[f] >= spare:
-                domain.hi[f] -= 1
-                changed = True
-        else:
-            for j in range(offset, instance.offsets[f + 1]):
-                if domain.level[j] and multipliers.cell[j] - work.least[f] >= spare:
-                    domain.level[j] = False
-                    changed = True
-    return changed
+    return _drop_dear_cells(instance, domain, multipliers.cell, spare, work.least) or changed

@@ -280,7 +280,15 @@ def no_relaxation(instance: Instance) -> Multipliers:
 
 
 def restricted(cells: CellProblem, instance: Instance, hull: Domain) -> CellProblem:
-    """The problem with only what a box of its instance holds."""
+    """The problem with only what a box of its instance holds.
+
+    Parameters
+    ----------
+    cells : CellProblem
+        Of which the instance was made.
+    instance : Instance
+    hull : Domain
+    """
     part = cells.partition
     rank = np.arange(len(instance.cell)) - np.repeat(instance.offsets[:-1], np.diff(instance.offsets))
     feature = np.repeat(np.arange(len(instance.ordered)), np.diff(instance.offsets))

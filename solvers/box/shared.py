@@ -97,7 +97,15 @@ class Shared:
         return float(self.shared[0])
 
     def start(self, cells: CellProblem, bound: float) -> None:
-        """Open the first node: all cells that reduction has left."""
+        """Open the first node: all cells that reduction has left.
+
+        Parameters
+        ----------
+        cells : CellProblem
+            After reduction.
+        bound : float
+            No point of use is cheaper.
+        """
         self.cells = cells
         self.instance = make_instance(cells)
         self.hull = whole(self.instance)
@@ -106,13 +114,28 @@ class Shared:
     # -- the queue -----------------------------------------------------------------------------------------
 
     def stop(self, reason: str, failure: BaseException | None = None) -> None:
-        """End the search of all workers."""
+        """End the search of all workers.
+
+        Parameters
+        ----------
+        reason : str
+        failure : BaseException, optional
+            To be raised by the search.
+        """
         with self.turn:
             self.failure, self.stopped = failure, reason
             self.turn.notify_all()
 
     def take(self, number: int, own: Node | None) -> tuple[Node | None, int]:
-        """The node that a worker visits next, None when the search is over, and how many visits there were."""
+        """The node that a worker visits next, None when the search is over, and how many visits there were.
+
+        Parameters
+        ----------
+        number : int
+            Of the worker.
+        own : Node or None
+            The node that it has kept.
+        """
         with self.turn:
             node = self.next(number, own)
             if node is not None:
@@ -120,7 +143,16 @@ class Shared:
             return node, self.visits
 
     def give(self, number: int, left: list[Node], *, plunge: bool) -> Node | None:
-        """Take back what a worker has left of its node; with `plunge` the first of it stays its own."""
+        """Take back what a worker has left of its node; with `plunge` the first of it stays its own.
+
+        Parameters
+        ----------
+        number : int
+            Of the worker.
+        left : list of Node
+            The most promising first.
+        plunge : bool
+        """
         with self.turn:
             del self.active[number]
             own = left.pop(0) if left and plunge else None
@@ -132,7 +164,15 @@ class Shared:
             return own
 
     def next(self, number: int, own: Node | None) -> Node | None:
-        """The node that a worker visits next, None when the search is over. Waits while others may still find some."""
+        """The node that a worker visits next, None when the search is over. Waits while others may still find some.
+
+        Parameters
+        ----------
+        number : int
+            Of the worker.
+        own : Node or None
+            The node that it has kept.
+        """
         while not self.stopped:
             if own is None and self.queue:
                 own = heapq.heappop(self.queue)
@@ -200,7 +240,18 @@ class Shared:
     # -- what workers ask ----------------------------------------------------------------------------------
 
     def node(self, bound: float, multipliers: Multipliers, domain: Packed, basis: Basis | None) -> Node:
-        """A new open node."""
+        """A new open node.
+
+        Parameters
+        ----------
+        bound : float
+            No point of the node that is of use is cheaper.
+        multipliers : Multipliers
+            Of the parent's LP.
+        domain : Packed
+        basis : Basis or None
+            Of the parent's LP.
+        """
         with self.turn:
             self.created += 1
             return Node(bound, -self.created, domain, multipliers, basis)
@@ -227,7 +278,15 @@ class Shared:
         return exclusions(self.cells, choices)
 
     def offer(self, x: IntArray, leaves: IntArray) -> bool:
-        """Judge a point and its leaves; whether it is admissible. Keep it if it is the best."""
+        """Judge a point and its leaves; whether it is admissible. Keep it if it is the best.
+
+        Parameters
+        ----------
+        x : (n_features,) int64
+            Cells of the partition.
+        leaves : (n_trees,) int64
+            Leaves of the ensemble.
+        """
         with self.turn:
             key = leaves.tobytes()
             if key in self.excluded or self.cells.is_excluded(leaves):

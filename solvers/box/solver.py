@@ -36,7 +36,13 @@ class BoxSolver:
         confirm: Callable[[IntArray], bool] | None = None,
         relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     ) -> SolveResult:
-        """Search a problem over cells; the result's `x` is the choice of cells, (n_features,)."""
+        """Search a problem over cells; the result's `x` is the choice of cells, (n_features,).
+
+        Parameters
+        ----------
+        cells, options, cutoff, confirm, relaxation
+            See `ocf.solvers.protocols.CellSolver.solve_cells`.
+        """
         found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation)
         return SolveResult(
             found.status,
