@@ -65,7 +65,14 @@ def decode(leaf_values: FloatArray, cells: CellProblem) -> IntArray | None:
 
 
 def cheapest_within(leaves: IntArray, cells: CellProblem) -> IntArray | None:
-    """Cheapest open cell of each feature that lies in all of `leaves`; None if some feature has none."""
+    """Cheapest open cell of each feature that lies in all of `leaves`; None if some feature has none.
+
+    Parameters
+    ----------
+    leaves : (n_trees,) int64
+        One leaf of each tree.
+    cells : CellProblem
+    """
     choice = np.zeros(cells.partition.n_features, np.int64)
     for i, usable in enumerate(cells.open_within(leaves)):
         if not usable.any():

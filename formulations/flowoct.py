@@ -74,7 +74,18 @@ class TreeProblem:
 
     @classmethod
     def of(cls, bits: ArrayLike, label: ArrayLike, n_classes: int, depth: int, penalty: float) -> TreeProblem:
-        """Problem of rows, (n, n_features), and the indices of their classes, (n,)."""
+        """Problem of rows, (n, n_features), and the indices of their classes, (n,).
+
+        Parameters
+        ----------
+        bits : (n, n_features) int array
+            0/1 values.
+        label : (n,) int array
+            Indices of the classes.
+        n_classes, depth : int
+        penalty : float
+            Of a leaf, in rows.
+        """
         table = np.column_stack([np.asarray(bits, np.int64), np.asarray(label, np.int64)])
         groups, weight = np.unique(table, axis=0, return_counts=True)
         return cls(groups[:, :-1].astype(np.int8), groups[:, -1], weight.astype(np.int64), n_classes, depth, penalty)

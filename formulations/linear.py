@@ -44,6 +44,7 @@ the cost after a few rounds, with HiGHS as well as with SCIP, and with the binar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ from ocf.arrays import FloatArray
 from ocf.formulations.blocks.cells import linear
 
 if TYPE_CHECKING:
-    from ocf.problem.linear_problem import LinearProblem
+    from ocf.problem.linear_problem import LinearProblem, Move
 
 #: Places, as parts of the range of a move, where the squares have a tangent from the start.
 TANGENTS = (0.05, 0.2, 0.5, 1.0)
@@ -132,35 +133,14 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
         wanted = margin - slack * problem.doubt[r] - constant
         return (wanted / size, linear([(c / size, x) for c, x in terms]), None) if terms else _decided(wanted <= 0)
 
-    @model.Constraint(numeric)
-    def within_limits(m: pyo.ConcreteModel, i: int) -> Any:  # (18): the permitted range may exclude the row's value
-        low, high = ranges[i].low, ranges[i].high
-        return (low, linear([(1.0, m.u[i]), (-1.0, m.v[i])]), high) if low > 0 or high < 0 else pyo.Constraint.Skip
-
-    @model.Constraint(counted)
-    def counts_up(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
-        return (None, linear([(1.0, m.u[i]), (-ranges[i].up, m.a[i])]), 0.0)
-
-    @model.Constraint(counted)
-    def counts_down(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
-        return (None, linear([(1.0, m.v[i]), (-ranges[i].down, m.b[i])]), 0.0)
-
-    @model.Constraint(counted)
-    def one_direction(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
-        return (None, linear([(1.0, m.a[i]), (1.0, m.b[i])]), 1.0)
-
+    _moves(model, ranges, counted)
     _grids(model, problem, grid, unit)
 
     @model.Constraint([i for i, prices in enumerate(problem.level_costs) if len(prices)])
     def one_level(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
         return (1.0, linear([(1.0, m.nu[i, k]) for k in range(len(problem.level_costs[i]))]), 1.0)
 
-    model.tangents = pyo.ConstraintList()
-    for i in squared:
-        for square, move, reach in ((model.q[i], model.u[i], ranges[i].up), (model.p[i], model.v[i], ranges[i].down)):
-            for part in TANGENTS:
-                at = part * reach
-                model.tangents.add((-at * at, linear([(1.0, square), (-2 * at, move)]), None))
+    _first_tangents(model, ranges, squared)
     model.cost = pyo.Objective(expr=linear(_costs(model, problem, levels, unit)))  # (16)
     by = {name: {i: getattr(model, name)[i] for i in own} for name, own in _owners(numeric, squared)}
     chosen = {
@@ -196,6 +176,37 @@ def _requirement(
             terms += [(slope, m.u[i]), (-slope, m.v[i])]
         terms += [(float(g), m.nu[i, k]) for k, g in enumerate(problem.tables[i][:, r]) if g]
     return terms, constant
+
+
+def _moves(model: pyo.ConcreteModel, ranges: Mapping[int, Move], counted: list[int]) -> None:
+    """How far numeric features may go, and in one direction only where a change as such costs."""
+
+    @model.Constraint(list(ranges))
+    def within_limits(m: pyo.ConcreteModel, i: int) -> Any:  # (18): the permitted range may exclude the row's value
+        low, high = ranges[i].low, ranges[i].high
+        return (low, linear([(1.0, m.u[i]), (-1.0, m.v[i])]), high) if low > 0 or high < 0 else pyo.Constraint.Skip
+
+    @model.Constraint(counted)
+    def counts_up(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
+        return (None, linear([(1.0, m.u[i]), (-ranges[i].up, m.a[i])]), 0.0)
+
+    @model.Constraint(counted)
+    def counts_down(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
+        return (None, linear([(1.0, m.v[i]), (-ranges[i].down, m.b[i])]), 0.0)
+
+    @model.Constraint(counted)
+    def one_direction(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
+        return (None, linear([(1.0, m.a[i]), (1.0, m.b[i])]), 1.0)
+
+
+def _first_tangents(model: pyo.ConcreteModel, ranges: Mapping[int, Move], squared: list[int]) -> None:
+    """Tangents of the squares of moves that stand in the model from the start."""
+    model.tangents = pyo.ConstraintList()
+    for i in squared:
+        for square, move, reach in ((model.q[i], model.u[i], ranges[i].up), (model.p[i], model.v[i], ranges[i].down)):
+            for part in TANGENTS:
+                at = part * reach
+                model.tangents.add((-at * at, linear([(1.0, square), (-2 * at, move)]), None))
 
 
 def _grids(model: pyo.ConcreteModel, problem: LinearProblem, grid: list[int], unit: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -124,22 +125,7 @@ def maximal_rule(
     features = tuple(sorted(features))
     part = query.forest.partition
     choice = BoxChoices(query, features, above)
-
-    def branches(split: Split) -> Branches:
-        i = split.feature
-        if i not in features:
-            return fixed_branch(open_sides(query, query.held, split))
-        sides = open_sides(query, query.free, split)
-        if not all(sides):
-            return fixed_branch(sides)
-        right_of, left_of = _keys(query, split)
-        return Branches(
-            frozenset([(right_of, False)]),
-            frozenset([(left_of, False)]),
-            ((frozenset([(left_of, True)]), False), (frozenset([(right_of, True)]), True)),
-        )
-
-    diagrams, groups = trees_of(query, choice, branches)
+    diagrams, groups = trees_of(query, choice, partial(_branches, query, features))
     literals = {key for own in groups for g in own for e in g.out for key, _ in e}
     literals |= {node.choice for diagram in diagrams.values() for node in diagram.nodes}
     ordered = [i for i in features if part.ordered[i]]
@@ -161,6 +147,29 @@ def maximal_rule(
     model.precise = at_least_one(model, terms, (level - SLACK) * query.forest.n_trees - constant)  # (3)
     _set_apart(model, query, features, earlier)
     rows = _weighted_rows(query, features, cuts)
+    _captured(model, rows)
+    choices = (*model.alpha.values(), *model.beta.values(), *model.gamma.values())
+    return BoxModel(model, query, features, cuts, choices, own, rows)
+
+
+def _branches(query: Query, features: tuple[int, ...], split: Split) -> Branches:
+    """When a split sends the box, or part of it, to either side."""
+    i = split.feature
+    if i not in features:
+        return fixed_branch(open_sides(query, query.held, split))
+    sides = open_sides(query, query.free, split)
+    if not all(sides):
+        return fixed_branch(sides)
+    right_of, left_of = _keys(query, split)
+    return Branches(
+        frozenset([(right_of, False)]),
+        frozenset([(left_of, False)]),
+        ((frozenset([(left_of, True)]), False), (frozenset([(right_of, True)]), True)),
+    )
+
+
+def _captured(model: pyo.ConcreteModel, rows: dict[Conjunction, float]) -> None:
+    """Which rows the box captures, and their weight as the objective."""
     model.b = pyo.Var(range(len(rows)), domain=pyo.UnitInterval)
     conditions = [(g, literal) for g, e in enumerate(rows) for literal in sorted(e, key=repr)]
 
@@ -171,8 +180,6 @@ def maximal_rule(
         return (None, linear([(1.0, m.b[g]), (sign, _variable(m, key))]), 0.0 if positive else 1.0)
 
     model.captured = pyo.Objective(expr=linear([(-w, model.b[g]) for g, w in enumerate(rows.values())]))
-    choices = (*model.alpha.values(), *model.beta.values(), *model.gamma.values())
-    return BoxModel(model, query, features, cuts, choices, own, rows)
 
 
 def _keys(query: Query, split: Split) -> tuple[Any, Any]:

@@ -109,7 +109,13 @@ def _paths(part: Partition) -> list[list[tuple[int, BoolArray]]]:
 
 
 def goes_left(part: Partition, node: int) -> BoolArray:
-    """Which cells of its feature an inner node sends left, (n_cells of the feature,)."""
+    """Which cells of its feature an inner node sends left, (n_cells of the feature,).
+
+    Parameters
+    ----------
+    part : Partition
+    node : int
+    """
     ensemble, i = part.ensemble, int(part.ensemble.feature[node])
     if ensemble.kind[node] == SplitKind.SUBSET:
         return ensemble.sets[ensemble.set_index[node], : int(part.widths[i])]

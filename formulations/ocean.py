@@ -44,6 +44,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.partition import Partition
 from ocf.formulations.base import Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
@@ -66,11 +67,13 @@ def build(cells: CellProblem) -> Formulated:
     part.refuse_hyperplanes()
     ensemble = part.ensemble
     inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF)
-    tree, depth = ensemble.node_tree, ensemble.depth
     model = pyo.ConcreteModel(name="ocean")
     model.cells = cell_choice(part, integer=False)
     model.y = pyo.Var(range(len(ensemble.kind)), bounds=(0.0, 1.0))  # (11)
-    stages = sorted({(int(tree[v]), int(depth[v])) for v in inner})
+    at_stage: dict[tuple[int, int], list[int]] = {}
+    for v in inner.tolist():
+        at_stage.setdefault((int(ensemble.node_tree[v]), int(ensemble.depth[v])), []).append(v)
+    stages = sorted(at_stage)
     model.lam = pyo.Var(stages, domain=pyo.Binary)  # (12)
     y = [model.y[v] for v in range(len(ensemble.kind))]
     left, right = ensemble.left.tolist(), ensemble.right.tolist()
@@ -83,10 +86,6 @@ def build(cells: CellProblem) -> Formulated:
     def flow(_: pyo.Block, v: int) -> Any:  # (9)
         return (0.0, linear([(1.0, y[v]), (-1.0, y[left[v]]), (-1.0, y[right[v]])]), 0.0)
 
-    at_stage: dict[tuple[int, int], list[int]] = {s: [] for s in stages}
-    for v in inner.tolist():
-        at_stage[int(tree[v]), int(depth[v])].append(v)
-
     @model.Constraint(stages)
     def left_branch(m: pyo.ConcreteModel, t: int, d: int) -> Any:  # (10a)
         return (None, linear([(1.0, y[left[v]]) for v in at_stage[t, d]] + [(-1.0, m.lam[t, d])]), 0.0)
@@ -95,25 +94,28 @@ def build(cells: CellProblem) -> Formulated:
     def right_branch(m: pyo.ConcreteModel, t: int, d: int) -> Any:  # (10b)
         return (None, linear([(1.0, y[right[v]]) for v in at_stage[t, d]] + [(1.0, m.lam[t, d])]), 1.0)
 
-    def goes_right(m: pyo.ConcreteModel, v: int) -> list[tuple[float, Any]]:
-        i = int(ensemble.feature[v])
-        if ensemble.kind[v] == SplitKind.SUBSET:
-            stay = ensemble.sets[ensemble.set_index[v]]
-            return [(1.0, m.cells.nu[i, j]) for j in range(int(part.widths[i])) if not stay[j]]
-        if not np.isfinite(ensemble.threshold[v]):
-            return [(1.0, float(ensemble.threshold[v] < 0))]
-        cuts = part.upper[part.cells_of(i)]
-        return [(1.0, beyond(m.cells, part, i, int(np.searchsorted(cuts, ensemble.threshold[v])) + 1))]
-
     @model.Constraint(inner.tolist())
     def left_split(m: pyo.ConcreteModel, v: int) -> Any:  # (16), (21), (24), (35), (42)
-        return (None, linear([*goes_right(m, v), (1.0, y[left[v]])]), 1.0)
+        return (None, linear([*_goes_right(m.cells, part, v), (1.0, y[left[v]])]), 1.0)
 
     @model.Constraint(inner.tolist())
     def right_split(m: pyo.ConcreteModel, v: int) -> Any:  # (17)-(18), (22), (25), (36), (43)
-        return (0.0, linear([*goes_right(m, v), (-1.0, y[right[v]])]), None)
+        return (0.0, linear([*_goes_right(m.cells, part, v), (-1.0, y[right[v]])]), None)
 
     leaves = tuple(y[v] for v in np.flatnonzero(ensemble.kind == SplitKind.LEAF))
     model.reaches_target = reaches_target(cells.requirements, leaves)  # (13)-(14)
     model.cost = pyo.Objective(expr=separable_cost(model.cells, cells))  # (28)-(32)
     return Formulated(model, leaves, *choice_variables(model.cells, part))
+
+
+def _goes_right(block: pyo.Block, part: Partition, v: int) -> list[tuple[float, Any]]:
+    """Whether the point goes right at a split, as terms over the variables of its cells."""
+    ensemble = part.ensemble
+    i = int(ensemble.feature[v])
+    if ensemble.kind[v] == SplitKind.SUBSET:
+        stay = ensemble.sets[ensemble.set_index[v]]
+        return [(1.0, block.nu[i, j]) for j in range(int(part.widths[i])) if not stay[j]]
+    if not np.isfinite(ensemble.threshold[v]):
+        return [(1.0, float(ensemble.threshold[v] < 0))]
+    cuts = part.upper[part.cells_of(i)]
+    return [(1.0, beyond(block, part, i, int(np.searchsorted(cuts, ensemble.threshold[v])) + 1))]

@@ -23,7 +23,18 @@ from ocf.formulations.blocks.cells import linear
 def form_terms(
     values: Values, r: int, watching: Mapping[int, Any], slides: Mapping[int, Any]
 ) -> list[tuple[float, Any]]:
-    """The sum of a row's parts, or, after the rows, of a form's, as terms of a linear expression."""
+    """The sum of a row's parts, or, after the rows, of a form's, as terms of a linear expression.
+
+    Parameters
+    ----------
+    values : Values
+    r : int
+        Number of the row, or that of the form after all rows.
+    watching : mapping of int to variable
+        By cell, the variable that says whether the point lies there.
+    slides : mapping of int to variable
+        By cell, how far the value moves within it.
+    """
     row = (*values.rows, *values.forms)[r]
     terms: list[tuple[float, Any]] = []
     moves: dict[int, tuple[float, Any]] = {}

@@ -1,9 +1,9 @@
 """The share of wanted rows in the cell of a tree as a decision diagram over what is chosen of a region.
 
-The tree is walked from its root. At a split it is known of each side whether the region has cells there, or it depends
-on a choice; then that choice is asked. A state of the walk is the set of rows that are left in the cell, the splits
+It starts at the tree's root. At a split it is known of each side whether the region has cells there, or it depends on
+a choice; then that choice is asked. A state of the descent is the set of rows that are left in the cell, the splits
 that wait for a choice, and what is known of the region as far as it can matter below these splits: equal states are
-walked once.
+visited once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,14 @@ class Split(NamedTuple):
 
 
 def split_at(query: Query, k: int) -> Split:
-    """The split at a node of the forest."""
+    """The split at a node of the forest.
+
+    Parameters
+    ----------
+    query : Query
+    k : int
+        Number of the node.
+    """
     trees, part = query.forest.arrays.trees, query.forest.partition
     feature, cut = int(trees.node[k, 0]), int(trees.node[k, 1])
     width = int(part.widths[feature])
@@ -47,7 +54,18 @@ def split_at(query: Query, k: int) -> Split:
 
 
 def open_sides(query: Query, region: Region, split: Split) -> tuple[bool, bool]:
-    """Whether a region has cells left and right of a split."""
+    """Whether a region has cells left and right of a split.
+
+    Parameters
+    ----------
+    query : Query
+    region : Region
+    split : Split
+
+    Returns
+    -------
+    (left, right) : (bool, bool)
+    """
     cells = query.forest.cells_of(region, split.feature)
     return bool((cells & split.left).any()), bool((cells & ~split.left).any())
 
@@ -64,66 +82,111 @@ class Choices(Protocol):
     start: Known
 
     def sides(self, split: Split, known: Known) -> Sides:
-        """Whether the sides of a split are open."""
+        """Whether the sides of a split are open.
+
+        Parameters
+        ----------
+        split : Split
+        known : mapping of int to object
+            What is known of the region, by feature.
+        """
 
     def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
-        """Key of a choice on which the sides depend, and what is known without and with it; None if not allowed."""
+        """Key of a choice on which the sides depend, and what is known without and with it; None if not allowed.
+
+        Parameters
+        ----------
+        split : Split
+            With a side that depends on a choice.
+        known : mapping of int to object
+        """
 
     def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
-        """What matters of the known where only splits on some features follow, as ``tuple(known.items())``."""
+        """What matters of the known where only splits on some features follow, as ``tuple(known.items())``.
+
+        Parameters
+        ----------
+        known : mapping of int to object
+        features : frozenset of int
+            Features of the splits that follow.
+        """
 
 
 def share_diagram(query: Query, tree: int, choices: Choices, most: int) -> Diagram | None:
-    """Share of wanted rows in the cell of a tree; None if the walk has more than `most` states."""
-    node = query.forest.arrays.trees.node
-    wanted, everything = bits(query.wanted), (1 << len(query.wanted)) - 1
-    split_of: dict[int, tuple[Split, int]] = {}
-    below: dict[int, frozenset[int]] = {}
+    """Share of wanted rows in the cell of a tree, as a diagram over the choices.
 
-    def split(k: int) -> tuple[Split, int]:
-        """A split, and the rows that go left."""
-        if k not in split_of:
-            own = split_at(query, k)
-            split_of[k] = own, bits(own.left[query.forest.cells[:, own.feature]])
-        return split_of[k]
+    Parameters
+    ----------
+    query : Query
+    tree : int
+    choices : Choices
+    most : int
+        Most states of the descent.
 
-    def features_below(k: int) -> frozenset[int]:
-        if node[k, 0] < 0:
-            return frozenset()
-        if k not in below:
-            children = map(features_below, map(int, node[k, 2:4]))
-            below[k] = frozenset([int(node[k, 0])]).union(*children)
-        return below[k]
+    Returns
+    -------
+    Diagram or None
+        None if the descent has more states.
+    """
+    descent = _Descent(query, choices)
+    root = int(query.forest.arrays.trees.root[tree])
+    return reduced_diagram(descent.settle(descent.everything, [root], choices.start), descent.ask, most)
 
-    def settle(rows: int, nodes: Iterable[int], known: Known | None) -> Hashable | None:
+
+class _Descent:
+    """The descent from the root of a tree: what becomes of a state once its choice is made."""
+
+    def __init__(self, query: Query, choices: Choices) -> None:
+        self._query, self._choices = query, choices
+        self._node = query.forest.arrays.trees.node
+        self._wanted, self.everything = bits(query.wanted), (1 << len(query.wanted)) - 1
+        self._splits: dict[int, tuple[Split, int]] = {}
+        self._below: dict[int, frozenset[int]] = {}
+
+    def settle(self, rows: int, nodes: Iterable[int], known: Known | None) -> Hashable | None:
+        """State in which all splits wait for a choice; None where what is known is not allowed."""
         if known is None:
             return None
-        waiting, stack = [], list(nodes)
+        node, waiting, stack = self._node, [], list(nodes)
         while stack:
             k = stack.pop()
             if node[k, 0] < 0:
                 continue
-            own, goes_left = split(k)
-            left, right = choices.sides(own, known)
+            own, goes_left = self._split(k)
+            left, right = self._choices.sides(own, known)
             if left is None or right is None:
                 waiting.append(k)
                 continue
             if left != right:
-                rows &= goes_left if left else everything & ~goes_left
-            stack += [int(child) for child, way in ((node[k, 2], left), (node[k, 3], right)) if way]
-        if not rows & wanted:
+                rows &= goes_left if left else self.everything & ~goes_left
+            stack += [int(child) for child, is_open in ((node[k, 2], left), (node[k, 3], right)) if is_open]
+        if not rows & self._wanted:
             rows, waiting = 0, []
-        following = frozenset[int]().union(*map(features_below, waiting))
-        return rows, tuple(sorted(waiting)), choices.relevant(known, following) if waiting else ()
+        following = frozenset[int]().union(*map(self._features_below, waiting))
+        return rows, tuple(sorted(waiting)), self._choices.relevant(known, following) if waiting else ()
 
-    def ask(state: Any) -> float | tuple[Any, Hashable | None, Hashable | None]:
+    def ask(self, state: Any) -> float | tuple[Any, Hashable | None, Hashable | None]:
+        """Share at a state where nothing waits, or the choice that is asked for and the states without and with it."""
         rows, nodes, items = state
         if not nodes:
-            return (rows & wanted).bit_count() / rows.bit_count() if rows else 0.0
-        key, without, given = choices.ask(split(nodes[0])[0], dict(items))
-        return key, settle(rows, nodes, without), settle(rows, nodes, given)
+            return (rows & self._wanted).bit_count() / rows.bit_count() if rows else 0.0
+        key, without, given = self._choices.ask(self._split(nodes[0])[0], dict(items))
+        return key, self.settle(rows, nodes, without), self.settle(rows, nodes, given)
 
-    return reduced_diagram(settle(everything, [int(query.forest.arrays.trees.root[tree])], choices.start), ask, most)
+    def _split(self, k: int) -> tuple[Split, int]:
+        """A split, and the rows that go left."""
+        if k not in self._splits:
+            own = split_at(self._query, k)
+            self._splits[k] = own, bits(own.left[self._query.forest.cells[:, own.feature]])
+        return self._splits[k]
+
+    def _features_below(self, k: int) -> frozenset[int]:
+        if self._node[k, 0] < 0:
+            return frozenset()
+        if k not in self._below:
+            children = map(self._features_below, map(int, self._node[k, 2:4]))
+            self._below[k] = frozenset([int(self._node[k, 0])]).union(*children)
+        return self._below[k]
 
 
 def bits(mask: BoolArray) -> int:
@@ -147,7 +210,13 @@ class SetChoices:
         self._sides: dict[tuple[int, bytes], tuple[Sides, Sides]] = {}
 
     def sides(self, split: Split, known: Known) -> Sides:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        split, known
+            See `Choices.sides`.
+        """
         outside, inside = self._both(split)
         if outside == inside or split.feature not in self.candidates:
             return outside
@@ -156,12 +225,24 @@ class SetChoices:
         return inside if known[split.feature] else outside
 
     def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        split, known
+            See `Choices.ask`.
+        """
         i = split.feature
         return i, {**known, i: False}, {**known, i: True}
 
     def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        known, features
+            See `Choices.relevant`.
+        """
         return tuple(sorted((i, chosen) for i, chosen in known.items() if i in features))
 
     def _both(self, split: Split) -> tuple[Sides, Sides]:
@@ -232,7 +313,13 @@ class BoxChoices:
         self._heavy: dict[Hashable, bool] = {}
 
     def sides(self, split: Split, known: Known) -> Sides:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        split, known
+            See `Choices.sides`.
+        """
         own = known.get(split.feature)
         if own is None:
             return open_sides(self.query, self.query.held, split)
@@ -246,7 +333,13 @@ class BoxChoices:
         )
 
     def ask(self, split: Split, known: Known) -> tuple[Any, Known | None, Known | None]:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        split, known
+            See `Choices.ask`.
+        """
         i, j = split.feature, split.cut
         own, (left, _) = known[i], self.sides(split, known)
         key: Any
@@ -271,7 +364,13 @@ class BoxChoices:
         return key, without, given
 
     def relevant(self, known: Known, features: frozenset[int]) -> Hashable:
-        """See `Choices`."""
+        """See `Choices`.
+
+        Parameters
+        ----------
+        known, features
+            See `Choices.relevant`.
+        """
         return tuple(
             (i, own if i in features else _ended(own)) for i, own in known.items() if i in features or self.above > 0
         )

@@ -22,7 +22,13 @@ from ocf.cells.partition import Partition
 
 
 def linear(terms: list[tuple[float, Any]], constant: float = 0.0) -> LinearExpression:
-    """Sum of coefficient * variable; terms whose second part is a number go into the constant."""
+    """Sum of coefficient * variable; terms whose second part is a number go into the constant.
+
+    Parameters
+    ----------
+    terms : list of (float, variable or number)
+    constant : float
+    """
     numbers = sum(c * v for c, v in terms if isinstance(v, int | float))
     pairs = [(c, v) for c, v in terms if not isinstance(v, int | float)]
     return LinearExpression(
@@ -58,14 +64,30 @@ def cell_choice(part: Partition, *, integer: bool) -> pyo.Block:
 
 
 def beyond(block: pyo.Block, part: Partition, i: int, j: int) -> Any:
-    """Whether the point lies in a cell >= j of the ordered feature i: a variable, or 1.0 or 0.0 at the ends."""
+    """Whether the point lies in a cell >= j of the ordered feature i: a variable, or 1.0 or 0.0 at the ends.
+
+    Parameters
+    ----------
+    block : pyomo Block
+        Of `cell_choice`.
+    part : Partition
+    i, j : int
+        Feature, and cell counted within it.
+    """
     if j <= 0:
         return 1.0
     return block.mu[i, j] if j < part.widths[i] else 0.0
 
 
 def separable_cost(block: pyo.Block, cells: CellProblem) -> LinearExpression:
-    """Cost of the chosen cells, linear in `mu` and `nu` (ocean, (29) and (31)); closed cells count as free."""
+    """Cost of the chosen cells, linear in `mu` and `nu` (ocean, (29) and (31)); closed cells count as free.
+
+    Parameters
+    ----------
+    block : pyomo Block
+        Of `cell_choice`.
+    cells : CellProblem
+    """
     part = cells.partition
     cost = np.where(np.isfinite(cells.cost), cells.cost, 0.0)
     terms: list[tuple[float, Any]] = []
@@ -81,7 +103,14 @@ def separable_cost(block: pyo.Block, cells: CellProblem) -> LinearExpression:
 
 
 def choice_variables(block: pyo.Block, part: Partition) -> tuple[tuple[tuple[Any, ...], ...], ...]:
-    """Step and level variables per feature, as `Formulated` holds them."""
+    """Step and level variables per feature, as `Formulated` holds them.
+
+    Parameters
+    ----------
+    block : pyomo Block
+        Of `cell_choice`.
+    part : Partition
+    """
     steps = tuple(
         tuple(block.mu[i, j] for j in range(1, int(part.widths[i]))) if part.ordered[i] else ()
         for i in range(part.n_features)

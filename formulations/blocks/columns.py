@@ -135,7 +135,14 @@ def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) ->
 
 
 def listed_values(feature: Feature, origin: float) -> FloatArray:
-    """Admissible coded values of a feature that is discrete or off its grid, (n,)."""
+    """Admissible coded values of a feature that is discrete or off its grid, (n,).
+
+    Parameters
+    ----------
+    feature : Feature
+    origin : float
+        Coded value of the row.
+    """
     low, high = feature.limits(origin)
     if feature.discrete:
         codes = feature.permitted_codes()
@@ -192,7 +199,15 @@ def _number_columns(
 
 
 def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.ConcreteModel, list[Any]]:
-    """Model with the columns of a problem, what ties them to each other, and their cost; and the columns."""
+    """Model with the columns of a problem, what ties them to each other, and their cost; and the columns.
+
+    Parameters
+    ----------
+    problem : Problem
+    columns : Columns
+    name : str
+        Of the model.
+    """
     model = pyo.ConcreteModel(name=name)
     model.x = pyo.Var(range(columns.n))
     x = [model.x[j] for j in range(columns.n)]
@@ -230,7 +245,17 @@ def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.Co
 
 
 def relation_rows(problem: Problem, columns: Columns) -> list[tuple[FloatArray, float]]:
-    """Coefficients of the columns in each row of the problem's constraints, and its upper side."""
+    """Coefficients of the columns in each row of the problem's constraints, and its upper side.
+
+    Parameters
+    ----------
+    problem : Problem
+    columns : Columns
+
+    Returns
+    -------
+    list of ((n_cols,) float64, float)
+    """
     out = []
     for relation in exact_rows(problem):
         row, side = np.zeros(columns.n), float(relation.limit)
@@ -259,7 +284,17 @@ def relation_rows(problem: Problem, columns: Columns) -> list[tuple[FloatArray, 
 
 
 def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -> tuple[FloatArray, float]:
-    """Coefficients of the columns in the total of an oblique node, (n_cols,), and the part that is constant."""
+    """Coefficients of the columns in the total of an oblique node, (n_cols,), and the part that is constant.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    v : int
+        The node.
+    columns : Columns
+    origin : (n_features,) float64
+        Coded values of the row.
+    """
     weight = np.zeros(len(origin))
     indicator: dict[tuple[int, float], float] = {}
     for i, code, w in zip(*(a.tolist() for a in ensemble.oblique_entries(v)), strict=True):

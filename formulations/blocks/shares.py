@@ -35,7 +35,7 @@ has to be a whole number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,12 +156,18 @@ def shares(trees: Sequence[Sequence[Group]], value: Callable[[Any], Any]) -> Sha
     wanted = {(t, k): g for t, k, g in free if g.wanted}
     unwanted = {(t, k): g for t, k, g in free if not g.wanted}
     block.conjunctions = list(dict.fromkeys(e for g in unwanted.values() for e in g.out))
-    number = {e: k for k, e in enumerate(block.conjunctions)}
-    block.a = pyo.Var(range(len(number)), domain=pyo.UnitInterval)
+    block.a = pyo.Var(range(len(block.conjunctions)), domain=pyo.UnitInterval)
     block.v = pyo.Var([t for t, share in enumerate(fixed) if share is None], domain=pyo.UnitInterval)
     block.z = pyo.Var(list(wanted), domain=pyo.UnitInterval)
     block.q = pyo.Var(list(wanted), domain=pyo.UnitInterval)
     block.p = pyo.Var(list(unwanted), domain=pyo.UnitInterval)
+    _conjunctions_hold(block, wanted, value)
+    _products(block, wanted, unwanted, trees)
+    return Shares(block, tuple(tuple(groups) for groups in trees), fixed)
+
+
+def _conjunctions_hold(block: pyo.Block, wanted: Mapping[tuple[int, int], Group], value: Callable[[Any], Any]) -> None:
+    """Rows that are inside only if no conjunction shuts them out, and conjunctions only if their literals hold."""
 
     def counted(literal: Literal, sign: float) -> tuple[list[tuple[float, Any]], float]:
         """``sign * literal`` as terms and a constant."""
@@ -175,10 +181,20 @@ def shares(trees: Sequence[Sequence[Group]], value: Callable[[Any], Any]) -> Sha
         terms = [term for own, _ in parts for term in own]
         return (None, linear([(1.0, b.z[t, k]), *terms]), len(e) - sum(c for _, c in parts))
 
-    @block.Constraint([(k, j) for e, k in number.items() for j in range(len(e))])
+    @block.Constraint([(k, j) for k, e in enumerate(block.conjunctions) for j in range(len(e))])
     def all_hold(b: pyo.Block, k: int, j: int) -> Any:  # (2)
         terms, constant = counted(sorted(b.conjunctions[k], key=repr)[j], -1.0)
         return (None, linear([(1.0, b.a[k]), *terms]), -constant)
+
+
+def _products(
+    block: pyo.Block,
+    wanted: Mapping[tuple[int, int], Group],
+    unwanted: Mapping[tuple[int, int], Group],
+    trees: Sequence[Sequence[Group]],
+) -> None:
+    """What the share of each tree is by the rows that are in its cell."""
+    number = {e: k for k, e in enumerate(block.conjunctions)}
 
     @block.Constraint(list(wanted))
     def inside_only(b: pyo.Block, t: int, k: int) -> Any:  # (3)
@@ -202,8 +218,6 @@ def shares(trees: Sequence[Sequence[Group]], value: Callable[[Any], Any]) -> Sha
     @block.Constraint(list(block.v))
     def not_empty(b: pyo.Block, t: int) -> Any:  # (6)
         return (None, linear([(1.0, b.v[t]), *((-1.0, b.z[t, k]) for k, g in enumerate(trees[t]) if g.wanted)]), 0.0)
-
-    return Shares(block, tuple(tuple(groups) for groups in trees), fixed)
 
 
 def _fixed_share(groups: Sequence[Group]) -> float | None:

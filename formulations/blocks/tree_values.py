@@ -73,7 +73,14 @@ class TreeValues:
 
 
 def either_branch(key: Any, outside: bool, inside: bool) -> Conjunction | None:
-    """When something holds that holds `outside` S, or `inside` it; None for never."""
+    """When something holds that holds `outside` S, or `inside` it; None for never.
+
+    Parameters
+    ----------
+    key : object
+        Of the choice whether the feature is in S.
+    outside, inside : bool
+    """
     if outside and inside:
         return ALWAYS
     if not (outside or inside):
@@ -88,6 +95,13 @@ def trees_of(
     query: Query, choices: Choices, branches: Callable[[Split], Branches]
 ) -> tuple[dict[int, Diagram], list[list[Group]]]:
     """Diagrams of the trees that have small ones, by tree, and groups of rows of the others.
+
+    Parameters
+    ----------
+    query : Query
+    choices : Choices
+    branches : callable
+        `Branches` of a split.
 
     Raises
     ------
@@ -113,7 +127,18 @@ def trees_of(
 def tree_values(
     model: pyo.ConcreteModel, value: Callable[[Any], Any], diagrams: dict[int, Diagram], groups: list[list[Group]]
 ) -> TreeValues:
-    """Blocks of the trees' shares, added to the model."""
+    """Blocks of the trees' shares, added to the model.
+
+    Parameters
+    ----------
+    model : pyomo ConcreteModel
+    value : callable
+        0/1 variable of a choice's key.
+    diagrams : dict of int to Diagram
+        By tree.
+    groups : list of list of Group
+        Of each of the other trees.
+    """
     own = TreeValues(paths(diagrams, value), shares(groups, value))
     model.paths, model.shares = own.paths.block, own.shares.block
     return own
@@ -186,7 +211,15 @@ def _needed(literals: list[Literal]) -> set[Literal] | None:
 
 
 def is_shut(sides: tuple[bool, bool], left: bool) -> bool:
-    """Whether a region with these open sides shuts out the rows on one side."""
+    """Whether a region with these open sides shuts out the rows on one side.
+
+    Parameters
+    ----------
+    sides : (bool, bool)
+        Whether the region has cells left and right of the split.
+    left : bool
+        Whether the rows are those on the left.
+    """
     return not sides[0] if left else not sides[1]
 
 
@@ -197,7 +230,14 @@ def fixed_branch(sides: tuple[bool, bool]) -> Branches:
 
 
 def at_least_one(model: pyo.ConcreteModel, terms: list[tuple[float, Any]], need: float) -> pyo.Constraint:
-    """Constraint that a sum reaches a need, also where the sum has no terms."""
+    """Constraint that a sum reaches a need, also where the sum has no terms.
+
+    Parameters
+    ----------
+    model : pyomo ConcreteModel
+    terms : list of (float, variable)
+    need : float
+    """
     if not terms and need <= 0:
         return pyo.Constraint(expr=(0.0, linear(no_branch(model)), None))
     return pyo.Constraint(expr=(need, linear(terms or no_branch(model)), None))

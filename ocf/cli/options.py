@@ -82,7 +82,14 @@ FORMULATION_HELP = "interval (default), or another of ocf solvers."
 def wanted(
     target: list[str] | None, probability: float | None, at_least: float | None, at_most: float | None
 ) -> dict[str, Any]:
-    """Settings of the target, from the flags for it."""
+    """Settings of the target, from the flags for it.
+
+    Parameters
+    ----------
+    target : list of str or None
+    probability : float or None
+    at_least, at_most : float or None
+    """
     from ocf.problem.problem_file import with_interval
 
     labels = target[0] if target and len(target) == 1 else target or None
@@ -93,7 +100,17 @@ def wanted(
 def settings_of(
     path: Path | None, flags: Mapping[str, Any], options: list[str]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given."""
+    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given.
+
+    Parameters
+    ----------
+    path : Path or None
+        Of the problem file.
+    flags : mapping of str to object
+        None for those that were not given.
+    options : sequence of str
+        ``KEY=VALUE`` of the solver.
+    """
     from ocf.problem.problem_file import ProblemFile, read_problem_file
 
     said = ProblemFile() if path is None else read_problem_file(path)
@@ -106,7 +123,16 @@ def settings_of(
 
 
 def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
-    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is."""
+    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is.
+
+    Parameters
+    ----------
+    settings : dict
+        Of `Explainer.explain`; changed.
+    problem : Path or None
+        The problem file.
+    trust_pickle : bool
+    """
     from ocf.models.plausibility import Plausibility
     from ocf.models.rehearsal import rehearse
     from ocf.readers.files import load_model
@@ -143,7 +169,19 @@ def load(
     features: dict[str, dict[str, Any]],
     trust_pickle: bool,
 ) -> tuple[Explainer, pd.DataFrame]:
-    """The explainer, and the table of rows to ask it about."""
+    """The explainer, and the table of rows to ask it about.
+
+    Parameters
+    ----------
+    model_path, data_path : Path
+    reference_path : Path or None
+        Data to infer features from; by default `data_path`.
+    drop : sequence of str
+        Columns to leave out.
+    features : mapping
+        Settings of features.
+    trust_pickle : bool
+    """
     from ocf.explain.explainer import Explainer
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model

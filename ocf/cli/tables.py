@@ -98,6 +98,12 @@ def _option(text: str) -> bool | int | float | str:
 def check_output(path: Path, suffixes: Sequence[str]) -> None:
     """Refuse an output path that could not be written, before the work is done that it is for.
 
+    Parameters
+    ----------
+    path : Path
+    suffixes : sequence of str
+        With their dots, in small letters.
+
     Raises
     ------
     DataError

@@ -214,7 +214,18 @@ class CounterfactualRules:
     def local_many(
         self, rows: pd.DataFrame | ArrayLike, target: Any = None, *, progress: bool | None = None, **settings: Any
     ) -> RuleSets:
-        """Rules for each of several rows; see `local` for the settings."""
+        """Rules for each of several rows; see `local` for the settings.
+
+        Parameters
+        ----------
+        rows : DataFrame or array (n, n_columns)
+        target : object
+            Of every row, as in `local`.
+        progress : bool, optional
+            Whether to show a bar; by default on a terminal.
+        **settings
+            See `local`.
+        """
         table = as_table(rows, self.space.columns)
         found = RuleSets()
         with Progress(len(table), progress) as bar:
@@ -252,7 +263,14 @@ class CounterfactualRules:
         return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
 
     def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
-        """Which rows the model does not give the target, (n,); all of them without a model."""
+        """Which rows the model does not give the target, (n,); all of them without a model.
+
+        Parameters
+        ----------
+        rows : DataFrame or array (n, n_columns)
+        target : object
+            As in `local`.
+        """
         coded = self.space.from_frame(as_table(rows, self.space.columns))
         if self.model is None:
             return np.ones(len(coded), bool)
@@ -286,6 +304,14 @@ class CounterfactualRules:
         """The largest leaf around a row whose training rows lack the target, up to a share of the others.
 
         Where no leaf around the row has that share, the one with the largest share is given.
+
+        Parameters
+        ----------
+        x : one row
+        target : object
+            As in `local`.
+        share : float
+            Of a leaf's training rows, from which on only the number of rows counts.
         """
         lacking = ~self._wanted(target, None).holds(self.forest.answers)
         part = self.forest.partition
@@ -430,6 +456,15 @@ class CounterfactualRules:
 
     def rule(self, query: Query, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
         """Rule in the user's units and words from a box that a search has found.
+
+        Parameters
+        ----------
+        query : Query
+        features : sequence of int
+            S.
+        box : FoundBox
+        method : str
+            By which it was found.
 
         Raises
         ------

@@ -55,7 +55,14 @@ class Condition:
 
     @classmethod
     def of(cls, feature: Feature, interval: Interval) -> Condition:
-        """Condition in the units and words of a feature."""
+        """Condition in the units and words of a feature.
+
+        Parameters
+        ----------
+        feature : Feature
+        interval : Interval
+            Coded.
+        """
         if feature.discrete:
             codes = np.arange(len(feature.levels), dtype=np.float64)
             permitted = feature.permitted_codes()
@@ -125,7 +132,14 @@ class Condition:
 
 
 def intervals_of(forest: RegionalForest, region: Region, features: Iterable[int]) -> tuple[Interval, ...]:
-    """Coded values of a region on some features."""
+    """Coded values of a region on some features.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    region : Region
+    features : iterable of int
+    """
     part, out = forest.partition, []
     for i in features:
         at = np.flatnonzero(forest.cells_of(region, i))

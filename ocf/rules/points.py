@@ -117,7 +117,17 @@ class IsolationTrees:
 
     @classmethod
     def fit(cls, space: FeatureSpace, rows: FloatArray, *, seed: int = 0, **settings: Any) -> IsolationTrees:
-        """Fit scikit-learn's isolation forest, with its defaults, to coded rows."""
+        """Fit scikit-learn's isolation forest, with its defaults, to coded rows.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        rows : (n, n_features) float64
+            Coded.
+        seed : int
+        **settings
+            Of scikit-learn's `IsolationForest`.
+        """
         from sklearn.ensemble import IsolationForest
 
         encoding = one_hot_encoding(space, rows[0])
@@ -181,6 +191,18 @@ def most_plausible_point(
     options: SolverOptions | None = None,
 ) -> FoundPoint:
     """The deepest point in a rule, by `ocf.formulations.plausible_point`; of equal cells' values the cheapest.
+
+    Parameters
+    ----------
+    trees : IsolationTrees
+    origin : (n_features,) float64
+        Coded.
+    intervals : sequence of Interval
+        The rule.
+    cost : Cost, optional
+        Separable; default l1.
+    solver : {"highs", "scip"}
+    options : SolverOptions, optional
 
     Raises
     ------

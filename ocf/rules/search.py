@@ -55,6 +55,13 @@ def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[
 def divergent_set(query: Query, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
     """The most probable minimal divergent explanation, or, where there is none, the most probable set.
 
+    Parameters
+    ----------
+    query : Query
+    candidates : sequence of int
+    level : float
+        The paper's pi.
+
     Returns
     -------
     features : tuple of int
@@ -135,7 +142,18 @@ def best_box(
 
 
 def ranges(query: Query, i: int) -> Iterator[BoolArray]:
-    """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels."""
+    """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels.
+
+    Parameters
+    ----------
+    query : Query
+    i : int
+        The feature.
+
+    Yields
+    ------
+    (n_cells_of_feature,) bool
+    """
     allowed = np.flatnonzero(query.forest.cells_of(query.free, i))
     width = int(query.forest.partition.widths[i])
     if query.forest.partition.ordered[i]:
@@ -149,7 +167,14 @@ def ranges(query: Query, i: int) -> Iterator[BoolArray]:
 
 
 def box_of(query: Query, masks: dict[int, BoolArray]) -> Region:
-    """Region with the given cells on some features and the admissible ones on the others."""
+    """Region with the given cells on some features and the admissible ones on the others.
+
+    Parameters
+    ----------
+    query : Query
+    masks : dict of int to (n_cells_of_feature,) bool
+        By feature.
+    """
     forest = query.forest
     n = forest.partition.n_features
     return forest.region(masks.get(i, forest.cells_of(query.free, i)) for i in range(n))
@@ -390,6 +415,14 @@ def _apart(query: Query, features: Sequence[int], a: Region, b: Region) -> bool:
 
 
 def most_used(use: IntArray, changeable: BoolArray, k: int) -> list[int]:
-    """The k features that the forest splits on most among those that may change, most used first."""
+    """The k features that the forest splits on most among those that may change, most used first.
+
+    Parameters
+    ----------
+    use : (n_features,) int64
+        How often the forest splits on each feature.
+    changeable : (n_features,) bool
+    k : int
+    """
     order = np.argsort(-use, kind="stable")
     return [int(i) for i in order if changeable[i] and use[i] > 0][:k]

@@ -79,7 +79,22 @@ def solve_minimal_sets(
 def solve_most_divergent_set(
     query: Query, candidates: Sequence[int], *, solver: str = "highs", options: SolverOptions | None = None
 ) -> tuple[int, ...]:
-    """A subset with the largest CDP_S, by the same model without a level."""
+    """A subset with the largest CDP_S, by the same model without a level.
+
+    Parameters
+    ----------
+    query : Query
+    candidates : sequence of int
+    solver : {"highs", "scip"}
+    options : SolverOptions, optional
+
+    Raises
+    ------
+    SolverError
+        The solver hit a limit before it had a proof.
+    ProblemError
+        The model would be too large.
+    """
     built = minimal_set(query, candidates, None)
     form, place = _compiled(built)
     chosen = _next_set(built, form, place, solver, options)

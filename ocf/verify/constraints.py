@@ -103,7 +103,16 @@ def _budget(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
 
 
 def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new: float | None) -> Fraction:
-    """What a change takes by a curve as ``Curve.to_plain`` writes it."""
+    """What a change takes by a curve as ``Curve.to_plain`` writes it.
+
+    Parameters
+    ----------
+    curve : object
+    feature : mapping
+        The description of the feature.
+    old, new : float or None
+        Coded values; None is a missing one.
+    """
     if old is None or new is None or old == new:
         return Fraction(0)
     if isinstance(curve, Mapping) and "levels" in curve:
@@ -128,7 +137,15 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
 
 
 def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
-    """Squares of changes, and of sums of changes, in the features' own units."""
+    """Squares of changes, and of sums of changes, in the features' own units.
+
+    Parameters
+    ----------
+    norm : mapping
+        As ``Cost.to_dict`` writes it.
+    changes : mapping of str to (mapping, float or None, float or None)
+        By feature: itself, its old and its new value.
+    """
 
     def change(name: str) -> Fraction:
         feature, old, new = changes[name]
