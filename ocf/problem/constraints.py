@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+import msgspec
 import numpy as np
 
 from ocf.arrays import FloatArray
@@ -31,6 +33,7 @@ from ocf.features.own_cost import amount_of, around, cuts_of
 from ocf.features.space import FeatureSpace
 from ocf.problem.rows import ONE, ZERO, Part, Row, satisfied
 from ocf.support.documents import fit, refused
+from ocf.support.json_records import plain
 from ocf.support.messages import nearest
 from ocf.support.schemas import ConstraintSchema
 
@@ -63,13 +66,10 @@ class Constraint:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict; `from_dict` is its inverse."""
-        raise NotImplementedError
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Constraint:
-        """Constraint from what `to_dict` wrote, or from what a problem file says."""
-        raise NotImplementedError
+        """JSON-ready dict; the function `from_dict` is its inverse."""
+        # times become the text that names them as levels, not that of RFC 3339
+        said = msgspec.to_builtins(self, builtin_types=(date, datetime, timedelta, bytes), enc_hook=plain)
+        return {"kind": self.kind, **plain(said)}
 
     @property
     def absolute(self) -> bool:
@@ -134,6 +134,7 @@ class Linear(Constraint):
         object.__setattr__(self, "terms", tuple((str(f), level, c) for f, level, c in flat if c != 0))
         object.__setattr__(self, "sense", {"==": "=", "≤": "<=", "≥": ">="}.get(self.sense, self.sense))
         object.__setattr__(self, "bound", _number(self.bound, "the bound"))
+        object.__setattr__(self, "relative", bool(self.relative))
         if self.sense not in SENSES:
             raise ProblemError(f"a linear constraint compares by one of {', '.join(SENSES)}, not by {self.sense!r}")
         if not self.terms:
@@ -200,24 +201,6 @@ class Linear(Constraint):
             out += f"{sign.lstrip() if not out else sign}{size}{label}"
         return f"{out} {self.sense} {self.bound:g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "terms": [list(term) for term in self.terms],
-            "sense": self.sense,
-            "bound": self.bound,
-            "relative": self.relative,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Linear:
-        """Inverse of `to_dict`; takes what a problem file says as well."""
-        return cls(
-            data["terms"], data["sense"], data["bound"], bool(data.get("relative", False)), str(data.get("name", ""))
-        )
-
 
 def _place(feature: Feature, level: Any, code: float) -> Fraction:
     return feature.position(code) if level is None else Fraction(int(feature.level_code(level) == int(code)))
@@ -253,8 +236,8 @@ class Implication(Constraint):
     'if employment is none then income <= 1000'
     """
 
-    when: Any
-    then: Any
+    when: Any = ()
+    then: Any = ()
     name: str = ""
     kind: ClassVar[str] = "implication"
 
@@ -305,23 +288,12 @@ class Implication(Constraint):
         sides = [" and ".join(f"{n} {_said(s)}" for n, s in side) for side in (self.when, self.then)]
         return f"if {sides[0]} then {sides[1]}" if sides[0] else f"always {sides[1]}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        sides = {side: [[n, _thawed(s)] for n, s in getattr(self, side)] for side in ("when", "then")}
-        return {"kind": self.kind, "name": self.name, **sides}
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Implication:
-        """Inverse of `to_dict`; takes what a problem file says as well."""
-        return cls(data.get("when", {}), data["then"], str(data.get("name", "")))
+class _Range(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A range that is said by its ends; None for no end."""
 
-
-@dataclass(frozen=True)
-class _Range:
-    """A range that is said by its ends."""
-
-    low: Any
-    high: Any
+    low: Any = msgspec.field(default=None, name="min")
+    high: Any = msgspec.field(default=None, name="max")
 
 
 def _frozen(value: Any) -> Any:
@@ -334,12 +306,6 @@ def _frozen(value: Any) -> Any:
         # no end and an infinite end are the same
         return tuple(None if isinstance(v, float) and math.isinf(v) else v for v in value)
     return value
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, _Range):
-        return {key: v for key, v in (("min", value.low), ("max", value.high)) if v is not None}
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _said(value: Any) -> str:
@@ -462,12 +428,7 @@ class Budget(Constraint):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         costs = [[name, curve.to_plain()] for name, curve in self.costs]
-        return {"kind": self.kind, "name": self.name, "limit": self.limit, "costs": costs}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Budget:
-        """Inverse of `to_dict`; takes what a problem file says as well."""
-        return cls(data["limit"], data["costs"], str(data.get("name", "")))
+        return {"kind": self.kind, "limit": self.limit, "costs": plain(costs), "name": self.name}
 
 
 def _amount(curve: Curve, feature: Feature, origin: float) -> Callable[[float], Fraction]:
@@ -527,15 +488,6 @@ class MaxChanges(Constraint):
         among = f" among {', '.join(self.among)}" if self.among else ""
         return f"at most {self.most} change{'s' * (self.most != 1)}{among}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        return {"kind": self.kind, "name": self.name, "most": self.most, "among": list(self.among)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> MaxChanges:
-        """Inverse of `to_dict`; takes what a problem file says as well."""
-        return cls(data["most"], tuple(data.get("among", ())), str(data.get("name", "")))
-
 
 def _changed(origin: float) -> Callable[[float], Fraction]:
     return lambda v: ZERO if v == origin or math.isnan(v) else ONE
@@ -554,17 +506,37 @@ KINDS: dict[str, tuple[str, str]] = {
 }
 
 
-def from_dict(data: Mapping[str, Any]) -> Constraint:
-    """Constraint from what ``to_dict`` wrote, or from a table of a problem file."""
-    kind = data.get("kind")
+def class_of(kind: Any) -> type[Constraint]:
+    """Class of a kind of constraint.
+
+    Raises
+    ------
+    ProblemError
+        There is no such kind.
+    """
     if not isinstance(kind, str) or kind not in KINDS:
         raise ProblemError(f"unknown kind of constraint {nearest(kind, KINDS)}")
     module, name = KINDS[kind]
     cls: type[Constraint] = getattr(import_module(module), name)
-    try:
-        return cls.from_dict(data)
-    except KeyError as error:
-        raise ProblemError(f"a constraint of kind {kind!r} needs {error}") from None
+    return cls
+
+
+def keys_of(kind: str) -> tuple[str, ...]:
+    """What may be said of a kind of constraint, besides the kind."""
+    return tuple(f.name for f in fields(cast(Any, class_of(kind))))
+
+
+def from_dict(data: Mapping[str, Any]) -> Constraint:
+    """Constraint from what ``to_dict`` wrote, or from a table of a problem file."""
+    kind = data.get("kind")
+    make: Any = class_of(kind)
+    known = fields(make)
+    missing = [f.name for f in known if f.default is MISSING and f.name not in data]
+    if missing:
+        raise ProblemError(f"a constraint of kind {kind!r} needs {missing[0]!r}")
+    said = {f.name: data[f.name] for f in known if f.name in data}
+    constraint: Constraint = make(**said | {"name": str(said.get("name", ""))})
+    return constraint
 
 
 def from_file(data: Mapping[str, Any], where: str) -> Constraint:
@@ -580,11 +552,9 @@ def from_file(data: Mapping[str, Any], where: str) -> Constraint:
     ------
     ProblemError
     """
-    kind = data.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ProblemError(f"{where}: unknown kind of constraint {nearest(kind, KINDS)}")
-    fit(data, ConstraintSchema, where, ProblemError)
     with refused(where, ProblemError):
+        class_of(data.get("kind"))
+        fit(data, ConstraintSchema, where, ProblemError)
         return from_dict(data)
 
 

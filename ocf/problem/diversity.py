@@ -13,10 +13,10 @@ Each is a proven optimum of its own problem: the first cut is a row over leaves,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,6 +68,9 @@ class Keeps(Constraint):
     name: str = ""
     kind: ClassVar[str] = "keeps"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+
     def check(self, space: FeatureSpace) -> None:
         """Refuse names that the features do not have."""
         for name in self.features:
@@ -89,15 +92,6 @@ class Keeps(Constraint):
         """What it says."""
         return f"at least one of {', '.join(self.features)} stays" if self.features else "something else"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        return {"kind": self.kind, "name": self.name, "features": list(self.features)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Keeps:
-        """Inverse of `to_dict`."""
-        return cls(tuple(data["features"]), data["name"])
-
 
 def _kept(origin: float) -> Callable[[float], Fraction]:
     return lambda v: -ONE if v == origin else ZERO
@@ -111,6 +105,10 @@ class Apart(Constraint):
     distance: float
     name: str = ""
     kind: ClassVar[str] = "apart"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "point", tuple((name, float(value)) for name, value in self.point))
+        object.__setattr__(self, "distance", float(self.distance))
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse names that the features do not have."""
@@ -140,20 +138,6 @@ class Apart(Constraint):
     def words(self) -> str:
         """What it says."""
         return f"at least {self.distance:g} away from {self.point}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "point": [list(p) for p in self.point],
-            "distance": self.distance,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Apart:
-        """Inverse of `to_dict`."""
-        return cls(tuple((n, float(v)) for n, v in data["point"]), float(data["distance"]), data["name"])
 
 
 def _nearness(feature: Feature, other: float) -> Callable[[float], Fraction]:

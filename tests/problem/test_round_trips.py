@@ -77,6 +77,17 @@ def test_constraints_targets_and_costs_are_read_in_a_fresh_process() -> None:
     assert tuple(Cost(**c) for c in again["costs"]) == COSTS
 
 
+def test_levels_of_any_type_are_saved_as_plain_values() -> None:
+    day = pd.Timestamp("2020-01-02")
+    linear = Linear({"job": {day: np.float32(2), np.int64(3): 1, np.str_("cook"): 2}}, "<=", 1)
+    assert linear.to_dict()["terms"] == [["job", str(day), 2.0], ["job", 3, 1.0], ["job", "cook", 2.0]]
+    implied = Implication({"job": [np.bool_(True), day, None]}, {"a": {"max": np.float64(2)}, "b": (None, 3)})
+    data = json.loads(json.dumps(implied.to_dict(), allow_nan=False))
+    assert data["when"] == [["job", [True, str(day), None]]]
+    assert data["then"] == [["a", {"max": 2.0}], ["b", [None, 3]]]
+    assert from_dict(data).to_dict() == data
+
+
 @pytest.mark.parametrize("diversity", ["region", "features", "distance"])
 def test_several_explanations_and_their_problems_are_read_in_a_fresh_process(diversity: str) -> None:
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=list("abc"))
