@@ -48,13 +48,25 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
 
 from ocf.compare.keys import checksum, plain
 from ocf.compare.methods import Method
 from ocf.compare.recipes import RECIPES, Recipe
 from ocf.errors import OcfError, ProblemError
-from ocf.support.documents import parse_toml, read_text
+from ocf.support.documents import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Finite,
+    Positive,
+    check_settings,
+    parse_toml,
+    read_text,
+    words_of,
+)
 from ocf.support.messages import nearest
 
 #: Multiples of a byte that a memory limit may be written in.
@@ -157,112 +169,110 @@ class Suite:
 # -- what is allowed ---------------------------------------------------------------------------------------
 
 
-class Key(NamedTuple):
-    """What the value of a key must be: the test, and the same in words."""
-
-    holds: Callable[[Any], bool]
-    words: str
+def _says_something(value: Any) -> bool:
+    return value not in ([], "")
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+_Text = Annotated[str, Meta(description="a text")]
+_Texts = Annotated[list[str], Meta(min_length=1)]
+_Seconds = Annotated[Positive, Meta(description="a positive number of seconds")]
+_Counts = Annotated[
+    AtLeastOne | Annotated[list[AtLeastOne], Meta(min_length=1)],
+    Meta(description="a whole number of at least 1, or a list of them"),
+]
+_Seed = Annotated[int, Meta(ge=0, lt=2**31)]
+_Seeds = Annotated[
+    _Seed | Annotated[list[_Seed], Meta(min_length=1)],
+    Meta(description="a whole number of at least 0, or a list of them"),
+]
+_Mix = dict[str, Finite]
+_Tables = list[dict[str, Any]]
 
 
-def _positive(value: Any) -> bool:
-    return _number(value) and value > 0
+class TopSettings(TypedDict, total=False):
+    """A suite."""
+
+    name: _Text
+    description: _Text
+    limits: Annotated[dict[str, Any], Meta(description="a table, [limits]")]
+    report: Annotated[dict[str, Any], Meta(description="a table, [report]")]
+    instances: Annotated[_Tables, Meta(description="tables, each [[instances]]")]
+    methods: Annotated[_Tables, Meta(description="tables, each [[methods]]")]
 
 
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+class LimitSettings(TypedDict, total=False):
+    """The section ``[limits]``."""
+
+    time: _Seconds
+    memory: Annotated[str | Positive, Meta(description='an amount such as "4 GB"')]
+    grace: Annotated[AtLeastZero, Meta(description="a number of seconds")]
 
 
-def _seed(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+class ReportSettings(TypedDict, total=False):
+    """The section ``[report]``."""
+
+    shift: _Seconds
+    bounds: Annotated[bool, Meta(description="true or false")]
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
+class InstanceSettings(TypedDict, total=False):
+    """A section ``[[instances]]``; lists are crossed."""
+
+    data: Annotated[
+        str | _Texts,
+        Meta(description="the name of a data set, openml:NAME, or the path of a table, or a list of them"),
+    ]
+    target_column: Annotated[str, Meta(description="the name of the column to be predicted")]
+    drop: Annotated[list[str], Meta(description="a list of columns")]
+    reference: Annotated[str, Meta(description="the path of the training data of a model file")]
+    model: Annotated[
+        str | _Texts,
+        Meta(description=f"one of {', '.join(RECIPES)}, or the path of a model file, or a list of them"),
+    ]
+    trees: _Counts
+    depth: _Counts
+    seed: _Seeds
+    params: Annotated[dict[str, Any], Meta(description="a table of the library's own parameters")]
+    features: Annotated[dict[str, Any], Meta(description="a table of feature settings, as in a problem file")]
+    rows: Annotated[
+        AtLeastOne | Annotated[list[Count], Meta(min_length=1)],
+        Meta(description="a number of rows, or a list of positions"),
+    ]
+    target: Annotated[
+        Any, Meta(description="a class, or a list of them to be crossed", extra={"holds": _says_something})
+    ]
+    norm: Annotated[
+        str | _Mix | Annotated[list[str | _Mix], Meta(min_length=1)],
+        Meta(description='"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
+    ]
+    constraints: Annotated[
+        _Tables, Meta(min_length=1, description="a list of tables, each of arguments of Explainer.explain")
+    ]
 
 
-def _table(value: Any) -> bool:
-    return isinstance(value, dict)
+class MethodSettings(TypedDict, total=False):
+    """A section ``[[methods]]``; lists are crossed."""
 
+    name: _Text
+    formulation: Annotated[str | _Texts, Meta(description="the name of a formulation, or a list of them")]
+    solver: Annotated[str | _Texts, Meta(description="the name of a solver, or a list of them")]
+    reduce: Annotated[
+        bool | Annotated[list[bool], Meta(min_length=1)], Meta(description="true or false, or a list of both")
+    ]
+    threads: _Counts
+    mip_gap: Annotated[
+        AtLeastZero | Annotated[list[AtLeastZero], Meta(min_length=1)],
+        Meta(description="a number of at least 0, or a list of them"),
+    ]
+    seed: _Seeds
+    options: Annotated[dict[str, Any], Meta(description="a table of the solver's own options")]
 
-def _many(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """The same for a list that is to be crossed, which must not be empty."""
-    return lambda value: all(map(holds, value)) and len(value) > 0 if isinstance(value, list) else holds(value)
-
-
-def _norm(value: Any) -> bool:
-    return _text(value) or (_table(value) and all(map(_number, value.values())))
-
-
-def _rows(value: Any) -> bool:
-    if isinstance(value, list):
-        return len(value) > 0 and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value)
-    return _count(value)
-
-
-_TOP = {
-    "name": Key(_text, "a text"),
-    "description": Key(_text, "a text"),
-    "limits": Key(_table, "a table, [limits]"),
-    "report": Key(_table, "a table, [report]"),
-    "instances": Key(lambda v: isinstance(v, list) and all(map(_table, v)), "tables, each [[instances]]"),
-    "methods": Key(lambda v: isinstance(v, list) and all(map(_table, v)), "tables, each [[methods]]"),
-}
-_LIMITS = {
-    "time": Key(_positive, "a positive number of seconds"),
-    "memory": Key(lambda v: _text(v) or _positive(v), 'an amount such as "4 GB"'),
-    "grace": Key(lambda v: _number(v) and v >= 0, "a number of seconds"),
-}
-_REPORT = {
-    "shift": Key(_positive, "a positive number of seconds"),
-    "bounds": Key(lambda v: isinstance(v, bool), "true or false"),
-}
-_INSTANCES = {
-    "data": Key(_many(_text), "the name of a data set, openml:NAME, or the path of a table, or a list of them"),
-    "target_column": Key(_text, "the name of the column to be predicted"),
-    "drop": Key(lambda v: isinstance(v, list) and all(map(_text, v)), "a list of columns"),
-    "reference": Key(_text, "the path of the training data of a model file"),
-    "model": Key(_many(_text), f"one of {', '.join(RECIPES)}, or the path of a model file, or a list of them"),
-    "trees": Key(_many(_count), "a whole number of at least 1, or a list of them"),
-    "depth": Key(_many(_count), "a whole number of at least 1, or a list of them"),
-    "seed": Key(_many(_seed), "a whole number of at least 0, or a list of them"),
-    "params": Key(_table, "a table of the library's own parameters"),
-    "features": Key(_table, "a table of feature settings, as in a problem file"),
-    "rows": Key(_rows, "a number of rows, or a list of positions"),
-    "target": Key(lambda v: v not in ([], ""), "a class, or a list of them to be crossed"),
-    "norm": Key(_many(_norm), '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
-    "constraints": Key(
-        lambda v: isinstance(v, list) and len(v) > 0 and all(map(_table, v)),
-        "a list of tables, each of arguments of Explainer.explain",
-    ),
-}
-_METHODS = {
-    "name": Key(_text, "a text"),
-    "formulation": Key(_many(_text), "the name of a formulation, or a list of them"),
-    "solver": Key(_many(_text), "the name of a solver, or a list of them"),
-    "reduce": Key(_many(lambda v: isinstance(v, bool)), "true or false, or a list of both"),
-    "threads": Key(_many(_count), "a whole number of at least 1, or a list of them"),
-    "mip_gap": Key(_many(lambda v: _number(v) and v >= 0), "a number of at least 0, or a list of them"),
-    "seed": Key(_many(_seed), "a whole number of at least 0, or a list of them"),
-    "options": Key(_table, "a table of the solver's own options"),
-}
 
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
 _ELSEWHERE = (
     *("self", "X", "target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
     *("log", "options", "reduce", "n_jobs", "progress"),
 )
-
-
-def _check(table: Mapping[str, Any], keys: Mapping[str, Key], where: str) -> None:
-    for key, value in table.items():
-        if key not in keys:
-            raise ProblemError(f"{where}: unknown key {nearest(key, keys)}")
-        if not keys[key].holds(value):
-            raise ProblemError(f"{where}: {key} = {value!r} should be {keys[key].words}")
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -312,11 +322,11 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
     ProblemError
     """
     data = parse_toml(text, where, ProblemError)
-    _check(data, _TOP, where)
+    check_settings(data, TopSettings, where, ProblemError)
     limits = data.get("limits", {})
     report = data.get("report", {})
-    _check(limits, _LIMITS, f"{where}: [limits]")
-    _check(report, _REPORT, f"{where}: [report]")
+    check_settings(limits, LimitSettings, f"{where}: [limits]", ProblemError)
+    check_settings(report, ReportSettings, f"{where}: [report]", ProblemError)
     if "memory" in limits:
         limits = limits | {"memory": parse_memory(limits["memory"], f"{where}: [limits]")}
     grids: dict[str, Grid] = {}
@@ -343,7 +353,7 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
 
 def parse_memory(value: Any, where: str = "memory") -> int:
     """Bytes from a number or from an amount such as ``"4 GB"`` or ``"512 MiB"``."""
-    if _positive(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
         return int(value)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?i?B)\s*", str(value), re.IGNORECASE)
     if not found or float(found[1]) == 0:
@@ -356,9 +366,9 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _grids(table: dict[str, Any], where: str, folder: Path) -> Iterator[Grid]:
-    _check(table, _INSTANCES, where)
+    check_settings(table, InstanceSettings, where, ProblemError)
     if "data" not in table:
-        raise ProblemError(f"{where}: 'data' is missing: {_INSTANCES['data'].words}")
+        raise ProblemError(f"{where}: 'data' is missing: {words_of(InstanceSettings, 'data')}")
     table = dict(table)
     rows = table.pop("rows", 10)
     asks = list(_asks(table, where))
@@ -397,7 +407,7 @@ def settings_known() -> list[str]:
 
 
 def _methods(table: dict[str, Any], where: str) -> Iterator[Method]:
-    _check(table, _METHODS, where)
+    check_settings(table, MethodSettings, where, ProblemError)
     table = dict(table)
     shared = {k: table.pop(k) for k in ("name", "options") if k in table}
     try:

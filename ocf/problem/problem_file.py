@@ -65,18 +65,31 @@ nearest known one in its message; nothing is ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
+
+from msgspec import Meta
 
 from ocf.errors import ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Action, Kind
-from ocf.problem.constraints import Constraint, from_file
-from ocf.support.documents import parse_toml, read_text
+from ocf.problem.constraints import Constraint, from_file, keys_of
+from ocf.support.documents import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Finite,
+    Positive,
+    Scalar,
+    check_settings,
+    parse_toml,
+    read_text,
+    settings_of,
+)
 from ocf.support.messages import nearest
-from ocf.support.toml_text import is_scalar, is_texts, toml_key
+from ocf.support.toml_text import toml_key
 
 
 @dataclass(frozen=True)
@@ -100,36 +113,12 @@ class ProblemFile:
 # -- what is allowed ---------------------------------------------------------------------------------------
 
 
-class _Rule(NamedTuple):
-    """What a value must be: the test, and the same in words."""
-
-    holds: Callable[[Any], bool]
-    words: str
-
-
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return not math.isnan(value)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
-
-
-def _is_weight(value: Any) -> bool:
-    pair = value if _is_pair(value) else [value]
-    return all(_is_number(v) and 0 <= v < math.inf for v in pair)
-
-
-def _is_columns(value: Any) -> bool:
-    return is_texts(list(value.values()) if isinstance(value, dict) else value) and len(value) > 0
-
-
-def _is_norm(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, dict) and all(map(_is_number, value.values())))
+def _is_range(value: Any) -> bool:
+    return bool(value[0] <= value[1])
 
 
 def _is_curve(value: Any) -> bool:
@@ -140,84 +129,105 @@ def _is_curve(value: Any) -> bool:
     return True
 
 
-def _one_of(words: Iterable[str]) -> _Rule:
-    known = tuple(words)
-    return _Rule(lambda v: v in known, "one of " + ", ".join(map(repr, known)))
+def _one_of(words: Any) -> str:
+    return "one of " + ", ".join(map(repr, get_args(words)))
 
 
-FEATURE_RULES: dict[str, _Rule] = {
-    "kind": _one_of(get_args(Kind)),
-    "columns": _Rule(_is_columns, 'a table of levels and their columns, such as { clerk = "job_clerk" }'),
-    "base": _Rule(is_scalar, "the level that has no indicator column"),
-    "levels": _Rule(
-        lambda v: isinstance(v, list) and len(v) > 0 and all(map(is_scalar, v)),
-        "a list of all levels, in order",
-    ),
-    "bounds": _Rule(lambda v: _is_pair(v) and v[0] <= v[1], "[lowest, highest]"),
-    "step": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
-    "scale": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
-    "actionability": _one_of(get_args(Action)),
-    "weight": _Rule(_is_weight, "a number of at least 0, or two: [of going down, of going up]"),
-    "cost": _Rule(
-        _is_curve,
-        "an amount per unit, [down, up], amounts by level, { between = [1, 2] } for neighbouring levels, or "
-        '{ points = [[0, 0], [12, 5]], of = "change" }',
-    ),
-    "permitted_range": _Rule(
-        lambda v: isinstance(v, list) and all(map(is_scalar, v)), "[lowest, highest], or a list of levels"
-    ),
-}
+_Flag = Annotated[bool, Meta(description="true or false")]
+_Seed = Annotated[Count, Meta(description="a whole number of at least 0")]
+_CountOf = Annotated[AtLeastOne, Meta(description="a whole number of at least 1")]
+_Length = Annotated[Positive, Meta(description="a positive number")]
+_Names = Annotated[list[str], Meta(min_length=1)]
+_Diversity = Literal["region", "features", "distance"]
 
-_PLAUSIBILITY: dict[str, _Rule] = {
-    "forest": _Rule(lambda v: isinstance(v, str), "the path of an isolation forest's skops or joblib file"),
-    "quantile": _Rule(lambda v: _is_number(v) and 0 <= v < 1, "a share of at least 0 and below 1"),
-    "depth": _Rule(lambda v: _is_number(v) and abs(v) < math.inf, "a number"),
-    "required": _Rule(lambda v: isinstance(v, bool), "true or false"),
-    "weight": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
-    "trees": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
-    "samples": _Rule(lambda v: _is_whole(v) and v >= 2, "a whole number of at least 2"),
-    "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
-}
 
-_SOLVE: dict[str, _Rule] = {
-    "target": _Rule(
-        lambda v: is_scalar(v) or (isinstance(v, list) and len(v) > 0 and all(map(is_scalar, v))),
-        'a class of the model, a list of classes, or "opposite"',
-    ),
-    "probability": _Rule(lambda v: _is_number(v) and 0 < v <= 1, "a number above 0 and up to 1"),
-    "at_least": _Rule(_is_number, "a number, the least value that a regressor should predict"),
-    "at_most": _Rule(_is_number, "a number, the greatest value that a regressor should predict"),
-    "norm": _Rule(_is_norm, '"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),
-    "features_to_vary": _Rule(lambda v: v == "all" or is_texts(v), '"all" or a list of feature names'),
-    "formulation": _Rule(lambda v: isinstance(v, str), "the name of a formulation"),
-    "solver": _Rule(lambda v: isinstance(v, str), "the name of a solver"),
-    "time_limit": _Rule(lambda v: _is_number(v) and v > 0, "a positive number of seconds"),
-    "mip_gap": _Rule(lambda v: _is_number(v) and 0 <= v < math.inf, "a number of at least 0"),
-    "threads": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
-    "seed": _Rule(lambda v: _is_whole(v) and v >= 0, "a whole number of at least 0"),
-    "n_explanations": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
-    "diversity": _one_of(("region", "features", "distance")),
-    "min_distance": _Rule(lambda v: _is_number(v) and 0 < v < math.inf, "a positive number"),
-    "diagnose": _Rule(lambda v: isinstance(v, bool), "true or false"),
-    "reduce": _Rule(lambda v: isinstance(v, bool), "true or false"),
-    "n_optimal": _Rule(lambda v: _is_whole(v) and v >= 1, "a whole number of at least 1"),
-    "cross_check": _Rule(lambda v: isinstance(v, bool), "true or false"),
-    "n_jobs": _Rule(lambda v: _is_whole(v) and (v >= 1 or v == -1), "a number of processes, or -1 for one per core"),
-    "options": _Rule(
-        lambda v: isinstance(v, dict) and all(map(is_scalar, v.values())), "a table of the solver's own options"
-    ),
-}
+class FeatureSettings(TypedDict, total=False):
+    """A section ``[features.NAME]``."""
+
+    kind: Annotated[Kind, Meta(description=_one_of(Kind))]
+    columns: Annotated[
+        _Names | Annotated[dict[str, str], Meta(min_length=1)],
+        Meta(description='a table of levels and their columns, such as { clerk = "job_clerk" }'),
+    ]
+    base: Annotated[Scalar, Meta(description="the level that has no indicator column")]
+    levels: Annotated[list[Scalar], Meta(min_length=1, description="a list of all levels, in order")]
+    bounds: Annotated[tuple[float, float], Meta(description="[lowest, highest]", extra={"holds": _is_range})]
+    step: _Length
+    scale: _Length
+    actionability: Annotated[Action, Meta(description=_one_of(Action))]
+    weight: Annotated[
+        AtLeastZero | Annotated[list[AtLeastZero], Meta(min_length=2, max_length=2)],
+        Meta(description="a number of at least 0, or two: [of going down, of going up]"),
+    ]
+    cost: Annotated[
+        Any,
+        Meta(
+            description="an amount per unit, [down, up], amounts by level, { between = [1, 2] } for neighbouring "
+            'levels, or { points = [[0, 0], [12, 5]], of = "change" }',
+            extra={"holds": _is_curve},
+        ),
+    ]
+    permitted_range: Annotated[list[Scalar], Meta(description="[lowest, highest], or a list of levels")]
+
+
+class PlausibilitySettings(TypedDict, total=False):
+    """The section ``[plausibility]``."""
+
+    forest: Annotated[str, Meta(description="the path of an isolation forest's skops or joblib file")]
+    quantile: Annotated[float, Meta(ge=0, lt=1, description="a share of at least 0 and below 1")]
+    depth: Annotated[Finite, Meta(description="a number")]
+    required: _Flag
+    weight: Annotated[AtLeastZero, Meta(description="a number of at least 0")]
+    trees: _CountOf
+    samples: Annotated[int, Meta(ge=2, description="a whole number of at least 2")]
+    seed: _Seed
+
+
+class SolveSettings(TypedDict, total=False):
+    """The section ``[solve]``."""
+
+    target: Annotated[
+        Scalar | Annotated[list[Scalar], Meta(min_length=1)],
+        Meta(description='a class of the model, a list of classes, or "opposite"'),
+    ]
+    probability: Annotated[float, Meta(gt=0, le=1, description="a number above 0 and up to 1")]
+    at_least: Annotated[
+        float,
+        Meta(description="a number, the least value that a regressor should predict", extra={"holds": _is_number}),
+    ]
+    at_most: Annotated[
+        float,
+        Meta(description="a number, the greatest value that a regressor should predict", extra={"holds": _is_number}),
+    ]
+    norm: Annotated[
+        str | dict[str, Finite], Meta(description='"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }')
+    ]
+    features_to_vary: Annotated[Literal["all"] | list[str], Meta(description='"all" or a list of feature names')]
+    formulation: Annotated[str, Meta(description="the name of a formulation")]
+    solver: Annotated[str, Meta(description="the name of a solver")]
+    time_limit: Annotated[float, Meta(gt=0, description="a positive number of seconds")]
+    mip_gap: Annotated[AtLeastZero, Meta(description="a number of at least 0")]
+    threads: _CountOf
+    seed: _Seed
+    n_explanations: _CountOf
+    diversity: Annotated[_Diversity, Meta(description=_one_of(_Diversity))]
+    min_distance: _Length
+    diagnose: _Flag
+    reduce: _Flag
+    n_optimal: _CountOf
+    cross_check: _Flag
+    n_jobs: Annotated[
+        int,
+        Meta(ge=-1, description="a number of processes, or -1 for one per core", extra={"holds": lambda v: v != 0}),
+    ]
+    options: Annotated[dict[str, Scalar], Meta(description="a table of the solver's own options")]
+
 
 #: Top level of a file.
 SECTIONS = ("solve", "features", "constraints", "plausibility")
 
-#: Keys of each kind of constraint, besides its kind and name.
-_CONSTRAINT = {
-    "linear": ("terms", "sense", "bound", "relative"),
-    "implication": ("when", "then"),
-    "budget": ("limit", "costs"),
-    "max_changes": ("most", "among"),
-}
+#: The kinds of constraint that a file may hold.
+_CONSTRAINTS = ("linear", "implication", "budget", "max_changes")
 
 #: Words that are known elsewhere, and where.
 _ELSEWHERE = {
@@ -252,7 +262,7 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     data = parse_toml(read_text(path, ProblemError, "the problem file"), str(path), ProblemError)
     for section, content in data.items():
         if section not in SECTIONS:
-            hint = "settings belong in [solve]" if section in _SOLVE else nearest(section, SECTIONS)
+            hint = "settings belong in [solve]" if section in settings_of(SolveSettings) else nearest(section, SECTIONS)
             raise ProblemError(f"{path}: {section!r} is not known at the top level: {hint}")
         if section == "constraints":
             continue
@@ -262,11 +272,11 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     for name, settings in features.items():
         if not isinstance(settings, dict):
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{toml_key(name)}]")
-        _check(settings, FEATURE_RULES, f"{path}: [features.{toml_key(name)}]")
-    _check(data.get("solve", {}), _SOLVE, f"{path}: [solve]")
+        check_settings(settings, FeatureSettings, f"{path}: [features.{toml_key(name)}]", ProblemError)
     solve = data.get("solve", {})
+    check_settings(solve, SolveSettings, f"{path}: [solve]", ProblemError, _ELSEWHERE)
     if "plausibility" in data:
-        _check(data["plausibility"], _PLAUSIBILITY, f"{path}: [plausibility]")
+        check_settings(data["plausibility"], PlausibilitySettings, f"{path}: [plausibility]", ProblemError)
         solve = solve | {"plausibility": data["plausibility"] or True}
     try:
         settings = with_interval(solve)
@@ -292,21 +302,12 @@ def _constraints(tables: Any, path: Path) -> tuple[Constraint, ...]:
     for number, table in enumerate(tables, start=1):
         where = f"{path}: [[constraints]] {table.get('name') or number}"
         if "kind" not in table:
-            raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINT)}")
-        if str(table["kind"]) not in _CONSTRAINT:
-            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINT)}")
-        known = ("kind", "name", *_CONSTRAINT[str(table["kind"])])
+            raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINTS)}")
+        if table["kind"] not in _CONSTRAINTS:
+            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINTS)}")
+        known = ("kind", *keys_of(table["kind"]))
         for key in table:
             if key not in known:
                 raise ProblemError(f"{where}: unknown key {nearest(key, known)}")
         out.append(from_file(table, where))
     return tuple(out)
-
-
-def _check(settings: Mapping[str, Any], rules: Mapping[str, _Rule], where: str) -> None:
-    for key, value in settings.items():
-        if key not in rules:
-            hint = _ELSEWHERE.get(key) if rules is _SOLVE else None
-            raise ProblemError(f"{where}: unknown key {repr(key) + '; ' + hint if hint else nearest(key, rules)}")
-        if not rules[key].holds(value):
-            raise ProblemError(f"{where}: {key} = {value!r} should be {rules[key].words}")

@@ -2,7 +2,12 @@
 
 A document is refused when it is no JSON or TOML, holds a key twice, a number beyond the range of float64 or of 64-bit
 integers, a NaN or infinity where none belongs, a date, or is nested too deeply. What is left is a tree of plain
-values that no later step can choke on; `fit` then says where it departs from what is expected.
+values that no later step can choke on; `fit` then says where it departs from what is expected, and `check_settings`
+what to write instead.
+
+Schemas are whatever `msgspec` converts to, with one exception: a union of a tuple of fixed length and a number or text
+with limits of its own (``Annotated[float, Meta(ge=0)] | tuple[float, float]``) corrupts memory in msgspec 0.22; a list
+with ``Meta(min_length=2, max_length=2)`` does not.
 """
 
 from __future__ import annotations
@@ -10,15 +15,19 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, overload
+from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints, overload
 
 import msgspec
+from msgspec import Meta
 
 from ocf.errors import DataError, OcfError
+from ocf.support.messages import nearest
 
 T = TypeVar("T")
 
@@ -42,7 +51,16 @@ Scalar = bool | int | float | str
 
 Label = Scalar | None
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
+
+AtLeastOne = Annotated[int, Meta(ge=1)]
+
+#: Numbers without NaN and infinities: any, those of at least 0, and those above 0.
+Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+AtLeastZero = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+
+Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -250,6 +268,66 @@ def _in_words(message: str) -> str:
     said = re.sub("^Object missing required field (.*)$", r"\1 is missing", said)
     said = said[:1].lower() + said[1:]
     return f"at {place}: {said}" if place else said
+
+
+@cache
+def settings_of(schema: type) -> dict[str, Any]:
+    """What the value of each key of a `TypedDict` must be."""
+    return get_type_hints(schema, include_extras=True)
+
+
+def check_settings(
+    table: Mapping[str, Any],
+    schema: type,
+    where: str,
+    error: Refusal = DataError,
+    hints: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse a table of settings with a key that is not known, or a value that means nothing.
+
+    Parameters
+    ----------
+    table : mapping
+    schema : type
+        A `TypedDict`. What a value must be is said in words by the ``description`` of the key's `msgspec.Meta`; what
+        types cannot say, by a test in its ``extra["holds"]``.
+    where : str
+        Names the file and the table in messages.
+    error : type of OcfError
+    hints : mapping, optional
+        What to write in the place of keys that are known elsewhere.
+
+    Raises
+    ------
+    OcfError
+        The message names the key that is meant, or says what its value should be.
+    """
+    known = settings_of(schema)
+    for key, value in table.items():
+        if key not in known:
+            said = f"{key!r}; {hints[key]}" if hints and key in hints else nearest(key, known)
+            raise error(f"{where}: unknown key {said}")
+        meta = _meta(known[key])
+        place = ""
+        try:
+            msgspec.convert(value, known[key])
+            holds = (meta.extra or {}).get("holds")
+            if holds is None or holds(value):
+                continue
+        except msgspec.ValidationError as cause:
+            place = f" ({_in_words(str(cause))})" if " - at `" in str(cause) else ""
+        raise error(f"{where}: {key} = {value!r} should be {meta.description}{place}")
+
+
+def words_of(schema: type, key: str) -> str:
+    """What the value of a key of a `TypedDict` should be, in words."""
+    return str(_meta(settings_of(schema)[key]).description)
+
+
+def _meta(hint: Any) -> Meta:
+    """The description of a key; of several, the last, which holds for the whole value."""
+    meta: Meta = hint.__metadata__[-1]
+    return meta
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.inference import SETTINGS, infer_space
 from ocf.features.space import FeatureSpace
-from ocf.problem.problem_file import FEATURE_RULES, ProblemFile, read_problem_file
+from ocf.problem.problem_file import FeatureSettings, ProblemFile, read_problem_file
 from ocf.problem.problem_template import write_problem_file
+from ocf.support.documents import settings_of
 
 Write = Callable[[str], Path]
 
@@ -37,7 +38,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_every_setting_of_features_is_known_here() -> None:
-    assert set(FEATURE_RULES) == set(SETTINGS)
+    assert set(settings_of(FeatureSettings)) == set(SETTINGS)
 
 
 def test_a_file_is_read(write: Write) -> None:
@@ -136,6 +137,12 @@ def test_the_mark_that_some_editors_put_first_does_not_matter(tmp_path: Path) ->
         ("[solve]\nplausibility = true", ["'plausibility'", "[plausibility]"]),
         ("[solve]\noptions = { a = [1] }", ["own options"]),
         ("[solve]\nseed = 1\nseed = 2", ["not valid TOML"]),
+        ("[solve]\nnorm = { l0 = 'x' }", ["norm = {'l0': 'x'}", "l0 = 0.1", "expected `float`, got `str`"]),
+        ("[solve]\ntarget = ['a', [1]]", ["list of classes", "at [1]: expected `bool | int | float | str`"]),
+        ("[features.age]\nweight = [1, -1]", ["going down", "at [1]: expected `float` >= 0.0"]),
+        ("[features.age]\nbounds = [2]", ["[lowest, highest]"]),
+        ("[features.age]\ncost = { points = 3 }", ["an amount per unit"]),
+        ("[solve]\nat_least = nan", ["a number, the least value"]),
     ],
 )
 def test_mistakes_are_named_with_file_key_and_remedy(write: Write, text: str, words: list[str]) -> None:

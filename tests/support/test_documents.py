@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
 
 from ocf.errors import DataError, ProblemError
-from ocf.support.documents import MOST_DEPTH, fit, keep_aside, parse_json, parse_toml, read_json, read_text, refused
+from ocf.support.documents import (
+    MOST_DEPTH,
+    Positive,
+    check_settings,
+    fit,
+    keep_aside,
+    parse_json,
+    parse_toml,
+    read_json,
+    read_text,
+    refused,
+)
 
 
 class Point(msgspec.Struct):
@@ -130,3 +141,37 @@ def test_lines_are_kept_aside_once(tmp_path: Path) -> None:
         aside = keep_aside(path, [b"x", b"y", b"x"])
     assert aside.name == "rows.unreadable"
     assert aside.read_bytes() == b"x\ny\n"
+
+
+class Settings(TypedDict, total=False):
+    size: Annotated[Positive, msgspec.Meta(description="a positive number")]
+    mix: Annotated[str | dict[str, list[float]], msgspec.Meta(description="a word, or a table of numbers")]
+    even: Annotated[int, msgspec.Meta(description="an even number", extra={"holds": lambda v: v % 2 == 0})]
+
+
+@pytest.mark.parametrize("table", [{}, {"size": 1}, {"size": 0.5, "mix": {"a": [1, 2.5]}}, {"mix": "a", "even": 4}])
+def test_settings_that_mean_something(table: dict[str, Any]) -> None:
+    check_settings(table, Settings, "a.toml")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"sise": 1}, "a.toml: unknown key 'sise' (did you mean 'size'?)"),
+        ({"length": 1}, "a.toml: unknown key 'length'; it is called 'size'"),
+        ({"size": 0}, "a.toml: size = 0 should be a positive number"),
+        ({"size": True}, "a.toml: size = True should be a positive number"),
+        ({"size": float("nan")}, "a.toml: size = nan should be a positive number"),
+        ({"size": float("inf")}, "a.toml: size = inf should be a positive number"),
+        ({"even": 3}, "a.toml: even = 3 should be an even number"),
+        (
+            {"mix": {"a": [1, "b"]}},
+            "a.toml: mix = {'a': [1, 'b']} should be a word, or a table of numbers "
+            "(at [...][1]: expected `float`, got `str`)",
+        ),
+    ],
+)
+def test_settings_that_mean_nothing(table: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError) as error:
+        check_settings(table, Settings, "a.toml", hints={"length": "it is called 'size'"})
+    assert str(error.value) == words
