@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,9 @@ from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
+from ocf.support.documents import fit
 from ocf.support.messages import listed, nearest
+from ocf.support.schemas import FeatureSchema, SpaceSchema
 
 
 def counterfactual_frame(
@@ -239,8 +242,19 @@ class FeatureSpace:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> FeatureSpace:
-        """Space from what `to_dict` wrote."""
-        return cls(tuple(_feature_from_dict(f) for f in data["features"]), tuple(data["columns"]))
+        """Space from what `to_dict` wrote.
+
+        Raises
+        ------
+        DataError
+            It is something else.
+        """
+        return cls.from_schema(fit(data, SpaceSchema, "the features"))
+
+    @classmethod
+    def from_schema(cls, found: SpaceSchema) -> FeatureSpace:
+        """Space from plain values that are known to have the right types."""
+        return cls(tuple(map(_feature_from_schema, found.features)), tuple(found.columns))
 
 
 def _feature_to_dict(feature: Feature) -> dict[str, Any]:
@@ -249,19 +263,20 @@ def _feature_to_dict(feature: Feature) -> dict[str, Any]:
     return out
 
 
-def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
-    fields: dict[str, Any] = dict(data)
-    for name in ("columns", "levels", "permitted"):
-        if fields.get(name) is not None:
-            fields[name] = tuple(fields[name])
-    for name in ("lower", "upper"):
-        fields[name] = float(fields[name])  # "inf" and "-inf" are written as words, for JSON has none
-    if fields.get("permitted") is not None and fields.get("kind") in ("numeric", "integer"):
-        low, high = fields["permitted"]
-        fields["permitted"] = (float(low), float(high))
-    if fields.get("cost") is not None:
-        fields["cost"] = Curve.parse(fields["cost"])
-    return Feature(**fields)
+def _feature_from_schema(found: FeatureSchema) -> Feature:
+    permitted = None if found.permitted is None else tuple(found.permitted)
+    if permitted is not None and found.kind in ("numeric", "integer"):
+        low, high = permitted
+        permitted = (float(low), float(high))  # type: ignore[arg-type]
+    made = msgspec.structs.asdict(found) | {
+        "columns": tuple(found.columns),
+        "levels": tuple(found.levels),
+        "lower": float(found.lower),  # "inf" and "-inf" are written as words, for JSON has none
+        "upper": float(found.upper),
+        "permitted": permitted,
+        "cost": None if found.cost is None else Curve.parse(found.cost),
+    }
+    return Feature(**made)
 
 
 def _plain(value: Any) -> Any:

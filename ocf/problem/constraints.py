@@ -24,6 +24,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
@@ -539,6 +540,11 @@ def from_dict(data: Mapping[str, Any]) -> Constraint:
     return constraint
 
 
+def from_schema(found: ConstraintSchema) -> Constraint:
+    """Constraint from plain values that are known to have the right types."""
+    return from_dict({"kind": found.__struct_config__.tag, **asdict(found)})
+
+
 def from_file(data: Mapping[str, Any], where: str) -> Constraint:
     """Constraint from plain values that a file holds.
 
@@ -554,8 +560,7 @@ def from_file(data: Mapping[str, Any], where: str) -> Constraint:
     """
     with refused(where, ProblemError):
         class_of(data.get("kind"))
-        fit(data, ConstraintSchema, where, ProblemError)
-        return from_dict(data)
+        return from_schema(fit(data, ConstraintSchema, where, ProblemError))
 
 
 def checked(constraints: Any, space: FeatureSpace) -> tuple[Constraint, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.problem.requirements import Requirements
+from ocf.support.schemas import IsolationDepthSchema
 from ocf.trees.ensemble import Ensemble
 
 # -- in a problem ----------------------------------------------------------------------------------------------
@@ -80,6 +80,6 @@ class IsolationDepth:
         return {"forest": self.forest.to_dict(), "least": self.least, "doubt": self.doubt, "weight": self.weight}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> IsolationDepth:
-        """Plausibility from what `to_dict` wrote."""
-        return cls(Ensemble.from_dict(data["forest"]), data["least"], float(data["doubt"]), float(data["weight"]))
+    def from_schema(cls, found: IsolationDepthSchema) -> IsolationDepth:
+        """Plausibility from what `to_dict` wrote, known to have the right types."""
+        return cls(Ensemble.from_schema(found.forest), found.least, found.doubt, found.weight)

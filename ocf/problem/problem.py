@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
-from ocf.problem.constraints import Constraint, from_dict
+from ocf.problem.constraints import Constraint, from_schema
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.requirements import Requirements
@@ -134,16 +135,16 @@ class Problem:
         data: Any = parse_json(text, "the problem", ProblemError, infinite=True)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ProblemError(f"not a problem of schema {SCHEMA!r}")
-        fit(data, ProblemSchema, "the problem", ProblemError)
+        found = fit(data, ProblemSchema, "the problem", ProblemError)
         with refused("the problem", ProblemError):
             problem = cls(
-                Ensemble.from_dict(data["ensemble"]),
-                FeatureSpace.from_dict(data["space"]),
-                np.array([np.nan if v is None else v for v in data["origin"]], np.float64),
+                Ensemble.from_schema(found.ensemble),
+                FeatureSpace.from_schema(found.space),
+                np.array([np.nan if v is None else v for v in found.origin], np.float64),
                 target_from_dict(data["target"]),
-                Cost(**data["cost"]),
-                IsolationDepth.from_dict(data["plausibility"]) if data.get("plausibility") else None,
-                tuple(map(from_dict, data.get("constraints", ()))),
+                Cost(**asdict(found.cost)),
+                None if found.plausibility is None else IsolationDepth.from_schema(found.plausibility),
+                tuple(map(from_schema, found.constraints)),
             )
             problem.check()
             return problem

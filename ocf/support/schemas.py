@@ -8,7 +8,7 @@ have are left to whoever makes the object.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -90,8 +90,8 @@ ConstraintSchema = LinearSchema | ImplicationSchema | BudgetSchema | MaxChangesS
 # -- features and costs ----------------------------------------------------------------------------------------
 
 
-class FeatureSchema(Struct):
-    """A `Feature`."""
+class FeatureSchema(Struct, forbid_unknown_fields=True):
+    """A `Feature`; its own cost is checked by `Curve.parse`."""
 
     name: str
     kind: Literal["numeric", "integer", "binary", "ordinal", "categorical"]
@@ -107,6 +107,7 @@ class FeatureSchema(Struct):
     weight_up: float
     permitted: list[Label] | None
     dtype: str = "float64"
+    cost: Any = None
 
 
 class SpaceSchema(Struct):
@@ -116,7 +117,7 @@ class SpaceSchema(Struct):
     features: list[FeatureSchema]
 
 
-class CostSchema(Struct):
+class CostSchema(Struct, forbid_unknown_fields=True):
     """A `Cost`."""
 
     l0: Amount = 0.0
@@ -129,47 +130,31 @@ class CostSchema(Struct):
 # -- problems --------------------------------------------------------------------------------------------------
 
 
-class SplitsSchema(Struct):
-    """An array of kinds of splits."""
+Dtype = TypeVar("Dtype")
 
-    dtype: Literal["uint8"]
+Element = TypeVar("Element")
+
+
+class ArraySchema(Struct, Generic[Dtype, Element], forbid_unknown_fields=True):
+    """An array."""
+
+    dtype: Dtype
     shape: list[Size]
-    data: list[Split]
+    data: list[Element]
 
 
-class Int32Schema(Struct):
-    """An array of int32."""
+Splits = ArraySchema[Literal["uint8"], Split]
 
-    dtype: Literal["int32"]
-    shape: list[Size]
-    data: list[Int32]
+Int32s = ArraySchema[Literal["int32"], Int32]
 
+Int64s = ArraySchema[Literal["int64"], Int64]
 
-class Int64Schema(Struct):
-    """An array of int64."""
+Floats = ArraySchema[Literal["float64"], float]
 
-    dtype: Literal["int64"]
-    shape: list[Size]
-    data: list[Int64]
+Bools = ArraySchema[Literal["bool"], bool]
 
 
-class FloatSchema(Struct):
-    """An array of float64."""
-
-    dtype: Literal["float64"]
-    shape: list[Size]
-    data: list[float]
-
-
-class BoolSchema(Struct):
-    """An array of bool."""
-
-    dtype: Literal["bool"]
-    shape: list[Size]
-    data: list[bool]
-
-
-class DecisionSchema(Struct):
+class DecisionSchema(Struct, forbid_unknown_fields=True):
     """A `Decision`."""
 
     kind: Literal["argmax", "threshold", "value"]
@@ -180,31 +165,31 @@ class DecisionSchema(Struct):
     slack: Amount
 
 
-class EnsembleSchema(Struct):
-    """An `Ensemble`."""
+class EnsembleSchema(Struct, forbid_unknown_fields=True):
+    """An `Ensemble`; the first files had no codes and slack of oblique splits."""
 
     feature_names: list[str]
-    tree_offsets: Int64Schema
-    kind: SplitsSchema
-    feature: Int32Schema
-    threshold: FloatSchema
-    left: Int32Schema
-    right: Int32Schema
-    leaf: Int32Schema
-    leaf_values: FloatSchema
-    tree_weights: FloatSchema
-    base_score: FloatSchema
+    tree_offsets: Int64s
+    kind: Splits
+    feature: Int32s
+    threshold: Floats
+    left: Int32s
+    right: Int32s
+    leaf: Int32s
+    leaf_values: Floats
+    tree_weights: Floats
+    base_score: Floats
     decision: DecisionSchema
     precision: Literal["float32", "float64"]
-    missing_left: BoolSchema | None
-    set_index: Int32Schema
-    sets: BoolSchema
-    oblique_index: Int32Schema
-    oblique_indptr: Int64Schema
-    oblique_indices: Int32Schema
-    oblique_data: FloatSchema
-    oblique_codes: Int32Schema
-    oblique_slack: FloatSchema
+    missing_left: Bools | None
+    set_index: Int32s
+    sets: Bools
+    oblique_index: Int32s
+    oblique_indptr: Int64s
+    oblique_indices: Int32s
+    oblique_data: Floats
+    oblique_codes: Int32s | None = None
+    oblique_slack: Floats | None = None
 
 
 class ClassTargetSchema(Struct, tag_field="kind", tag="class"):

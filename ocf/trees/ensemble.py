@@ -16,16 +16,20 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from ocf.arrays import IntArray
 from ocf.errors import ModelError
+from ocf.support.documents import fit
+from ocf.support.schemas import ArraySchema, EnsembleSchema
 
 if TYPE_CHECKING:
     from ocf.arrays import BoolArray, FloatArray
@@ -418,7 +422,7 @@ class Ensemble:
         return out
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Ensemble:
+    def from_dict(cls, data: Mapping[str, Any]) -> Ensemble:
         """Ensemble from what `to_dict` wrote.
 
         Raises
@@ -426,16 +430,28 @@ class Ensemble:
         ModelError
             The arrays do not describe trees.
         """
-        kwargs: dict[str, Any] = {}
-        for name, value in data.items():
-            if name == "decision":
-                value = Decision(**{**value, "classes": tuple(value["classes"])})
-            elif isinstance(value, dict):
-                value = np.array(value["data"], dtype=value["dtype"]).reshape(value["shape"])
-            elif isinstance(value, list):
-                value = tuple(value)
-            kwargs[name] = value
-        ensemble = cls(**kwargs)
+        return cls.from_schema(fit(data, EnsembleSchema, "the ensemble", ModelError))
+
+    @classmethod
+    def from_schema(cls, found: EnsembleSchema) -> Ensemble:
+        """Ensemble from plain values that are known to have the right types.
+
+        Raises
+        ------
+        ModelError
+            The arrays do not describe trees.
+        """
+        made = asdict(found)
+        if found.oblique_codes is None:
+            made["oblique_codes"] = np.full(len(found.oblique_data.data), -1, np.int32)
+        if found.oblique_slack is None:
+            made["oblique_slack"] = np.zeros(max(len(found.oblique_indptr.data) - 1, 0))
+        for name, value in made.items():
+            if isinstance(value, ArraySchema):
+                made[name] = np.array(value.data, dtype=value.dtype).reshape(value.shape)
+        decision = asdict(found.decision) | {"classes": tuple(found.decision.classes)}
+        made |= {"feature_names": tuple(found.feature_names), "decision": Decision(**decision)}
+        ensemble = cls(**made)
         check_structure(ensemble)
         return ensemble
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from oracle.instances import Spec
 from ocf.cells.forms import to_cells
 from ocf.errors import ProblemError
 from ocf.problem.problem import SCHEMA, Problem
+
+PAST = Path(__file__).parents[1] / "oracle" / "past"
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +74,36 @@ def test_parts_must_fit(problem: Problem) -> None:
     if len(other.problem.space) != len(problem.space):
         with pytest.raises(ProblemError, match="the ensemble tests"):
             Problem(other.problem.ensemble, problem.space, problem.origin, problem.target, problem.cost)
+
+
+@pytest.mark.parametrize("path", sorted(PAST.glob("*.json")), ids=lambda path: path.stem)
+def test_files_of_earlier_versions_load(path: Path) -> None:
+    problem = Problem.from_json(path.read_text())
+    assert Problem.from_json(problem.to_json()).to_json() == problem.to_json()
+
+
+def test_parts_that_the_first_files_lacked_are_optional(problem: Problem) -> None:
+    data = json.loads(problem.to_json())
+    for part, keys in (
+        (data, ["plausibility", "constraints"]),
+        (data["ensemble"], ["oblique_codes", "oblique_slack"]),
+        (data["cost"], ["squares", "forms"]),
+        *((feature, ["cost"]) for feature in data["space"]["features"]),
+    ):
+        for key in keys:
+            del part[key]
+    assert Problem.from_json(json.dumps(data)).to_json() == problem.to_json()
+
+
+@pytest.mark.parametrize("part", ["ensemble", "cost", "feature", "decision"])
+def test_keys_that_no_version_wrote_are_refused(problem: Problem, part: str) -> None:
+    data = json.loads(problem.to_json())
+    found = {
+        "ensemble": data["ensemble"],
+        "cost": data["cost"],
+        "feature": data["space"]["features"][0],
+        "decision": data["ensemble"]["decision"],
+    }[part]
+    found["colour"] = 3
+    with pytest.raises(ProblemError, match="unknown field `colour`"):
+        Problem.from_json(json.dumps(data))

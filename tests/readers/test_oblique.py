@@ -47,6 +47,16 @@ def test_scores_are_the_models_own(model: Any) -> None:
     assert json.dumps(again.to_dict()) == json.dumps(ensemble.to_dict())
 
 
+def test_arrays_of_the_first_files_load() -> None:
+    """They had no codes of categories, so that every weight multiplies a value."""
+    data = json.loads(json.dumps(read_model(MODELS[0].fit(X, Y)).ensemble.to_dict()))
+    del data["oblique_codes"], data["oblique_slack"]
+    again = Ensemble.from_dict(data)
+    assert len(again.oblique_data)
+    np.testing.assert_array_equal(again.oblique_codes, np.full(len(again.oblique_data), -1))
+    np.testing.assert_array_equal(again.oblique_slack, np.zeros(len(again.oblique_indptr) - 1))
+
+
 def test_bagged_trees_that_miss_a_class() -> None:
     X, y = load_iris(return_X_y=True)
     bag = BaggingClassifier(TAOClassifier(1), 5, max_samples=3, random_state=1).fit(X, y)
