@@ -172,7 +172,7 @@ class ThresholdBinarizer(ThresholdTransformer):
             raise DataError(f"this holds no thresholds that ocf wrote (schema {SCHEMA!r})")
         found = fit(data, ThresholdsSchema, "the thresholds")
         with refused("the thresholds"):
-            self.space_ = FeatureSpace.from_dict(data["space"])
+            self.space_ = FeatureSpace.from_schema(found.space)
             rows = [(Threshold(self.space_.index(t.feature), t.value), t.multiplicity) for t in found.thresholds]
             for threshold, _ in rows:
                 check_threshold(threshold, self.space_)

@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import asdict
 
 from ocf.errors import DataError
 from ocf.explain import pages, plots
 from ocf.explain import text as render
 from ocf.explain.answer import STATUSES, Answer
 from ocf.features.space import FeatureSpace
-from ocf.problem.constraints import from_dict
+from ocf.problem.constraints import from_schema
 from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
-from ocf.support.schemas import ExplanationSchema
+from ocf.support.schemas import EndsSchema, ExplanationSchema
 
 if TYPE_CHECKING:
     pass
@@ -180,9 +182,8 @@ class Explanation(Answer):
         found = records.unpack(data)
         if len(found) != 1:
             raise DataError(f"this holds {len(found)} explanations: use Explanations.from_json")
-        fit(found[0], ExplanationSchema, "the explanation")
         with refused("the explanation"):
-            return _from_record(found[0])
+            return _from_schema(fit(found[0], ExplanationSchema, "the explanation"))
 
     @classmethod
     def from_json(cls, source: str | Path) -> Explanation:
@@ -336,47 +337,42 @@ class Explanations(Sequence[Explanation]):
         return pages.to_page(self, path)
 
 
-def _range_from_record(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: {end: records.number(value) for end, value in said.items()} if isinstance(said, Mapping) else list(said)
-        for name, said in data.items()
+def _from_schema(found: ExplanationSchema) -> Explanation:
+    row = _label(found.row)
+    tables = [None if t is None else records.table_from_schema(t, row) for t in (found.original, found.counterfactual)]
+    bound, gap = records.number(found.bound), records.number(found.gap)
+    made = asdict(found) | {
+        "row": row,
+        "original": tables[0],
+        "counterfactual": tables[1],
+        "target": _label(found.target),
+        "cost": records.number(found.cost),
+        "bound": -np.inf if bound is None else bound,
+        "gap": np.inf if gap is None else gap,
+        "history": tuple(Progress(*map(float, record)) for record in found.history),
+        "checks": tuple(found.checks),
+        "space": None if found.features is None else FeatureSpace.from_schema(found.features),
+        "norm": None if found.norm is None else Cost(**asdict(found.norm)),
+        "classes": tuple(found.classes),
+        "ties": tuple(records.table_from_schema(table, row) for table in found.ties),
+        "ranges": tuple(map(_range, found.ranges)),
+        "plausibility": msgspec.to_builtins(found.plausibility),
+        "constraints": tuple(map(from_schema, found.constraints)),
+        "conflict": tuple(found.conflict),
     }
+    del made["features"]
+    return Explanation(**made)
 
 
-def _from_record(data: Mapping[str, Any]) -> Explanation:
-    row = tuple(data["row"]) if isinstance(data["row"], list) else data["row"]
-    counterfactual = data["counterfactual"]
-    bound, gap = records.number(data["bound"]), records.number(data["gap"])
-    return Explanation(
-        row=row,
-        status=data["status"],
-        original=records.table_from_record(data["original"], row),
-        counterfactual=None if counterfactual is None else records.table_from_record(counterfactual, row),
-        predicted=data["predicted"],
-        target=tuple(data["target"]) if isinstance(data["target"], list) else data["target"],
-        probability=data.get("probability"),
-        decided=data["decided"],
-        cost=records.number(data["cost"]),
-        bound=-np.inf if bound is None else bound,
-        gap=np.inf if gap is None else gap,
-        times={k: float(v) for k, v in data["times"].items()},
-        nodes=data["nodes"],
-        refused=data["refused"],
-        proved_by=data["proved_by"],
-        method=data["method"],
-        sizes=data["sizes"],
-        history=tuple(Progress(*map(float, record)) for record in data["history"]),
-        verified=data["verified"],
-        checks=tuple(data["checks"]),
-        message=data["message"],
-        space=None if data["features"] is None else FeatureSpace.from_dict(data["features"]),
-        norm=None if data["norm"] is None else Cost(**data["norm"]),
-        classes=tuple(data["classes"]),
-        ties=tuple(records.table_from_record(table, row) for table in data.get("ties", ())),
-        ties_complete=data.get("ties_complete"),
-        ranges=tuple(map(_range_from_record, data.get("ranges", ()))),
-        plausibility=data.get("plausibility"),
-        constraints=tuple(map(from_dict, data.get("constraints", ()))),
-        rank=int(data.get("rank", 1)),
-        conflict=tuple(data.get("conflict", ())),
-    )
+def _label(value: Any) -> Any:
+    """A label, or the tuple of labels that JSON has as a list."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _range(said: Mapping[str, EndsSchema | list[Any]]) -> dict[str, Any]:
+    return {
+        name: held
+        if isinstance(held, list)
+        else {"lowest": records.number(held.lowest), "highest": records.number(held.highest)}
+        for name, held in said.items()
+    }

@@ -18,7 +18,7 @@ from ocf.problem.constraints import Constraint, from_schema
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.requirements import Requirements
-from ocf.problem.targets import Target, target_from_dict
+from ocf.problem.targets import Target, target_from_schema
 from ocf.support.documents import fit, parse_json, refused
 from ocf.support.json_records import plain
 from ocf.support.schemas import ProblemSchema
@@ -141,7 +141,7 @@ class Problem:
                 Ensemble.from_schema(found.ensemble),
                 FeatureSpace.from_schema(found.space),
                 np.array([np.nan if v is None else v for v in found.origin], np.float64),
-                target_from_dict(data["target"]),
+                target_from_schema(found.target),
                 Cost(**asdict(found.cost)),
                 None if found.plausibility is None else IsolationDepth.from_schema(found.plausibility),
                 tuple(map(from_schema, found.constraints)),

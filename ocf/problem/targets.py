@@ -10,9 +10,9 @@ Sources: ocean, (13)-(14); fcca, (8)-(9); box, (8)-(9).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,9 @@ from ocf.problem.requirements import (
     nothing_needed,
     score_row,
 )
+from ocf.support.documents import fit
 from ocf.support.messages import nearest
+from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around, scores_around
 
@@ -388,16 +390,26 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def target_from_dict(data: dict[str, Any]) -> Target:
-    """Target from what ``to_dict`` wrote."""
-    kind = data.get("kind")
-    if kind == "class":
-        return ClassTarget(int(data["index"]))
-    if kind == "classes":
-        return ClassSetTarget(tuple(map(int, data["indices"])))
-    if kind == "probability":
-        return ProbabilityTarget(tuple(map(int, data["indices"])), float(data["probability"]))
-    if kind == "interval":
-        lower, upper = data["lower"], data["upper"]
-        return IntervalTarget(-math.inf if lower is None else float(lower), math.inf if upper is None else float(upper))
-    raise ProblemError(f"unknown kind of target {kind!r}")
+def target_from_dict(data: Mapping[str, Any]) -> Target:
+    """Target from what ``to_dict`` wrote.
+
+    Raises
+    ------
+    ProblemError
+    """
+    kinds = [schema.__struct_config__.tag for schema in get_args(TargetSchema)]
+    if data.get("kind") not in kinds:
+        raise ProblemError(f"unknown kind of target {nearest(data.get('kind'), kinds)}")
+    return target_from_schema(fit(data, TargetSchema, "the target", ProblemError))
+
+
+def target_from_schema(found: TargetSchema) -> Target:
+    """Target from plain values that are known to have the right types."""
+    if isinstance(found, ClassTargetSchema):
+        return ClassTarget(found.index)
+    if isinstance(found, ClassSetTargetSchema):
+        return ClassSetTarget(tuple(found.indices))
+    if isinstance(found, ProbabilityTargetSchema):
+        return ProbabilityTarget(tuple(found.indices), found.probability)
+    lower = -math.inf if found.lower is None else found.lower
+    return IntervalTarget(lower, math.inf if found.upper is None else found.upper)

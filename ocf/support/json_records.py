@@ -18,7 +18,7 @@ import pandas as pd
 
 from ocf.errors import DataError
 from ocf.support.documents import as_table, fit, parse_json, read_text, refused
-from ocf.support.schemas import TableSchema
+from ocf.support.schemas import CategoriesSchema, TableSchema
 
 #: Schema of the JSON of one explanation, and of a file of several.
 ONE, MANY = "ocf.explanation/1", "ocf.explanations/1"
@@ -67,11 +67,21 @@ def table_from_record(record: Mapping[str, Any], row: Any) -> pd.DataFrame:
     row : object
         Hashable.
     """
-    fit(record, TableSchema, "a table of one row")
-    values, dtypes = record["values"], record["dtypes"]
-    columns = [pd.Series(_column(values[c], dtypes[c]), index=[0]) for c in values]
+    return table_from_schema(fit(record, TableSchema, "a table of one row"), row)
+
+
+def table_from_schema(found: TableSchema, row: Any) -> pd.DataFrame:
+    """The same, from plain values that are known to have the right types.
+
+    Parameters
+    ----------
+    found : TableSchema
+    row : object
+        Hashable.
+    """
+    columns = [pd.Series(_column(value, found.dtypes[c]), index=[0]) for c, value in found.values.items()]
     table = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=[0])
-    table.columns = pd.Index(list(values), dtype=object).infer_objects()
+    table.columns = pd.Index(list(found.values), dtype=object).infer_objects()
     table.index = pd.Index([row])
     return table
 
@@ -83,8 +93,8 @@ def _dtype_record(dtype: Any) -> Any:
 
 
 def _column(value: Any, dtype: Any) -> Any:
-    if isinstance(dtype, Mapping):
-        return pd.Categorical([value], categories=dtype["categories"], ordered=dtype["ordered"])
+    if isinstance(dtype, CategoriesSchema):
+        return pd.Categorical([value], categories=dtype.categories, ordered=dtype.ordered)
     if not _DTYPE.fullmatch(dtype):
         raise DataError(f"{dtype[:40]!r} is no dtype of a column")
     if dtype == "object":

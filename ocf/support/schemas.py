@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ocf.support.documents import Count, Label
 
@@ -218,6 +218,9 @@ class IntervalTargetSchema(Struct, tag_field="kind", tag="interval"):
     upper: float | None
 
 
+TargetSchema = ClassTargetSchema | ClassSetTargetSchema | ProbabilityTargetSchema | IntervalTargetSchema
+
+
 class IsolationDepthSchema(Struct):
     """An `IsolationDepth`."""
 
@@ -233,7 +236,7 @@ class ProblemSchema(Struct):
     ensemble: EnsembleSchema
     space: SpaceSchema
     origin: list[float | None]
-    target: ClassTargetSchema | ClassSetTargetSchema | ProbabilityTargetSchema | IntervalTargetSchema
+    target: TargetSchema
     cost: CostSchema
     plausibility: IsolationDepthSchema | None = None
     constraints: list[ConstraintSchema] = []
@@ -263,6 +266,16 @@ class DepthSchema(Struct):
     least: float | None
     weight: Amount
     deepest: float
+    score: float | UnsetType = UNSET
+    trees: Count | UnsetType = UNSET
+    library: str | UnsetType = UNSET
+
+
+class EndsSchema(Struct):
+    """A range of numbers, both ends included."""
+
+    lowest: MaybeNumber
+    highest: MaybeNumber
 
 
 class ClaimsSchema(Struct):
@@ -301,6 +314,7 @@ class ExplanationSchema(ClaimsSchema, kw_only=True):
     message: str
     classes: list[Label]
     ties_complete: bool | None = None
+    ranges: list[dict[str, EndsSchema | list[Label]]] = []
     rank: int = 1
     conflict: list[str] = []
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,6 +140,20 @@ def test_round_trip(target: Target) -> None:
 def test_unknown_kind() -> None:
     with pytest.raises(ProblemError, match="unknown kind of target"):
         target_from_dict({"kind": "intervall"})
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"kind": "interval"}, "`lower` is missing"),
+        ({"kind": "class", "index": -1}, "at index: expected `int` >= 0"),
+        ({"kind": "classes", "indices": []}, "at indices: expected `array` of length >= 1"),
+        ({"kind": "probability", "indices": [1], "probability": 70}, "at probability: expected `float` <= 1.0"),
+    ],
+)
+def test_what_is_no_target(data: dict[str, Any], words: str) -> None:
+    with pytest.raises(ProblemError, match=re.escape(f"the target is incomplete or damaged: {words}")):
+        target_from_dict(data)
 
 
 # -- class sets, probabilities and intervals -------------------------------------------------------------------
