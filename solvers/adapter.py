@@ -19,7 +19,6 @@ from ocf.errors import ProblemError
 from ocf.solvers.presolve import whole_bounds
 from ocf.solvers.result import (
     CUTOFF,
-    PROOF_TOLERANCE,
     Progress,
     SolveResult,
     SolverOptions,
@@ -29,6 +28,7 @@ from ocf.solvers.result import (
 )
 from ocf.solvers.scaling import costs_of
 from ocf.solvers.standard_form import StandardForm
+from ocf.support.tolerances import PROOF_TOLERANCE
 
 Vector = NDArray[np.float64]
 

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.errors import ProblemError
-
-#: Relative distance of bound and objective below which they are the same number to a solver in float64.
-PROOF_TOLERANCE = 1e-9
+from ocf.support.tolerances import PROOF_TOLERANCE
 
 #: Message of an INFEASIBLE result that only says that nothing is cheaper than the given cutoff.
 CUTOFF = "cutoff"

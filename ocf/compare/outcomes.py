@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ocf.compare.plan import Job
-from ocf.solvers.result import PROOF_TOLERANCE, Progress, monotone
+from ocf.solvers.result import Progress, monotone
 from ocf.support.json_records import number
+from ocf.support.tolerances import PROOF_TOLERANCE
 
 #: How a run can end.
 STATUSES = ("ok", "time out", "memory out", "error", "wrong")

@@ -26,9 +26,10 @@ from ocf.cells.incumbent import Incumbent, find_incumbent
 from ocf.cells.reduction import MAX_PAIRS, reduce
 from ocf.errors import SolverError
 from ocf.formulations.base import decode
-from ocf.solve.outcome import PROOF, Outcome, Run
+from ocf.solve.outcome import Outcome, Run
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
+from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.solvers import Solver
@@ -356,7 +357,7 @@ class _Run(Run):
         improved = placed.cost < self.upper
         if improved:
             self.best = Incumbent(choice, placed.point, placed.cost)
-        met = self.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
+        met = meets(self.bound, self.upper)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
         elif result.status is Status.OPTIMAL and values is not None and values.couples:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from ocf.solve.method import Way
-from ocf.solve.outcome import PROOF, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Status
+from ocf.support.tolerances import slack
 
 #: Verdicts: one proven answer, no contradiction but no two proofs either, or a contradiction.
 AGREES, OPEN, DISAGREES = "agrees", "open", "disagrees"
@@ -54,7 +55,7 @@ def contradiction(one: str, bounding: Outcome, other: str, found: Outcome) -> st
     The user's model has confirmed both points, so a bound is wrong that lies above the cost of the other's point by
     more than 1e-9 of it.
     """
-    if found.cost is None or bounding.bound <= found.cost + PROOF * max(abs(found.cost), PROOF):
+    if found.cost is None or bounding.bound <= found.cost + slack(found.cost):
         return ""
     claim = "no admissible change gives the target" if math.isinf(bounding.bound) else f"at least {bounding.bound!r}"
     return f"{one} claims {claim}, {other} found a point for {found.cost!r}"

@@ -16,10 +16,11 @@ from ocf.formulations import hyperplanes
 from ocf.problem.requirements import Requirements
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_query import Query, finished
-from ocf.solve.outcome import PROOF, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import Progress, Status
 from ocf.solvers.standard_form import compile_model
+from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class _Global:
             y = result.x[first : first + query.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
             self._take(chosen)
-            near = result.bound >= self.upper - PROOF * max(abs(self.upper), PROOF)
+            near = meets(result.bound, self.upper)
             if near or not finished(result) or query.options.mip_gap > 0:
                 self.bound = min(self.bound, max(result.bound, 0.0))
                 return
@@ -126,7 +127,7 @@ class _Global:
         query, best = self.query, self.best
         bound = min(self.bound, self.upper)
         if best is not None:
-            met = best.cost - bound <= PROOF * max(abs(best.cost), PROOF)
+            met = meets(bound, best.cost)
             bound = best.cost if met else bound
             status = Status.OPTIMAL if met else Status.FEASIBLE
         else:

@@ -18,13 +18,14 @@ from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel, Leaves, TreeSearch
-from ocf.solve.outcome import PROOF, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solve.polytope import UNIT, Polytope
 from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.adapter import Claim
 from ocf.solvers.highs_warm import HighsFamily, cleaned
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
+from ocf.support.tolerances import PROOF_TOLERANCE, meets
 
 #: Assignments of categories that a leaf may try before it settles for the bound of its solver.
 MAX_ASSIGNMENTS = 50
@@ -149,7 +150,7 @@ class Query(LeafModel):
     def _affordable(self, task: LeafTask, limit: float) -> LeafTask:
         """The same without the levels with which nothing is cheaper than a limit."""
         columns, lower, upper = self.columns, task.lower.copy(), task.upper.copy()
-        least, most = self._box_cost(lower, upper), limit + PROOF * abs(limit)
+        least, most = self._box_cost(lower, upper), limit + PROOF_TOLERANCE * abs(limit)
         for own in self.levels.values():
             usable = own[upper[own] > 0]
             price = columns.linear[usable]
@@ -218,7 +219,7 @@ class Query(LeafModel):
             found = self._smooth_part(task.fixed(result.x, form.integer), np.inf)
             if found.cost < best.cost:
                 best = replace(found, bound=best.bound)
-            near = result.bound >= best.cost - PROOF * max(abs(best.cost), PROOF)
+            near = meets(result.bound, best.cost)
             settled = finished(result) and not binary[loose].all()
             if near or settled or not finished(result) or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
@@ -301,7 +302,7 @@ class Query(LeafModel):
         if inside is None:
             return LeafAnswer(task.leaf, None, np.inf, bound, "open")
         bound = min(bound, cost)
-        if cost - bound <= PROOF * max(abs(cost), PROOF):
+        if meets(bound, cost):
             bound = cost
         return LeafAnswer(task.leaf, point, cost, bound, "solved" if bound == cost else "open")
 

@@ -24,8 +24,9 @@ from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_model import Leaves
-from ocf.solve.outcome import PROOF, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Progress, Status
+from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
@@ -153,7 +154,7 @@ def _outcome(
     message = ""
     if best is not None:
         bound = min(bound, best.cost)
-        if best.cost - bound <= PROOF * max(abs(best.cost), PROOF):
+        if meets(bound, best.cost):
             bound, status = best.cost, Status.OPTIMAL
         else:
             status = Status.FEASIBLE

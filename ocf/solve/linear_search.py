@@ -25,10 +25,11 @@ from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
-from ocf.solve.outcome import PROOF, Outcome, Run
+from ocf.solve.outcome import Outcome, Run
 from ocf.solvers.protocols import Solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
+from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
     from ocf.problem.linear_problem import LinearProblem
@@ -134,8 +135,7 @@ class _Run(Run):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     def _met(self) -> bool:
-        gap = max(PROOF, self.options.mip_gap)
-        return self.best is not None and self.bound >= self.upper - gap * max(self.upper, PROOF)
+        return meets(self.bound, self.upper, self.options.mip_gap)
 
     def _nothing_cheaper(self, proving: bool) -> None:
         """Conclude from a model without a point, or with none that is cheaper than the best."""

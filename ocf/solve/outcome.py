@@ -13,9 +13,6 @@ from ocf.cells.incumbent import Incumbent
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 
-#: Relative difference below which a bound meets a cost.
-PROOF = 1e-9
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -21,9 +21,10 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import Interval, range_of_cells
 from ocf.cells.reduction import reduce
 from ocf.solve.cell_search import solve
-from ocf.solve.outcome import PROOF, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.tolerances import slack
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -64,7 +65,7 @@ def tied_points(
     if alternatives[0].couples:
         return [first.point], False
     related = _related(alternatives[0])
-    most = first.cost + PROOF * max(abs(first.cost), PROOF)
+    most = first.cost + slack(first.cost)
     leaves = [_leaves(alternatives[0], first.point)]
     found: dict[bytes, FloatArray] = {}
 
@@ -77,7 +78,7 @@ def tied_points(
     stopped = False
     for cells, formulation in zip(alternatives, compiled, strict=True):
         while len(found) <= limit and not stopped:
-            left = reduce(cells.with_(excluded=tuple(leaves)), most + PROOF * max(most, PROOF))
+            left = reduce(cells.with_(excluded=tuple(leaves)), most + slack(most))
             if left.proved:
                 break
             other = solve(left.cells, formulation, solver, options, confirm=confirm)

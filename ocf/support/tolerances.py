@@ -1,0 +1,31 @@
+"""When a bound meets a cost: the one tolerance of all proofs."""
+
+from __future__ import annotations
+
+import math
+
+#: Relative difference below which a bound meets a cost.
+PROOF_TOLERANCE = 1e-9
+
+
+def slack(cost: float, gap: float = 0.0) -> float:
+    """By how much a bound may fall short of a cost and still meet it.
+
+    Parameters
+    ----------
+    cost : float
+    gap : float
+        A relative gap that was asked for, where it is wider than that of a proof.
+    """
+    return max(PROOF_TOLERANCE, gap) * max(abs(cost), PROOF_TOLERANCE)
+
+
+def meets(bound: float, cost: float, gap: float = 0.0) -> bool:
+    """Whether a bound proves that nothing is cheaper than a cost; never where nothing was found (inf).
+
+    Parameters
+    ----------
+    bound, cost, gap : float
+        See `slack`.
+    """
+    return math.isfinite(cost) and bound >= cost - slack(cost, gap)
