@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
 
 #: A Pyomo variable's data object.
 Var = Any
@@ -39,6 +41,8 @@ class Formulated:
 
     def decode(self, cells: CellProblem) -> IntArray | None:
         """Choice of cells at the model's current variable values; see `decode`."""
+        import pyomo.environ as pyo
+
         return decode(np.array([pyo.value(y) for y in self.leaves], np.float64), cells)
 
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ocf.explain.explainer import Explainer
 
 
-#: Settings that make up the question to a row, for `Explainer.problem`.
-QUESTION = ("target", "probability", "norm", "features_to_vary", "plausibility", "constraints")
-
 # -- arguments and options that commands share -----------------------------------------------------------------
 # Defaults stand in the help and not in the signature: an option that is not given leaves the problem file's alone.
 

@@ -71,9 +71,11 @@ def regions(
         **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
     }
+    from ocf.explain.question import OF_PROBLEM
+
     features, settings = options.settings_of(problem, flags, [])
     explainer, table = options.load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in options.QUESTION if key in settings}
+    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
     if question.pop("plausibility", None):
         raise ProblemError("regions are listed without plausibility: leave it out of the problem file")
     (place,) = parse_rows(str(row), len(table))

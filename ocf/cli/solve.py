@@ -16,7 +16,6 @@ from ocf.cli.base import ExitCode, complain, guarded
 from ocf.cli.options import (
     FORMULATION_HELP,
     OUT,
-    QUESTION,
     RUN,
     AtLeast,
     AtMost,
@@ -238,7 +237,9 @@ def export(
     features, settings = settings_of(problem, flags, [])
     load_forest(settings, problem, trust_pickle)
     explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in QUESTION if key in settings}
+    from ocf.explain.question import OF_PROBLEM
+
+    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
     asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
     if output.suffix.lower() == ".json":
         output.write_text(asked.to_json() + "\n", encoding="utf-8")

@@ -150,7 +150,7 @@ def _question(case: Case, request: dict[str, Any]) -> tuple[Any, Any, dict[str, 
 def _problem(case: Case, request: dict[str, Any]) -> tuple[Problem, Detector | None]:
     target, norm, settings = _question(case, request)
     problem = case.explainer.problem(case.row(request["position"]), target, norm, **settings)
-    return problem, case.explainer._detector(settings.get("plausibility"), problem.target)
+    return problem, case.explainer.prepared.detector(settings.get("plausibility"), problem.target)
 
 
 def _asked(case: Case, request: dict[str, Any], problem: Problem) -> dict[str, Any]:

@@ -40,7 +40,6 @@ nearest known one.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -270,7 +269,7 @@ class MethodSettings(TypedDict, total=False):
 
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
 _ELSEWHERE = (
-    *("self", "X", "target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
+    *("target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
     *("log", "options", "reduce", "n_jobs", "progress"),
 )
 
@@ -401,9 +400,9 @@ def _asks(table: dict[str, Any], where: str) -> Iterator[Ask]:
 
 def settings_known() -> list[str]:
     """Arguments of `Explainer.explain` that a table in `constraints` may hold."""
-    from ocf.explain.explainer import Explainer
+    from ocf.explain.question import SETTINGS
 
-    return [name for name in inspect.signature(Explainer.explain).parameters if name not in _ELSEWHERE]
+    return [name for name in SETTINGS if name not in _ELSEWHERE]
 
 
 def _methods(table: dict[str, Any], where: str) -> Iterator[Method]:

@@ -16,6 +16,7 @@ from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress, Status
 
 if TYPE_CHECKING:
+    from ocf.problem.linear_problem import LinearProblem
     from ocf.problem.problem import Problem
 
 #: How a row can end: the statuses of a solve, and "interrupted" for a row that was stopped before its end.
@@ -53,7 +54,7 @@ class Answer:
     space: FeatureSpace | None = None
     norm: Cost | None = None
     classes: tuple[Any, ...] = ()
-    problem: Problem | None = None
+    problem: Problem | LinearProblem | None = None
     ties: tuple[pd.DataFrame, ...] = ()
     ties_complete: bool | None = None
     ranges: tuple[dict[str, Any], ...] = ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ocf.arrays import FloatArray
     from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
+    from ocf.problem.linear_problem import LinearProblem
     from ocf.problem.problem import Problem
     from ocf.solve.outcome import Outcome
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def from_outcome(
     outcome: Outcome,
-    problem: Problem,
+    problem: Problem | LinearProblem,
     *,
     row: Any,
     original: pd.DataFrame,
@@ -46,7 +47,7 @@ def from_outcome(
     Parameters
     ----------
     outcome : Outcome
-    problem : Problem
+    problem : Problem or LinearProblem
     row : label
     original : DataFrame (1, n_columns)
         The row as the user gave it.
@@ -141,7 +142,7 @@ def failed(
     predicted: Any = None,
     target: Any = None,
     classes: tuple[Any, ...] = (),
-    problem: Problem | None = None,
+    problem: Problem | LinearProblem | None = None,
     method: Mapping[str, Any] | None = None,
     times: Mapping[str, float] | None = None,
 ) -> Explanation:

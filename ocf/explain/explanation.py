@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import msgspec
 import numpy as np
@@ -23,9 +23,6 @@ from ocf.solvers.result import Progress
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.schemas import EndsSchema, ExplanationSchema
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,7 +90,7 @@ class Explanation(Answer):
         Of the counterfactual and then of each of the `ties`, where they were asked for: values that neither the model
         nor the cost tells from those of the answer, by feature, ``{"lowest": 2.5, "highest": 7.0}`` (inclusive) of
         numbers and a list of levels of others. Any combination of them is an answer of the same cost.
-    problem : Problem or None
+    problem : Problem, LinearProblem or None
         To replay; None after loading from JSON.
     plausibility : dict or None
         Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average

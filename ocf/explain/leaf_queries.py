@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import DataError, ProblemError
+from ocf.errors import ProblemError
+from ocf.explain.asking import one_row_of, rows_of
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
@@ -52,11 +52,11 @@ def explain_leaves(
         others the message says that they are the cheapest of their leaf, and the bound is that of the first.
     """
     first = _asked(explainer, row, target, norm, settings)
-    if first.problem is None or first.status == "error":
+    if not isinstance(first.problem, Problem) or first.status == "error":
         return Explanations([first])
     problem, place = first.problem, _row_of(explainer, first)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
-    confirm = partial(explainer.confirms, place, problem)
+    confirm = explainer.prepared.judge(place, problem)
     answers, outcome = solve_leaves(query, confirm, eps=float(settings.get("split_margin", 0.0)), every=True)
     found = [answer for answer in answers if answer.point is not None]
     if not found:
@@ -114,11 +114,11 @@ def explain_margins(
     if not wanted or wanted[0] < 0 or not np.isfinite(wanted).all():
         raise ProblemError(f"margins must be numbers of at least 0, not {wanted}")
     first = _asked(explainer, row, target, norm, {**settings, "split_margin": wanted[0]})
-    if first.problem is None or first.status == "error":
+    if not isinstance(first.problem, Problem) or first.status == "error":
         return Explanations([first])
     problem, place = first.problem, _row_of(explainer, first)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
-    confirm = partial(explainer.confirms, place, problem)
+    confirm = explainer.prepared.judge(place, problem)
     out = []
     for margin in wanted:
         query.restart()
@@ -148,12 +148,10 @@ def improve(
     norm, settings
         As in `Explainer.explain`.
     """
-    frame = explainer._rows(row)
-    if len(frame) != 1:
-        raise DataError(f"expected one row, not {len(frame)}")
+    frame = one_row_of(explainer.space, row)
     space = explainer.space
     own = space.from_frame(frame)
-    current = explainer._current(own)[0]
+    current = explainer.prepared.current(own)[0]
     wished = space.to_frame(own)
     wished.index = frame.index
     permitted: dict[str, tuple[Any, ...]] = {}
@@ -203,10 +201,10 @@ def nearest_instances(
         One per row. A change that is found is status ``"feasible"``, for points that are not among the instances may be
         cheaper; where no instance is admissible the status is ``"unknown"``.
     """
-    table = explainer.space.from_frame(explainer._rows(instances))
+    table = explainer.space.from_frame(rows_of(explainer.space, instances))
     known = explainer.space.to_frame(table)
     probability = settings.pop("probability", None)
-    frame = explainer._rows(X)
+    frame = rows_of(explainer.space, X)
     out = []
     for k in range(len(frame)):
         begin = time.perf_counter()
@@ -216,7 +214,9 @@ def nearest_instances(
         if labels is not None:
             admissible &= _labelled(explainer, problem, labels)
         outcome = _nearest(problem, table, admissible)
-        place = Row(frame.index[k], row, problem.origin, explainer._current(problem.origin[None], problem.space)[0])
+        place = Row(
+            frame.index[k], row, problem.origin, explainer.prepared.current(problem.origin[None], problem.space)[0]
+        )
         method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
         times = {"total": time.perf_counter() - begin}
         out.append(explainer.explained(place, problem, outcome, method=method, times=times))
@@ -281,18 +281,15 @@ def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outc
 
 def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Mapping[str, Any]) -> Explanation:
     """The best explanation of one row, whose problem the other questions share."""
-    frame = explainer._rows(row)
-    if len(frame) != 1:
-        raise DataError(f"expected one row, not {len(frame)}")
+    frame = one_row_of(explainer.space, row)
     return explainer.explain(frame, target, norm, **{"formulation": "oblique", "progress": False, **settings})[0]
 
 
 def _row_of(explainer: Explainer, explanation: Explanation) -> Row:
-    assert explanation.problem is not None
-    origin = explanation.problem.origin
-    return Row(
-        explanation.row, explanation.original, origin, explainer._current(origin[None], explanation.problem.space)[0]
-    )
+    problem = explanation.problem
+    assert problem is not None
+    current = explainer.prepared.current(problem.origin[None], problem.space)[0]
+    return Row(explanation.row, explanation.original, problem.origin, current)
 
 
 def _options(settings: Mapping[str, Any]) -> SolverOptions:

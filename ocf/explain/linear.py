@@ -8,47 +8,32 @@ boundary as the user's own model computes it.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
-from ocf.errors import ConformanceError, DataError, OcfError, ProblemError
-from ocf.explain.answers import failed, from_outcome
-from ocf.explain.batch import run_batch
-from ocf.explain.explainer import MAX_CANDIDATES, Explainer
-from ocf.explain.explanation import Explanation, Explanations
-from ocf.features.feature import Feature
+from ocf.errors import DataError, ProblemError
+from ocf.explain.asking import Asking, rows_of, table_of_model
+from ocf.explain.explainer import Explainer
+from ocf.explain.explanation import Explanations
+from ocf.explain.question import Question
 from ocf.features.inference import as_table, infer_space
-from ocf.features.space import FeatureSpace, counterfactual_frame
-from ocf.models.additive import as_additive, as_linear_model, is_linear, requirement_signs
-from ocf.models.encoding import probe
+from ocf.features.space import FeatureSpace
+from ocf.models.additive import as_linear_model, is_linear
+from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import matching_columns
 from ocf.problem.costs import Cost
-from ocf.problem.linear_problem import LinearProblem, Move
-from ocf.problem.problem import Problem
-from ocf.problem.targets import ClassTarget
-from ocf.readers.linear import LinearModel
-from ocf.solve.linear_search import solve_linear
-from ocf.solve.task import Row
-from ocf.solvers import Solver, get_solver
-from ocf.solvers.protocols import CellSolver
-from ocf.solvers.result import SolverOptions
-from ocf.support.messages import listed, nearest
-from ocf.support.progress import Progress
-
-logger = logging.getLogger(__name__)
+from ocf.problem.linear_problem import LinearProblem
+from ocf.solve.engines import LinearEngine
+from ocf.solve.prepared_linear import PreparedLinear
+from ocf.solve.task import Row, Task
 
 
-class LinearExplainer:
+class LinearExplainer(Asking[LinearProblem]):
     """Finds optimal counterfactuals of a linear model; the counterpart of `ocf.Explainer`.
 
     Parameters
@@ -89,59 +74,15 @@ class LinearExplainer:
         *,
         check: bool = True,
     ) -> None:
-        self.model = as_linear_model(model)
-        self.linear: LinearModel = self.model.trees  # type: ignore[assignment]
-        self.classes = self.linear.classes
+        read = as_linear_model(model)
         if data is None:
             raise DataError("give data (ideally the training data): the features' bounds and scales come from it")
-        table = as_table(data, self.model.columns)
-        columns = matching_columns(self.model.columns, tuple(table.columns)) if self.model.columns else table.columns
-        extra = [c for c in table.columns if c not in columns]
-        if extra:
-            raise DataError(f"the data has columns that the model does not take: {listed(extra)}; drop them")
-        table = table[list(columns)]
-        self.space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
-        coded = self.space.from_frame(table)
-        if np.isnan(coded).any():
-            raise DataError("the data has missing values, and a linear model has no rule for them: fill them in")
-        priced = [f.name for f in self.space.features if f.cost is not None]
-        if priced:
-            raise ProblemError(f"linear models take a weight, not a cost of its own: feature {listed(priced)}")
-        rows = coded[:MAX_CANDIDATES]
-        encoding = probe(self.space, self.model.encode, rows[0], self.linear.feature_names)
-        self._additive = as_additive(self.linear, encoding)
-        if check:
-            self._check(rows)
-
-    def _check(self, rows: FloatArray) -> None:
-        """Compare decisions with the library's wherever rounding leaves no doubt."""
-        decided = np.asarray(self.model.decide(self.space.to_frame(rows)))
-        for row, index in zip(rows, decided, strict=True):
-            problem = self._problem(row, int(index), Cost(l1=1.0), self.space)
-            if np.any(problem.surplus(row) < -problem.doubt):
-                raise ConformanceError(
-                    f"the model gives {self.classes[int(index)]!r} to a row whose scores say otherwise: its decision "
-                    "is not the sign or the largest of its linear scores"
-                )
-
-    # -- problems --------------------------------------------------------------------------------------------
-
-    def _problem(self, origin: FloatArray, target: int, cost: Cost, space: FeatureSpace) -> LinearProblem:
-        signs = requirement_signs(len(self.classes), target)
-        sums, size = self._additive, np.abs(signs)
-        tables = tuple(table @ signs.T for table in sums.tables)
-        return LinearProblem(
-            space,
-            origin,
-            ClassTarget(target),
-            cost,
-            signs @ sums.constant,
-            signs @ sums.slopes,
-            tables,
-            size @ sums.doubt,
-            tuple(_move(feature, origin[i]) for i, feature in enumerate(space.features)),
-            tuple(_level_costs(feature, origin[i], cost) for i, feature in enumerate(space.features)),
-        )
+        table = as_table(data, read.columns)
+        names = tuple(table.columns)
+        table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
+        space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
+        self.prepared = PreparedLinear(read, space, table, check=check)
+        super().__init__(self.prepared, (LinearEngine(),))
 
     def explain(
         self,
@@ -150,134 +91,59 @@ class LinearExplainer:
         norm: str | Mapping[str, float] | Cost = "l1",
         *,
         margin: float = 0.0,
-        weights: Mapping[str, float | tuple[float, float]] | None = None,
-        features_to_vary: Iterable[str] | Literal["all"] = "all",
-        permitted_range: Mapping[str, Iterable[Any]] | None = None,
-        formulation: str = "linear",
-        solver: str = "highs",
-        time_limit: float | None = None,
-        mip_gap: float = 0.0,
-        threads: int = 1,
-        seed: int = 0,
-        log: bool = False,
-        options: Mapping[str, Any] | None = None,
-        n_jobs: int = 1,
-        progress: bool | None = None,
+        **settings: Any,
     ) -> Explanations:
         """Find the cheapest change of each row that gives it the target.
 
-        The settings are those of `Explainer.explain`, but for these.
-
         Parameters
         ----------
+        X, target, norm
+            As in `Explainer.explain`.
         margin : float
             By how much the decision value must win; 1 asks for the far side of a support vector machine's margin
             (fcca, (17)). Default: the decision itself.
-        formulation : str
-            There is one for linear models, whatever this says.
-        solver : {"highs", "scip"}
+        settings
+            As in `Explainer.explain`, but for these: there is one formulation, whatever `formulation` says; the solvers
+            are ``"highs"`` and ``"scip"``; `cross_check` asks both; what only trees have is refused.
         """
-        as_explainer = cast(Explainer, self)  # rows and settings are read alike
-        frame = Explainer._rows(as_explainer, X)
-        engine = get_solver(solver)
-        if isinstance(engine, CellSolver):
-            raise ProblemError(f"the solver {solver!r} searches cells of trees; linear models need 'highs' or 'scip'")
         if not (np.isfinite(margin) and margin >= 0):
             raise ProblemError(f"margin must be a number of at least 0, not {margin!r}")
-        asked = _Question(
-            target,
-            Cost.parse(norm),
-            Explainer._asked_space(as_explainer, weights, features_to_vary, permitted_range),
-            solver,
-            SolverOptions(
-                time_limit=time_limit,
-                mip_gap=mip_gap,
-                threads=threads,
-                seed=seed,
-                log=log,
-                options=dict(options or {}),
-            ),
-            margin,
-        )
+        return self.ask(X, Question(target, norm, **settings), margin)
+
+    def ask(
+        self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question, margin: float = 0.0
+    ) -> Explanations:
+        """As `explain`, with the settings as one `Question`."""
+        frame = rows_of(self.space, X)
         coded = self.space.from_frame(frame)
         if np.isnan(coded).any():
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
-        self._target(target, 0)
-        current = self.model.decide(self.space.to_frame(coded)) if len(coded) else np.zeros(0)
-        labels = list(frame.index)
-        rows = [Row(labels[k], frame.iloc[[k]], coded[k], int(current[k])) for k in range(len(coded))]
-        with Progress(len(rows), enabled=progress) as bar:
-            return Explanations(run_batch(partial(self.explain_row, asked=asked), rows, n_jobs, bar.advance))
-
-    def explain_row(self, row: Row, asked: _Question) -> list[Explanation]:
-        """Explain one row; a row that fails gives an explanation with status ``"error"``."""
-        begin = time.perf_counter()
-        try:
-            problem = self._problem(row.coded, self._target(asked.target, int(row.current)), asked.cost, asked.space)
-            return [self._solve(row, asked, problem, begin)]
-        except OcfError as error:
-            message = str(error)
-        except Exception as error:  # one failing row never loses the others
-            logger.exception("row %r failed", row.label)
-            message = f"internal error: {type(error).__name__}: {error}"
-        return [failed(row.label, row.original, "error", message, predicted=self.classes[int(row.current)])]
-
-    def _solve(self, row: Row, asked: _Question, problem: LinearProblem, begin: float) -> Explanation:
-        def confirm(point: FloatArray) -> bool:
-            table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(problem.target, table)[0])
-
-        solver = cast(Solver, get_solver(asked.solver))
-        outcome = solve_linear(problem, solver, asked.options, confirm, asked.margin)
-        last = outcome.results[-1] if outcome.results else None
-        return from_outcome(
-            outcome,
-            cast(Problem, problem),
-            row=row.label,
-            original=row.original,
-            predicted=row.current,
-            classes=self.classes,
-            model=self.model,
-            method={
-                "formulation": "linear",
-                "solver": asked.solver,
-                "solver_version": last.version if last else "",
-                "options": dict(last.options) if last else {},
-                "reduction": False,
-            },
-            times={**outcome.times, "total": time.perf_counter() - begin},
+        if question.split_margin > 0 or question.class_costs is not None:
+            raise ProblemError("split margins and class costs are for single trees: linear models have a margin")
+        task = Task(
+            target=question.target,
+            probability=question.probability,
+            cost=Cost.parse(question.norm),
+            space=question.space_of(self.space),
+            formulation="linear",
+            solver=question.solver,
+            split_margin=margin,
+            options=question.solver_options,
+            reduce=False,
+            cross_check=question.cross_check,
+            n_optimal=question.n_optimal,
+            plausibility=Plausibility.parse(question.plausibility),
+            constraints=question.constraints_of(self.space, ()),
+            several=question.several,
+            diagnose=question.diagnose,
         )
+        self.prepared.class_index(task.target, 0)
+        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
 
-    def _target(self, target: Any, current: int) -> int:
-        if isinstance(target, str) and target == "opposite" and "opposite" not in self.classes:
-            if len(self.classes) != 2:
-                raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, self.classes))}")
-            return 1 - current
-        for index, label in enumerate(self.classes):
-            if target == label or str(target) == str(label):
-                return index
-        raise ProblemError(f"the model has no class {nearest(target, self.classes)}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State for worker processes; what the user's model is wrapped in is made anew there."""
-        return {**self.__dict__, "model": self.model.native, "linear": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.model = as_linear_model(self.model)
-        self.linear = self.model.trees  # type: ignore[assignment]
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What is asked of every row."""
-
-    target: Any
-    cost: Cost
-    space: FeatureSpace
-    solver: str
-    options: SolverOptions
-    margin: float
+    def pose(self, row: Row, task: Task) -> LinearProblem:
+        """The problem of a row."""
+        target = self.prepared.class_index(task.target, int(row.current))
+        return self.prepared.problem(row.coded, target, task.cost, task.space)
 
 
 def explainer_for(
@@ -304,28 +170,3 @@ def explainer_for(
     if is_linear(model):
         return LinearExplainer(model, data, features)
     return Explainer(model, data, features)
-
-
-def _move(feature: Feature, origin: float) -> Move | None:
-    if feature.discrete:
-        return None
-    low, high = feature.limits(origin)
-    if low > high:
-        raise ProblemError(f"feature {feature.name!r}: no value is allowed between {low} and {high}")
-    low, high = float(feature.at_least(low)), float(feature.at_most(high))
-    if feature.action == "fixed" or low == high == origin:
-        return None
-    return Move((low - origin) / feature.scale, (high - origin) / feature.scale)
-
-
-def _level_costs(feature: Feature, origin: float, cost: Cost) -> FloatArray:
-    """Cost of each level; inf where it is not allowed. (n_levels,), or (0,) for numeric features."""
-    if not feature.discrete:
-        return np.zeros(0)
-    codes = np.arange(len(feature.levels), dtype=np.float64)
-    low, high = feature.limits(origin)
-    permitted = feature.permitted_codes()
-    allowed = (low <= codes) & (codes <= high)
-    if permitted is not None:
-        allowed &= np.isin(codes, sorted(permitted))
-    return np.where(allowed, cost.of(feature, origin, codes), np.inf)

@@ -14,7 +14,6 @@ import numpy as np
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.formulations import get_formulation
-from ocf.formulations.blocks.values import add_values
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.standard_form import compile_model
 
@@ -35,6 +34,8 @@ def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -
     formulated = get_formulation(name)(cells)
     slides = None
     if cells.values is not None and cells.couples:
+        from ocf.formulations.blocks.values import add_values
+
         slides = add_values(formulated.model, cells.values, formulated.leaves)
     built = time.perf_counter()
     columns = list(formulated.leaves)

@@ -25,7 +25,10 @@ from dataclasses import dataclass
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import ProblemError, SolverError
+from ocf.formulations import VALUE_FORMULATIONS, check_formulation
+from ocf.models.plausibility import Plausibility
 from ocf.solvers import CELL_SOLVERS, SOLVERS, CellSolver, Solver, get_solver
+from ocf.trees.ensemble import Ensemble
 
 #: Name under which the choice is left to `choose`.
 AUTO = "auto"
@@ -81,6 +84,43 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
     return Way(BOUNDS_FROM, "box", "nothing couples the features, and the box search is the fastest then")
 
 
+def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausibility | None) -> str:
+    """The formulation that is asked for, or the one that fits.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    asked : str
+    of_tree : bool
+        Whether something is asked that only a model of a single tree knows: class costs or a split margin.
+    wish : Plausibility, optional
+        Adds the trees of an isolation forest.
+
+    Raises
+    ------
+    ProblemError
+        It is not known, or does not fit.
+    """
+    check_formulation(asked)
+    oblique = ensemble.is_oblique or (wish is not None and wish.has_hyperplanes)
+    single = ensemble.n_trees == 1 and wish is None
+    if asked == AUTO:
+        asked = ("oblique" if single or of_tree else "hyperplanes") if oblique or of_tree else BOUNDS_FROM
+    if of_tree and asked != "oblique":
+        raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
+    if asked == "oblique" and not single:
+        raise ProblemError(
+            "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "
+            f"single tree; the model has {ensemble.n_trees}, and a plausibility adds more: use 'hyperplanes'"
+        )
+    if oblique and asked not in VALUE_FORMULATIONS:
+        raise ProblemError(
+            f"the model, or its isolation forest, has oblique splits, which {asked!r} has no cells for: use "
+            "'hyperplanes'"
+        )
+    return asked
+
+
 def other_solvers(cells: CellProblem, first: Way) -> list[str]:
     """Names of solvers that go on, in turn, where the one that ``"auto"`` chose errs."""
     found = {name: _usable(name) for name in (*SOLVERS, *CELL_SOLVERS) if name != first.solver}
@@ -125,6 +165,20 @@ def second_value_way(first: Way, single: bool) -> Way:
     if _usable(solver) is None:
         raise SolverError(f"nothing here checks {first.formulation!r} independently: {solver} cannot be imported")
     return Way(formulation, solver)
+
+
+def other_linear_way(first: Way) -> Way:
+    """The one model of a linear score by the other solver.
+
+    Raises
+    ------
+    SolverError
+        It cannot be imported.
+    """
+    solver = "highs" if first.solver == "scip" else "scip"
+    if _usable(solver) is None:
+        raise SolverError(f"nothing here checks {first.solver!r} on a linear model: {solver} cannot be imported")
+    return Way(first.formulation, solver)
 
 
 def _usable(name: str) -> Solver | CellSolver | None:

@@ -362,14 +362,14 @@ def test_internal_errors_are_short_unless_asked(ask: Callable[..., Answer], monk
 
 
 def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, calls = Explainer._problem, iter(range(9))
+    pose, calls = Explainer.pose, iter(range(9))
 
     def sometimes(self: Explainer, *args: Any) -> Problem:
         if next(calls) == 1:
             raise ZeroDivisionError("oh")
-        return problem(self, *args)
+        return pose(self, *args)
 
-    monkeypatch.setattr(Explainer, "_problem", sometimes)
+    monkeypatch.setattr(Explainer, "pose", sometimes)
     answer = ask("--rows", "0:3")
     assert answer.code == 1
     assert "3 rows: 2 optimal, 1 error; 2 verified" in answer.err

@@ -235,14 +235,14 @@ def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch) -> None:
 def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:3]
-    solve = explainer._solve
+    solve = explainer.solve
 
-    def failing(asked, *args):
-        if asked.row.label == rows.index[1]:
+    def failing(row, *args):
+        if row.label == rows.index[1]:
             raise RuntimeError("boom")
-        return solve(asked, *args)
+        return solve(row, *args)
 
-    monkeypatch.setattr(explainer, "_solve", failing)
+    monkeypatch.setattr(explainer, "solve", failing)
     found = explainer.explain(rows, target="granted")
     assert [e.status for e in found] == ["optimal", "error", "optimal"]
     assert "boom" in found[1].message

@@ -107,8 +107,9 @@ def test_thresholds_go_back_through_scalers(name: str, dtype: str) -> None:
 def test_random_layouts_reach_the_same_leaves(spec: Spec) -> None:
     instance = make(spec)
     explainer = Explainer(instance.model, data=instance.data, features=instance.features)
-    over_features = lift(explainer.ensemble, explainer._encoding_of(explainer.space))
-    assert_same_leaves(explainer.ensemble, over_features, explainer._encoding_of(explainer.space), explainer.space)
+    encoding = explainer.prepared.encoding_of(explainer.space)
+    over_features = lift(explainer.ensemble, encoding)
+    assert_same_leaves(explainer.ensemble, over_features, encoding, explainer.space)
 
 
 def test_plain_tables_keep_the_readers_thresholds() -> None:

@@ -65,7 +65,7 @@ def test_answers_are_as_deep_as_nine_of_ten_rows_of_the_class(
 ) -> None:
     plain = explainer.explain(rows, target=1)
     found = explainer.explain(rows, target=1, plausibility=FAST)
-    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    detector = next(d for d in explainer.prepared.detectors if d.wish.trees == 20)
     depths = detector.measure(good_rows(table, explainer))[0]
     assert 0 < (depths < detector.least).mean() <= 0.1
     for before, after in zip(plain, found, strict=True):
@@ -84,7 +84,7 @@ def test_a_point_exactly_at_the_threshold_is_deep_enough(explainer: Explainer, t
     """The least depth is a row's own, so that row is plausible, to the last bit."""
     x = good_rows(table, explainer)
     found = explainer.explain(x, target=1, plausibility=FAST)
-    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    detector = next(d for d in explainer.prepared.detectors if d.wish.trees == 20)
     at_threshold = np.flatnonzero(detector.measure(x)[0] == detector.least)
     assert len(at_threshold)
     assert all(found[int(k)].cost == 0 for k in at_threshold)
@@ -96,7 +96,7 @@ def test_a_point_exactly_at_the_threshold_is_deep_enough(explainer: Explainer, t
 def test_the_requirement_holds_a_tie_and_little_more(explainer: Explainer, table: pd.DataFrame) -> None:
     x = good_rows(table, explainer)
     explainer.explain(x.iloc[:1], target=1, plausibility=FAST)
-    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    detector = next(d for d in explainer.prepared.detectors if d.wish.trees == 20)
     depths = detector.measure(x)[0]
     for k in (np.flatnonzero(depths == detector.least)[0], np.flatnonzero(depths < detector.least)[0]):
         cells = explainer.cells(explainer.problem(x.iloc[[k]], 1, plausibility=detector.wish))
@@ -157,14 +157,14 @@ def test_results_and_problems_survive_json(
     assert Explanations.from_json(found.to_json()) == found
     assert [n.split(":")[0] for n in json.loads(found.to_json())["rows"][0]["plausibility"]][:2] == ["depth", "least"]
     found.to_json(tmp_path / "found.json")
-    detector = next(d for d in explainer._detectors.values() if d.wish.weight == 0.1)
+    detector = next(d for d in explainer.prepared.detectors if d.wish.weight == 0.1)
     for forest in (None, detector.recount):
         assert all(v.ok for _, v in verify_file(tmp_path / "found.json", explainer.model, forest))
 
 
 def test_a_false_depth_is_noticed(explainer: Explainer, rows: pd.DataFrame, tmp_path: Path) -> None:
     found = explainer.explain(rows.iloc[:1], target=1, plausibility=FAST)
-    detector = next(d for d in explainer._detectors.values() if d.wish.trees == 20)
+    detector = next(d for d in explainer.prepared.detectors if d.wish.trees == 20)
     false = found[0].to_dict()
     false["plausibility"]["depth"] += 1e-3
     (tmp_path / "false.json").write_text(json.dumps(false))

@@ -1,0 +1,204 @@
+"""Rows and what is asked of them: the way from a table to explanations that all kinds of models share."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.errors import DataError, OcfError
+from ocf.explain.answers import failed, from_outcome
+from ocf.explain.batch import run_batch
+from ocf.explain.explanation import Explanation, Explanations
+from ocf.features.inference import infer_space
+from ocf.features.space import FeatureSpace
+from ocf.models.plausibility import Detector, Plausibility
+from ocf.models.user_model import UserModel, table_columns
+from ocf.problem.linear_problem import LinearProblem
+from ocf.problem.problem import Problem
+from ocf.problem.targets import Target
+from ocf.solve.engines import Engine, P, answer, engine_for
+from ocf.solve.outcome import Outcome, unproven
+from ocf.solve.task import Row, Task
+from ocf.support.messages import listed
+from ocf.support.progress import Progress
+
+logger = logging.getLogger(__name__)
+
+#: The kind of problem that is judged.
+Q = TypeVar("Q", Problem, LinearProblem, contravariant=True)
+
+
+class Prepared(Protocol[Q]):
+    """What is prepared once for a model; see `ocf.solve.prepared` and `ocf.solve.prepared_linear`."""
+
+    model: UserModel
+    space: FeatureSpace
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels; empty for a regressor."""
+
+    def unproven(self, problem: Q) -> str:
+        """Why nothing is proven of a problem; empty where proofs hold."""
+
+    def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target."""
+
+    def judge(self, row: Row, problem: Q, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+        """Who tells of a coded point whether the user's model gives it the target."""
+
+    def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
+        """What the user's model gives each coded row."""
+
+
+class Asking(ABC, Generic[P]):
+    """Explains rows of one model, by the first engine that accepts the task.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    engines : sequence of Engine
+    """
+
+    def __init__(self, prepared: Prepared[P], engines: Sequence[Engine[P]]) -> None:
+        self._common: Prepared[P] = prepared
+        self._engines: tuple[Engine[P], ...] = tuple(engines)
+
+    @property
+    def model(self) -> UserModel:
+        """The user's own model."""
+        return self._common.model
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The features, in the user's units and words."""
+        return self._common.space
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels; empty for a regressor."""
+        return self._common.classes
+
+    @abstractmethod
+    def pose(self, row: Row, task: Task) -> P:
+        """The problem of a row."""
+
+    def explain_rows(
+        self, frame: pd.DataFrame, coded: FloatArray, task: Task, n_jobs: int, progress: bool | None
+    ) -> Explanations:
+        """Explain rows that are read, in order."""
+        engine_for(self._engines, task)  # refuses before any row is solved
+        current = self._common.current(coded, task.space)
+        labels = list(frame.index)
+        rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
+        with Progress(len(rows), enabled=progress) as bar:
+            return Explanations(run_batch(partial(self.explain_row, task=task), rows, n_jobs, bar.advance))
+
+    def explain_row(self, row: Row, task: Task) -> list[Explanation]:
+        """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
+        try:
+            return self.explanations_of(row, task, self.pose(row, task))
+        except OcfError as error:
+            return [self._failed(row, task, str(error))]
+        except Exception as error:  # one failing row never loses the others
+            logger.exception("row %r failed", row.label)
+            return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
+
+    def explanations_of(self, row: Row, task: Task, problem: P) -> list[Explanation]:
+        """The explanations of a row whose problem is known."""
+        return [self.solve(row, task, problem)]
+
+    def solve(self, row: Row, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
+        """Solve a problem of a row, away from some choices of leaves, and explain what was found."""
+        begin = time.perf_counter()
+        detector = self._common.detector(task.plausibility, problem.target)
+        judge = self._common.judge(row, problem, detector)
+        found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
+        return self.explained(
+            row,
+            found.problem,
+            found.outcome,
+            method=found.method,
+            times={**found.built, **found.outcome.times, "total": time.perf_counter() - begin},
+            detector=detector,
+            ties=found.ties,
+            ties_complete=found.ties_complete,
+            ranges=found.ranges,
+        )
+
+    def explained(self, row: Row, problem: P, outcome: Outcome, **said: Any) -> Explanation:
+        """Explanation of an outcome, verified; see `ocf.explain.answers.from_outcome`."""
+        why = self._common.unproven(problem)
+        if why:
+            outcome = unproven(outcome, why)
+            said["ties_complete"] = False if said.get("ties_complete") else said.get("ties_complete")
+        return from_outcome(
+            outcome,
+            problem,
+            row=row.label,
+            original=row.original,
+            predicted=row.current,
+            classes=self.classes,
+            model=self.model,
+            **said,
+        )
+
+    def _failed(self, row: Row, task: Task, message: str) -> Explanation:
+        target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
+        predicted = self.classes[int(row.current)] if self.classes else row.current
+        return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
+
+
+# -- tables ----------------------------------------------------------------------------------------------------
+
+
+def rows_of(space: FeatureSpace, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
+    """Rows as a table in the user's columns."""
+    if isinstance(rows, pd.Series):
+        rows = rows.to_frame().T.infer_objects()
+    if not isinstance(rows, pd.DataFrame):
+        # value by value: beside a word NumPy would turn numbers into text
+        mixed = isinstance(rows, list | tuple)
+        array = np.atleast_2d(np.asarray(rows, dtype=object) if mixed else np.asarray(rows))
+        if array.ndim != 2 or array.shape[1] != len(space.columns):
+            raise DataError(f"rows have shape {array.shape}; expected (n, {len(space.columns)})")
+        rows = pd.DataFrame(array, columns=list(space.columns)).infer_objects()
+    return rows
+
+
+def one_row_of(space: FeatureSpace, row: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
+    """A single row as a table in the user's columns."""
+    frame = rows_of(space, row)
+    if len(frame) != 1:
+        raise DataError(f"expected one row, not {len(frame)}")
+    return frame
+
+
+def table_of_model(model: UserModel, table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
+    """The data in the columns that the model takes.
+
+    Raises
+    ------
+    DataError
+        It has others, too.
+    """
+    extra = [c for c in table.columns if c not in columns]
+    if extra:
+        raise DataError(f"the data has columns that the model does not take: {listed(extra)}; drop them")
+    return table[list(columns)]
+
+
+def space_of_table(model: UserModel, table: pd.DataFrame | None, features: Any) -> FeatureSpace:
+    """The features of the data, as far as the settings leave them to be inferred."""
+    if table is None:
+        raise DataError("give data (ideally the training data) or a FeatureSpace as features")
+    return infer_space(table_of_model(model, table, table_columns(model, tuple(table.columns))), features)

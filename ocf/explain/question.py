@@ -1,0 +1,147 @@
+"""What a person asks of a row: the settings of `Explainer.explain`, once, for everything that takes them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.space import FeatureSpace
+from ocf.problem.constraints import Constraint, broken_by, checked, unsatisfiable
+from ocf.problem.costs import Cost
+from ocf.problem.diversity import Several
+from ocf.solve.method import AUTO
+from ocf.solvers import get_solver
+from ocf.solvers.result import SolverOptions
+
+logger = logging.getLogger(__name__)
+
+#: Fields that make the problem of a row; the others say how it is solved and how often.
+OF_PROBLEM = (
+    "target",
+    "norm",
+    "probability",
+    "weights",
+    "features_to_vary",
+    "permitted_range",
+    "plausibility",
+    "constraints",
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """The settings of `Explainer.explain`, which describes them one by one.
+
+    Raises
+    ------
+    ProblemError
+        A setting means nothing, whatever the model and the row.
+    """
+
+    target: Any = "opposite"
+    norm: str | Mapping[str, float] | Cost = "l1"
+    probability: float | None = None
+    weights: Mapping[str, float | tuple[float, float]] | None = None
+    features_to_vary: Iterable[str] | Literal["all"] = "all"
+    permitted_range: Mapping[str, Iterable[Any]] | None = None
+    split_margin: float = 0.0
+    class_costs: Mapping[Any, float] | None = None
+    plausibility: Any = None
+    constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None
+    n_explanations: int = 1
+    diversity: str = "region"
+    min_distance: float = 0.1
+    diagnose: bool = False
+    formulation: str = AUTO
+    solver: str = AUTO
+    time_limit: float | None = None
+    mip_gap: float = 0.0
+    threads: int = 1
+    seed: int = 0
+    log: bool = False
+    options: Mapping[str, Any] | None = None
+    reduce: bool = True
+    cross_check: bool = False
+    n_optimal: int = 1
+    n_jobs: int = 1
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_optimal, int) or self.n_optimal < 1:
+            raise ProblemError(f"n_optimal is a number of answers, at least 1, not {self.n_optimal!r}")
+        if self.solver != AUTO:
+            get_solver(self.solver)
+        if not (np.isfinite(self.split_margin) and self.split_margin >= 0):
+            raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
+        if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
+            raise ProblemError("features_to_vary is 'all' or a list of feature names")
+
+    @property
+    def solver_options(self) -> SolverOptions:
+        """What a solver is told."""
+        return SolverOptions(
+            time_limit=self.time_limit,
+            mip_gap=self.mip_gap,
+            threads=self.threads,
+            seed=self.seed,
+            log=self.log,
+            options=dict(self.options or {}),
+        )
+
+    @property
+    def several(self) -> Several:
+        """How many explanations of a row, and how they differ."""
+        return Several(self.n_explanations, self.diversity, self.min_distance)
+
+    def space_of(self, space: FeatureSpace) -> FeatureSpace:
+        """Features with the weights, the permitted ranges and the freedom that are asked for."""
+        changes: dict[str, dict[str, Any]] = {}
+        for name, weight in (self.weights or {}).items():
+            down, up = weight if isinstance(weight, tuple | list) else (weight, weight)
+            changes.setdefault(name, {}).update(weight_down=float(down), weight_up=float(up))
+        for name, allowed in (self.permitted_range or {}).items():
+            values = tuple(allowed)
+            if not space.features[space.index(name)].discrete and len(values) != 2:
+                raise ProblemError(f"permitted range of {name!r} must be (lowest, highest), not {values}")
+            changes.setdefault(name, {})["permitted"] = values
+        if self.features_to_vary != "all":
+            vary = {space.names[space.index(name)] for name in self.features_to_vary}
+            for name in space.names:
+                if name not in vary:
+                    changes.setdefault(name, {})["action"] = "fixed"
+        asked = space.updated(changes)
+        for feature in asked.features:
+            feature.permitted_codes()
+        return asked
+
+    def constraints_of(self, space: FeatureSpace, own: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+        """The constraints, checked against the features; by default the explainer's own."""
+        return checked(own if self.constraints is None else self.constraints, space)
+
+
+#: Names of all settings.
+SETTINGS = tuple(field.name for field in fields(Question))
+
+
+def warn_of_broken(constraints: Sequence[Constraint], space: FeatureSpace, rows: FloatArray, known: FloatArray) -> None:
+    """Name constraints that the data itself breaks in a warning.
+
+    Raises
+    ------
+    ProblemError
+        No values within the bounds of the features, nor any row, satisfy one.
+    """
+    for constraint in constraints:
+        if not constraint.absolute:
+            continue
+        if unsatisfiable(constraint, space, np.vstack([rows, known])):
+            raise ProblemError(f"no values within the bounds satisfy the constraint {constraint.title!r}")
+        broken = broken_by(constraint, space, known)
+        if broken:
+            logger.warning("constraint %r is broken by %d of %d rows of the data", constraint.title, broken, len(known))

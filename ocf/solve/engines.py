@@ -1,0 +1,351 @@
+"""Engines: from a problem to an outcome, each by its own kind of model; the first that accepts a task serves.
+
+=======  ================================================================  =========================================
+cells    reduction, then a model over cells or the box search              `ocf.solve.cell_search`
+leaves   a model over values: one tree leaf by leaf, or all trees at once  `ocf.solve.leaf_search`, `ensemble_search`
+linear   a model over values of a score that is a sum over features        `ocf.solve.linear_search`
+=======  ================================================================  =========================================
+
+The modules of the last two, and Pyomo with them, are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.errors import ProblemError
+from ocf.formulations import VALUE_FORMULATIONS
+from ocf.problem.linear_problem import LinearProblem
+from ocf.problem.problem import Problem
+from ocf.problem.targets import ClassTarget
+from ocf.solve.cell_search import solve_alternatives
+from ocf.solve.class_costs import class_offsets
+from ocf.solve.cross_check import compare, judged
+from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
+from ocf.solve.outcome import Outcome
+from ocf.solve.prepared import PreparedModel
+from ocf.solve.task import Task
+from ocf.solve.ties import same_cost, tied_points
+from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers.result import SolverOptions, Status
+
+if TYPE_CHECKING:
+    from ocf.solve.leaf_query import Query
+
+#: Whether the user's own model gives the target to a coded point.
+Judge = Callable[[FloatArray], bool]
+
+#: The kind of problem that an engine solves.
+P = TypeVar("P", Problem, LinearProblem)
+
+
+@dataclass(frozen=True)
+class Finding(Generic[P]):
+    """What an engine found.
+
+    Attributes
+    ----------
+    problem : Problem or LinearProblem
+        Whose target the answer meets; with class costs it is the class that the answer ends in.
+    outcome : Outcome
+    way : Way
+        The formulation and what solved it.
+    method : dict
+        How the outcome came about, in the words of `Explanation.method`.
+    built : dict
+        Seconds of ``build`` and ``compile``.
+    ties : sequence of (n_features,) float64
+        Other points of the same cost.
+    ties_complete : bool or None
+        Whether these are all; None where nobody asked.
+    ranges : sequence of mappings
+        Of all points, the outcome's first; see `ocf.solve.ties.same_cost`.
+    """
+
+    problem: P
+    outcome: Outcome
+    way: Way
+    method: dict[str, Any]
+    built: dict[str, float]
+    ties: Sequence[FloatArray] = ()
+    ties_complete: bool | None = None
+    ranges: Sequence[Mapping[str, Any]] = field(default=())
+
+
+class Engine(Protocol[P]):
+    """One kind of model, from a problem to an outcome."""
+
+    def accepts(self, task: Task) -> str:
+        """Why it does not take on a task, whatever the row; empty when it does."""
+
+    def solve(
+        self, problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = (), way: Way | None = None
+    ) -> Finding[P]:
+        """Solve a problem: in its own way of choosing, or in the given one, and away from some choices of leaves."""
+
+    def second_way(self, problem: P, task: Task, first: Way) -> Way:
+        """A way that is independent of the first, to check it by.
+
+        Raises
+        ------
+        SolverError
+            There is none here.
+        """
+
+
+def engine_for(engines: Sequence[Engine[P]], task: Task) -> Engine[P]:
+    """The first engine that accepts a task.
+
+    Raises
+    ------
+    ProblemError
+        None does; the message says why.
+    """
+    refusals = []
+    for engine in engines:
+        refusal = engine.accepts(task)
+        if not refusal:
+            return engine
+        refusals.append(refusal)
+    raise ProblemError("; ".join(refusals))
+
+
+def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = ()) -> Finding[P]:
+    """Solve a problem and, where that is asked for, check it by a second, independent way.
+
+    Parameters
+    ----------
+    engine : Engine
+    problem : Problem or LinearProblem
+    task : Task
+    judge : callable
+        Whether the user's own model gives the target to a coded point.
+    excluded : tuple of (n_trees,) int64
+        Choices of leaves that no answer may lie in.
+    """
+    first = engine.solve(problem, task, judge, excluded)
+    if not task.cross_check:
+        return first
+    unaided = replace(task, reduce=False, n_optimal=1)
+    second = engine.solve(problem, unaided, judge, excluded, engine.second_way(problem, task, first.way))
+    asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
+    if second.way.formulation == first.way.formulation and asked_twice:
+        way = first.way
+        raise ProblemError(f"nothing here checks {way.solver!r} on {way.formulation!r} independently")
+    check = compare(first.way, first.outcome, second.way, second.outcome)
+    method = {**first.method, "cross_check": check}
+    return replace(first, outcome=judged(first.outcome, check), method=method)
+
+
+def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
+    """Whether a problem is proven infeasible; any point will do against it."""
+    loose = replace(task, options=replace(task.options, mip_gap=1e9), n_optimal=1)
+    return engine.solve(problem, loose, judge).outcome.status is Status.INFEASIBLE
+
+
+# -- trees over cells ------------------------------------------------------------------------------------------
+
+
+class CellEngine:
+    """Incumbent, reduction and a solver, over cells.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    """
+
+    def __init__(self, prepared: PreparedModel) -> None:
+        self._prepared = prepared
+
+    def accepts(self, task: Task) -> str:
+        """See `Engine.accepts`."""
+        if task.formulation in VALUE_FORMULATIONS:
+            return f"the formulation {task.formulation!r} has values in the place of cells"
+        return ""
+
+    def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
+        """See `Engine.second_way`."""
+        return second_way(self._prepared.alternatives(problem)[0], first)
+
+    def solve(
+        self,
+        problem: Problem,
+        task: Task,
+        judge: Judge,
+        excluded: tuple[IntArray, ...] = (),
+        way: Way | None = None,
+    ) -> Finding[Problem]:
+        """See `Engine.solve`."""
+        prepared = self._prepared
+        alternatives = tuple(cells.with_(excluded=excluded) for cells in prepared.alternatives(problem))
+        way = way or choose(alternatives[0], task.formulation, task.solver)
+        matrices = prepared.matrices(way.formulation, alternatives)
+        forms = [partial(matrices.compiled, k) for k in range(len(alternatives))]
+        solver = prepared.solver(way.solver)
+
+        def others() -> list[Solver | CellSolver]:
+            return [prepared.solver(name) for name in other_solvers(alternatives[0], way)]
+
+        outcome = solve_alternatives(
+            alternatives,
+            forms,
+            solver,
+            task.options,
+            confirm=judge,
+            candidates=prepared.known_cells(problem, alternatives[0].partition),
+            use_reduction=task.reduce,
+            others=others if task.solver == AUTO else tuple,
+        )
+        if alternatives[0].values is not None and not outcome.message:
+            outcome = replace(outcome, message=alternatives[0].values.remark())
+        found = Finding(problem, outcome, way, task.method(way, outcome), matrices.seconds)
+        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+            return found
+        points, complete = tied_points(
+            outcome, alternatives, forms, solver, task.options, confirm=judge, limit=task.n_optimal
+        )
+        ranges = [] if alternatives[0].couples else [same_cost(alternatives[0], point) for point in points]
+        return replace(found, ties=points[1:], ties_complete=complete, ranges=ranges)
+
+
+# -- trees over values -----------------------------------------------------------------------------------------
+
+
+class LeafEngine:
+    """One tree leaf by leaf, or all trees at once, with values in the place of cells: oblique splits.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    """
+
+    def __init__(self, prepared: PreparedModel) -> None:
+        self._prepared = prepared
+
+    def accepts(self, task: Task) -> str:
+        """See `Engine.accepts`."""
+        if task.formulation not in VALUE_FORMULATIONS:
+            return f"the formulation {task.formulation!r} has cells, which trees with oblique splits have not"
+        if task.cross_check and (task.split_margin > 0 or task.class_costs):
+            return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
+        if task.several.n > 1 or task.n_optimal > 1:
+            return (
+                f"the formulation {task.formulation!r} gives one answer a row; "
+                "ocf.explain.leaf_queries.explain_leaves gives several"
+            )
+        return ""
+
+    def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
+        """See `Engine.second_way`."""
+        single = self._prepared.ensemble.n_trees == 1 and task.plausibility is None
+        return second_value_way(Way(task.formulation, task.solver), single)
+
+    def query(self, problem: Problem, options: SolverOptions, solver: str) -> Query:
+        """The question of one row to the leaves; see `ocf.solve.leaf_query`."""
+        from ocf.solve.leaf_query import Query
+
+        if problem.penalty is not None:
+            raise ProblemError("a plausibility with a weight has no model with hyperplanes: ask for a least depth")
+        return Query(self._prepared.tree_search(problem), problem, options, solver)
+
+    def solve(
+        self,
+        problem: Problem,
+        task: Task,
+        judge: Judge,
+        excluded: tuple[IntArray, ...] = (),
+        way: Way | None = None,
+    ) -> Finding[Problem]:
+        """See `Engine.solve`; no choice of leaves can be excluded, for there is one answer a row."""
+        way = way or Way(task.formulation, task.solver)
+        query = self.query(problem, task.options, way.solver)
+        if way.formulation == "hyperplanes":
+            from ocf.solve.ensemble_search import solve_globally
+
+            outcome = solve_globally(query, judge)
+        else:
+            outcome, problem = self._leaf_by_leaf(query, problem, task, judge)
+        way = Way(way.formulation, query.method_name)
+        method = task.method(way, outcome)
+        matrix = query.matrix
+        built = {"build": matrix.build_seconds, "compile": matrix.compile_seconds}
+        return Finding(
+            problem,
+            outcome,
+            way,
+            {**method, "solver_version": query.version or method["solver_version"]},
+            dict.fromkeys(built, 0.0) if query.matrix_is_old else built,
+        )
+
+    def _leaf_by_leaf(self, query: Query, problem: Problem, task: Task, judge: Judge) -> tuple[Outcome, Problem]:
+        """The answer of a single tree, and the problem whose target it meets."""
+        from ocf.solve.leaf_search import solve_leaves
+
+        classes = self._prepared.classes
+        offsets = class_offsets(classes, problem, dict(task.class_costs)) if task.class_costs else None
+        answers, outcome = solve_leaves(query, judge, eps=task.split_margin, offsets=offsets)
+        if offsets is not None and outcome.point is not None:
+            # the answer is the cheapest change into its own class, of which it can be verified
+            tree = problem.ensemble
+            decided = int(tree.decide(tree.base_score + tree.contributions)[answers[0].leaf])
+            problem = replace(problem, target=ClassTarget(decided))
+        return outcome, problem
+
+
+# -- linear models ---------------------------------------------------------------------------------------------
+
+
+#: Of a solver that takes no matrix.
+_NO_MATRIX = "the solver {!r} searches cells of trees; linear models need 'highs' or 'scip'"
+
+
+class LinearEngine:
+    """Linear models: a score that is a sum over features."""
+
+    def accepts(self, task: Task) -> str:
+        """See `Engine.accepts`."""
+        if task.formulation != "linear":
+            return f"linear models have the formulation 'linear', not {task.formulation!r}"
+        if task.several.n > 1 or task.n_optimal > 1:
+            return "linear models have one answer a row: leave out n_explanations and n_optimal"
+        if task.diagnose:
+            return "linear models have no diagnosis of what conflicts: leave out diagnose"
+        if task.constraints or task.plausibility is not None or task.probability is not None:
+            return "constraints, plausibility and probability are for trees: linear models take none of them"
+        if isinstance(get_solver(_matrix_solver(task.solver)), CellSolver):
+            return _NO_MATRIX.format(task.solver)
+        return ""
+
+    def second_way(self, problem: LinearProblem, task: Task, first: Way) -> Way:
+        """See `Engine.second_way`: the same model by the other solver."""
+        return other_linear_way(first)
+
+    def solve(
+        self,
+        problem: LinearProblem,
+        task: Task,
+        judge: Judge,
+        excluded: tuple[IntArray, ...] = (),
+        way: Way | None = None,
+    ) -> Finding[LinearProblem]:
+        """See `Engine.solve`; there are no leaves to exclude."""
+        from ocf.solve.linear_search import solve_linear
+
+        way = way or Way("linear", _matrix_solver(task.solver))
+        solver = get_solver(way.solver)
+        if isinstance(solver, CellSolver):
+            raise ProblemError(
+                f"the solver {way.solver!r} searches cells of trees; linear models need 'highs' or 'scip'"
+            )
+        outcome = solve_linear(problem, solver, task.options, judge, task.split_margin)
+        method = task.method(way, outcome) | {"reduction": False}
+        return Finding(problem, outcome, way, method, {})
+
+
+def _matrix_solver(name: str) -> str:
+    """The solver that a linear model goes to."""
+    return "highs" if name == AUTO else name

@@ -1,0 +1,382 @@
+"""What is prepared once for a model and its data, and shared by all rows: cells, known rows, matrices, solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_alternatives, to_cells
+from ocf.cells.partition import Partition, partition
+from ocf.errors import DataError
+from ocf.features.lattice import rounded
+from ocf.features.space import FeatureSpace, counterfactual_frame
+from ocf.models.encoding import Encoding, probe
+from ocf.models.known_steps import unknown_step
+from ocf.models.lift import check_lift, lift, unsteady
+from ocf.models.plausibility import Detector, Plausibility, make_detector
+from ocf.models.three_ways import check_decisions, check_three_ways, spread
+from ocf.models.user_model import UserModel, as_user_model
+from ocf.problem.constraints import Constraint
+from ocf.problem.costs import Cost
+from ocf.problem.isolation_depth import IsolationDepth
+from ocf.problem.problem import Problem
+from ocf.problem.targets import Target
+from ocf.readers.conformance import check_conformance
+from ocf.solve.compile import compile_formulation
+from ocf.solve.task import Row
+from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers.cell_form import Compiled
+from ocf.support.messages import listed
+from ocf.trees.joining import split_trees
+
+if TYPE_CHECKING:
+    from ocf.solve.leaf_model import TreeSearch
+
+#: Most candidate rows of a class that incumbents start from.
+MAX_CANDIDATES = 5000
+
+#: Most rows of the data whose leaves are looked up in three ways, and from which features are varied.
+MAX_CHECKED, MAX_BASES = 1000, 8
+
+#: Which values are missing, the isolation forest beside the model, and the dtypes of the row where they matter.
+Key = tuple[Any, ...]
+
+
+class PreparedModel:
+    """A model of trees and its data, with everything that one row makes and the next can use.
+
+    Parameters
+    ----------
+    model : UserModel
+    space : FeatureSpace
+    table : DataFrame, optional
+        The data; its rows without missing values become the known rows.
+    check : bool
+        Whether to check the reading of the model against the library at every threshold.
+
+    Attributes
+    ----------
+    known : (n, n_features) float64
+        Coded rows of the data, at most `MAX_CANDIDATES`.
+    """
+
+    def __init__(self, model: UserModel, space: FeatureSpace, table: pd.DataFrame | None, *, check: bool) -> None:
+        self.model, self.space = model, space
+        self.ensemble = model.trees.ensemble
+        self.known = known_rows(space, table)
+        if check:
+            background = None if table is None else model.encode(space.to_frame(self.known[:64]))
+            check_conformance(model.trees, background)
+        self._check = check
+        self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
+        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self._partitions: dict[Key, Partition] = {}
+        self._unproven: dict[Key, str] = {}
+        self._depths: dict[Key, IsolationDepth] = {}
+        self._detectors: dict[tuple[Any, ...], Detector] = {}
+        self._searches: dict[int, TreeSearch] = {}
+        self._compiled: dict[tuple[Any, ...], Compiled] = {}
+        self._known_targets: dict[Target, FloatArray] = {}
+        self._candidates: dict[tuple[Any, ...], IntArray] = {}
+        self._solvers: dict[str, Solver | CellSolver] = {}
+        self.partition(frozenset())  # refuses what cannot be read before anything is asked
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class labels; empty for a regressor."""
+        return self.ensemble.decision.classes
+
+    # -- from the user's features to cells -----------------------------------------------------------------
+
+    def encoding_of(self, space: FeatureSpace) -> Encoding:
+        """The way from features in the dtypes of `space` to model columns."""
+        key = tuple(f.dtype for f in space.features)
+        if key not in self._encodings:
+            places = np.linspace(0, len(self.known) - 1, min(len(self.known), MAX_BASES)).round().astype(int)
+            self._encodings[key] = probe(
+                space,
+                self.model.encode,
+                rounded(space, _base_row(self.space, self.known)[None])[0],
+                self.ensemble.feature_names,
+                others=rounded(space, self.known[places]),
+                known=not self._unknown(frozenset()),
+            )
+        return self._encodings[key]
+
+    def _unknown(self, missing: frozenset[int], detector: Detector | None = None) -> str:
+        """The first step before the trees whose shape is not known by its class, in words; empty if there is none."""
+        number = {c: not f.discrete for f in self.space.features for c in f.columns}
+        flow = [number[c] for c in self.model.columns or self.space.columns]
+        models = (self.model.native, *([] if detector is None else [detector.native]))
+        steps = (unknown_step(model, flow, complete=not missing) for model in models)
+        return next(filter(None, steps), "")
+
+    def partition(
+        self, missing: frozenset[int], detector: Detector | None = None, space: FeatureSpace | None = None
+    ) -> Partition:
+        """Cells of all trees, with the isolation trees behind those of the model."""
+        space = space or self.space
+        key = self._key(missing, detector, space)
+        if key not in self._partitions:
+            ensemble, encoding = self.ensemble, self.encoding_of(space if key[-1] else self.space)
+            unknown = self._unknown(missing, detector)
+            encoding = replace(encoding, domain=None) if unknown else encoding
+            if detector is not None:
+                if missing and detector.forest.ensemble.missing_left is None:
+                    raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
+                ensemble, encoding = detector.beside(ensemble, encoding)
+            lifted = lift(ensemble, encoding, missing)
+            if self._check and not missing:
+                check_lift(lifted, ensemble, encoding)
+            part = partition(lifted, self.space)
+            if self._check:
+                rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
+                check_three_ways(ensemble, encoding.encode, part, encoding.space, rounded(encoding.space, rows))
+                self._check_decisions(encoding.space, rounded(encoding.space, rows))
+            self._unproven[key] = _why_unproven(unknown, unsteady(lifted, ensemble, encoding))
+            self._partitions[key] = part
+            if detector is not None:
+                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+        return self._partitions[key]
+
+    def _check_decisions(self, space: FeatureSpace, rows: FloatArray) -> None:
+        """Hold the user's own answers to rows of the data against the trees; oblique ones may be in doubt."""
+        if len(rows) and not self.ensemble.is_oblique:
+            table = space.to_frame(rows)
+            check_decisions(self.ensemble, self.model.encode(table), np.asarray(self.model.decide(table)))
+
+    def _key(self, missing: frozenset[int], detector: Detector | None, space: FeatureSpace) -> Key:
+        """Under which a partition and what depends on it are kept.
+
+        Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
+        """
+        through = hasattr(self.model.native, "steps") or detector is not None
+        dtypes = tuple(f.dtype for f in space.features)
+        own = through and dtypes != tuple(f.dtype for f in self.space.features)
+        return (missing, None if detector is None else detector.key, dtypes if own else ())
+
+    def _key_of(self, problem: Problem) -> Key:
+        """Under which the partition of a problem of this model is kept."""
+        found = [key for key, depth in self._depths.items() if depth is problem.plausibility]
+        return found[0] if found else self._key(missing_places(problem.origin), None, problem.space)
+
+    def tree_partition(self, problem: Problem) -> Partition:
+        """The partition by the splits of the trees alone."""
+        found = self._partitions.get(self._key_of(problem))
+        return self.partition(missing_places(problem.origin), None, problem.space) if found is None else found
+
+    def unproven(self, problem: Problem) -> str:
+        """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
+        self.tree_partition(problem)
+        return self._unproven[self._key_of(problem)]
+
+    # -- problems ------------------------------------------------------------------------------------------
+
+    def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        if wish is None:
+            return None
+        key = (wish.key, target)
+        if key not in self._detectors:
+            rows = self.known_rows_of(target)
+            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+        return self._detectors[key]
+
+    @property
+    def detectors(self) -> tuple[Detector, ...]:
+        """The isolation forests that were asked for so far."""
+        return tuple(self._detectors.values())
+
+    def problem(
+        self,
+        origin: FloatArray,
+        target: Target,
+        cost: Cost,
+        space: FeatureSpace,
+        constraints: tuple[Constraint, ...] = (),
+        wish: Plausibility | None = None,
+    ) -> Problem:
+        """The problem of one coded row in the dtypes of `space`."""
+        detector = self.detector(wish, target)
+        part = self.partition(missing_places(origin), detector, space)
+        if self._check:
+            check_three_ways(self.ensemble, self.model.encode, part, space, origin[None])
+        if detector is None:
+            return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
+        depth = self._depths[self._key(missing_places(origin), detector, space)]
+        model = split_trees(part.ensemble, self.ensemble)[0]
+        return Problem(model, space, origin, target, cost, depth, constraints)
+
+    def cells(self, problem: Problem) -> CellProblem:
+        """The finite form of a problem of this model whose target has a single alternative."""
+        return to_cells(problem, self._shared_partition(problem))
+
+    def alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
+        """The finite forms of a problem of this model, one per alternative of its target."""
+        return to_alternatives(problem, self._shared_partition(problem))
+
+    def _shared_partition(self, problem: Problem) -> Partition | None:
+        """The partition of all rows that miss the same values; None where a row's cells are its own."""
+        return None if problem.cuts_cells else self.tree_partition(problem)
+
+    # -- what the user's model says ------------------------------------------------------------------------
+
+    def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
+        """Class index or value that the user's model gives each coded row, in the dtypes of `space`."""
+        current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist()
+        return current
+
+    def judge(self, row: Row, problem: Problem, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+        """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier."""
+        detector = detector if problem.plausibility is not None else None
+        target = problem.target
+
+        def confirm(point: FloatArray) -> bool:
+            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
+                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+            table = counterfactual_frame(problem.space, row.original, row.coded, point)
+            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
+
+        return confirm
+
+    def known_rows_of(self, target: Target) -> FloatArray:
+        """Coded rows of the data that have a target."""
+        if target not in self._known_targets:
+            met = self.model.meets(target, self.space.to_frame(self.known)) if len(self.known) else slice(0)
+            self._known_targets[target] = self.known[met]
+        return self._known_targets[target]
+
+    def known_cells(self, problem: Problem, part: Partition) -> IntArray:
+        """Distinct cells of the data's rows that have the target."""
+        if problem.cuts_cells:
+            return np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
+        key = (problem.target, *self._key_of(problem))
+        if key not in self._candidates:
+            self._candidates[key] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
+        return self._candidates[key]
+
+    # -- what solves ---------------------------------------------------------------------------------------
+
+    def solver(self, name: str) -> Solver | CellSolver:
+        """The solver object, kept between rows."""
+        if name not in self._solvers:
+            self._solvers[name] = get_solver(name)
+        return self._solvers[name]
+
+    def matrices(self, formulation: str, alternatives: tuple[CellProblem, ...]) -> Matrices:
+        """The compiled formulation of each alternative of a problem, made when it is asked for."""
+        problem = alternatives[0].problem
+        # cells that are the row's own serve no other row
+        kept = {} if problem.cuts_cells else self._compiled
+        return Matrices(formulation, alternatives, kept, (problem.target, *self._key_of(problem)))
+
+    def tree_search(self, problem: Problem) -> TreeSearch:
+        """What all queries of the leaves of one partition share."""
+        from ocf.solve.leaf_model import TreeSearch
+
+        part = self.tree_partition(problem)
+        if id(part) not in self._searches:
+            self._searches[id(part)] = TreeSearch(part)
+        return self._searches[id(part)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for worker processes; solver objects and encoders are made anew there."""
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_detectors": {}, "_encodings": {}}
+        return {**self.__dict__, **fresh, "model": self.model.native}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.model = as_user_model(self.model)
+
+
+class Matrices:
+    """The compiled formulation of each alternative of a target, made when it is asked for.
+
+    Parameters
+    ----------
+    formulation : str
+    alternatives : sequence of CellProblem
+    kept : dict
+        Where those that were made stay for other rows.
+    key : tuple
+        What the alternatives have in common.
+
+    Attributes
+    ----------
+    seconds : dict
+        Spent in ``build`` and ``compile``; 0 where an earlier row did it.
+    """
+
+    def __init__(
+        self,
+        formulation: str,
+        alternatives: tuple[CellProblem, ...],
+        kept: dict[tuple[Any, ...], Compiled],
+        key: tuple[Any, ...],
+    ) -> None:
+        self._formulation, self._alternatives = formulation, alternatives
+        self._kept, self._key = kept, key
+        self.seconds = {"build": 0.0, "compile": 0.0}
+
+    def compiled(self, k: int) -> Compiled:
+        """The matrix of the k-th alternative."""
+        key = (self._formulation, k, *self._key)
+        if key not in self._kept:
+            made = self._kept[key] = compile_formulation(self._formulation, self._alternatives[k])
+            self.seconds["build"] += made.build_seconds
+            self.seconds["compile"] += made.compile_seconds
+        return self._kept[key]
+
+
+def known_rows(space: FeatureSpace, table: pd.DataFrame | None) -> FloatArray:
+    """Rows of the data without missing values, coded; at most a few thousand."""
+    if table is None:
+        return np.zeros((0, len(space)))
+    coded = space.from_frame(table)
+    coded = coded[~np.isnan(coded).any(axis=1)]
+    if len(coded) > MAX_CANDIDATES:
+        coded = coded[np.sort(np.random.default_rng(0).permutation(len(coded))[:MAX_CANDIDATES])]
+    return coded
+
+
+def missing_places(origin: FloatArray) -> frozenset[int]:
+    """Features whose value a coded row misses."""
+    return frozenset(np.flatnonzero(np.isnan(origin)).tolist())
+
+
+def _base_row(space: FeatureSpace, known: FloatArray) -> FloatArray:
+    """A row from which features can be varied."""
+    if len(known):
+        return known[0]
+    middle = [
+        0.0 if f.discrete else float(f.at_most(np.clip((f.lower + f.upper) / 2, f.lower, f.upper)))
+        for f in space.features
+    ]
+    if not np.isfinite(middle).all():
+        raise DataError("without data every numeric feature needs finite bounds")
+    return np.array(middle)
+
+
+def _why_unproven(step: str, unsteady: tuple[str, ...]) -> str:
+    """Why nothing is proven through a preprocessing, in words; empty where proofs hold."""
+    if step:
+        return (
+            f"nothing is proven through {step}, which ocf does not know by its class and can only try at some values; "
+            "give ocf the table after that step for a proof"
+        )
+    if unsteady:
+        return (
+            f"nothing is proven: rounding makes the preprocessing of {listed(unsteady)} go back and forth next to a "
+            "threshold; give ocf the table after the preprocessing for a proof"
+        )
+    return ""
+
+
+def _mask(places: frozenset[int], n: int) -> BoolArray:
+    return np.isin(np.arange(n), list(places))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from ocf.cli import app
+from ocf.compare.suite import settings_known
+from ocf.errors import ProblemError, SolverError
+from ocf.explain.explainer import Explainer
+from ocf.explain.question import OF_PROBLEM, SETTINGS, Question
+from ocf.problem.problem_file import read_problem_file
+
+
+def test_explain_takes_the_settings_of_a_question_with_their_defaults() -> None:
+    signature = inspect.signature(Explainer.explain).parameters
+    taken = {name: p.default for name, p in signature.items() if name not in ("self", "X")}
+    assert taken == {field.name: field.default for field in fields(Question)}
+
+
+@pytest.mark.parametrize("ask", [Explainer.problem, Explainer.counterfactual_regions])
+def test_a_problem_takes_settings_of_a_question_with_their_defaults(ask: Any) -> None:
+    own = ("self", "row", "radius", "limit")
+    taken = {name: p.default for name, p in inspect.signature(ask).parameters.items() if name not in own}
+    wanted = {f.name: f.default for f in fields(Question) if f.name in OF_PROBLEM}
+    if ask is Explainer.counterfactual_regions:
+        wanted.pop("plausibility")  # couples the features
+    assert taken == wanted
+
+
+def test_suites_and_the_command_line_know_no_other_settings() -> None:
+    bounds = {"at_least", "at_most"}  # the target of a regressor
+    assert {"plausibility", "n_explanations"} <= set(settings_known()) <= set(SETTINGS)
+    flags = {p.name for p in get_command(app).commands["solve"].params}  # type: ignore[attr-defined]
+    other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help"}
+    worded = {"gap": "mip_gap", "option": "options", "no_reduce": "reduce"}
+    assert {worded.get(flag, flag) for flag in flags - other - bounds} <= set(SETTINGS)
+
+
+FILE = """
+[solve]
+target = ["good", "fair"]
+probability = 0.7
+norm = { l0 = 0.1, l1 = 1 }
+features_to_vary = ["age"]
+formulation = "ocean"
+solver = "highs"
+time_limit = 60
+mip_gap = 0.1
+threads = 1
+seed = 3
+n_explanations = 2
+diversity = "distance"
+min_distance = 0.2
+diagnose = true
+reduce = false
+n_optimal = 2
+cross_check = true
+n_jobs = -1
+options = { presolve = "off" }
+
+[plausibility]
+trees = 10
+"""
+
+
+def test_what_a_problem_file_says_is_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "problem.toml"
+    path.write_text(FILE)
+    question = Question(**read_problem_file(path).solve)
+    default = Question()
+    told = {name for name in SETTINGS if getattr(question, name) != getattr(default, name)}
+    of_python = {"weights", "permitted_range", "split_margin", "class_costs", "constraints", "log", "progress"}
+    assert set(SETTINGS) - told == of_python | {"threads"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"n_optimal": 0}, ProblemError),
+        ({"n_optimal": 1.5}, ProblemError),
+        ({"split_margin": -1.0}, ProblemError),
+        ({"split_margin": float("nan")}, ProblemError),
+        ({"features_to_vary": "age"}, ProblemError),
+        ({"solver": "hihgs"}, SolverError),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_when_the_question_is_made(
+    settings: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match=next(iter(settings))):
+        Question(**settings)
