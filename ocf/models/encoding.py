@@ -175,60 +175,87 @@ def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArra
     numbers = [i for i, f in enumerate(space.features) if not f.discrete and not np.isnan(base[i])]
     for i in numbers:
         domain[i] = Lattice.of(space.features[i]).ends
-    holes = np.isnan(encode(space.to_frame(base))[0])
+    trial = _Trial(space, encode, base, np.isnan(encode(space.to_frame(base))[0]))
+    ends = [trial.varied(i, end) for i in numbers for end in domain[i]]
+    if ends and trial.fault(np.vstack(ends)):
+        for i in numbers:
+            domain[i] = [trial.last_taken(i, side, domain[i, side]) for side in range(2)]
+    for i in numbers:
+        domain[i, 0] += trial.wraps(i, domain[i, 0])
+    return domain
 
-    def takes(points: FloatArray) -> str:
+
+@dataclass(frozen=True)
+class _Trial:
+    """Numbers tried on an encoding, one feature at a time from a base row; `holes`: columns that are missing there."""
+
+    space: FeatureSpace
+    encode: Encoder
+    base: FloatArray
+    holes: BoolArray
+
+    def varied(self, i: int, value: float) -> FloatArray:
+        """The base row with another value of a feature, (1, n_features)."""
+        return np.where(np.arange(len(self.base)) == i, value, self.base)[None, :]
+
+    def fault(self, points: FloatArray) -> str:
         """Empty if the encoding takes rows and makes numbers of them; otherwise what it does."""
         with np.errstate(all="ignore"):
             try:
-                encoded = encode(space.to_frame(points))
+                encoded = self.encode(self.space.to_frame(points))
             except ValueError:
                 return "refuses"
-        return "makes no numbers of" if (np.isnan(encoded) & ~holes).any() else ""
+        return "makes no numbers of" if (np.isnan(encoded) & ~self.holes).any() else ""
 
-    def varied(i: int, value: float) -> FloatArray:
-        return np.where(np.arange(len(base)) == i, value, base)[None, :]
+    def last_taken(self, i: int, side: int, end: float) -> float:
+        """The number nearest to an end of the feature's numbers that the encoding takes.
 
-    def wraps(i: int) -> bool:
-        """Whether whole numbers turn back at their smallest, as -x does: int8 has no 128, uint8 none below 0."""
-        if Lattice.of(space.features[i]).dtype.kind not in "iu":
+        Raises
+        ------
+        DataError
+            The feature's bounds lie beyond it.
+        """
+        does = self.fault(self.varied(i, end))
+        if not does:
+            return end
+        feature, lattice = self.space.features[i], Lattice.of(self.space.features[i])
+        good, bad = (int(lattice.keys(np.array([v]))[0]) for v in (self.base[i], end))
+        while abs(bad - good) > 1:
+            half = (good + bad) // 2
+            said = self.fault(self.varied(i, float(lattice.values(np.array([half]))[0])))
+            good, bad, does = (half, bad, does) if not said else (good, half, said)
+        last = float(lattice.values(np.array([good]))[0])
+        bound = (feature.lower, feature.upper)[side]
+        if (bound < last if side == 0 else bound > last) and (np.isfinite(bound) or does != "refuses"):
+            raise DataError(
+                f"the bounds of feature {feature.name!r} reach to {bound:g}, and the preprocessing {does} values "
+                f"beyond {last:g}: set narrower bounds"
+            )
+        return last
+
+    def wraps(self, i: int, lowest: float) -> bool:
+        """Whether whole numbers turn back at their smallest, as -x does: int8 has no 128, uint8 none below 0.
+
+        Raises
+        ------
+        DataError
+            The feature's bounds reach to it.
+        """
+        feature = self.space.features[i]
+        if Lattice.of(feature).dtype.kind not in "iu":
             return False
-        lowest = np.tile(base, (3, 1))
-        lowest[:, i] = domain[i, 0] + np.arange(3)
-        steps = np.diff(encode(space.to_frame(lowest)), axis=0)
-        return bool((steps[0] * steps[1] < 0).any())
-
-    ends = [varied(i, end) for i in numbers for end in domain[i]]
-    if not ends:
-        return domain
-    taken = not takes(np.vstack(ends))
-    for i in numbers:
-        feature, lattice = space.features[i], Lattice.of(space.features[i])
-        if taken and wraps(i):
-            domain[i, 0] += 1
-            if feature.lower < domain[i, 0] and np.isfinite(feature.lower):
-                raise DataError(
-                    f"the bounds of feature {feature.name!r} reach to {feature.lower:g}, where the preprocessing wraps "
-                    f"round in {feature.dtype}: give it a wider dtype, such as int64 or float64"
-                )
-        for side in range(0 if taken else 2):
-            does = takes(varied(i, domain[i, side]))
-            if not does:
-                continue
-            good, bad = (int(lattice.keys(np.array([v]))[0]) for v in (base[i], domain[i, side]))
-            while abs(bad - good) > 1:
-                half = (good + bad) // 2
-                said = takes(varied(i, float(lattice.values(np.array([half]))[0])))
-                good, bad, does = (half, bad, does) if not said else (good, half, said)
-            domain[i, side] = lattice.values(np.array([good]))[0]
-            bound = (feature.lower, feature.upper)[side]
-            beyond = bound < domain[i, 0] if side == 0 else bound > domain[i, 1]
-            if beyond and (np.isfinite(bound) or does != "refuses"):
-                raise DataError(
-                    f"the bounds of feature {feature.name!r} reach to {bound:g}, and the preprocessing {does} values "
-                    f"beyond {domain[i, side]:g}: set narrower bounds"
-                )
-    return domain
+        rows = np.tile(self.base, (3, 1))
+        rows[:, i] = lowest + np.arange(3)
+        with np.errstate(all="ignore"):
+            steps = np.diff(self.encode(self.space.to_frame(rows)), axis=0)
+        if not (steps[0] * steps[1] < 0).any():
+            return False
+        if np.isfinite(feature.lower) and feature.lower <= lowest:
+            raise DataError(
+                f"the bounds of feature {feature.name!r} reach to {feature.lower:g}, where the preprocessing wraps "
+                f"round in {feature.dtype}: give it a wider dtype, such as int64 or float64"
+            )
+        return True
 
 
 def finite_range(feature: Feature, base: float) -> tuple[float, float]:
