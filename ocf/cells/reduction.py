@@ -176,7 +176,8 @@ def _shrink(
     extra = np.zeros(len(live))
     part = np.zeros(len(arrays.boxes.feature))
     bound = _price_leaves(arrays, cost, live, least, base, limit, extra, part)
-    if bound >= limit or not _reach(arrays, gain, need, live):
+    best = np.empty(len(arrays.leaf_offsets) - 1)
+    if bound >= limit or not drop_useless_leaves(arrays.leaf_offsets, gain, need, live, best):
         return np.inf
     _filter_cells(arrays, gain, need, cost, live, least, limit - base, extra, part)
     return bound
@@ -216,15 +217,26 @@ def _price_leaves(
 
 
 @njit(cache=True, nogil=True)
-def _reach(arrays: SearchArrays, gain: FloatArray, need: FloatArray, live: BoolArray) -> bool:
-    """Kill leaves with which a requirement cannot be met any more; False when none can meet it."""
-    n_trees = len(arrays.leaf_offsets) - 1
-    best = np.empty(n_trees)
+def drop_useless_leaves(
+    leaf_offsets: IntArray, gain: FloatArray, need: FloatArray, live: BoolArray, best: FloatArray
+) -> bool:
+    """Kill leaves with which a requirement cannot be met any more; False when none can meet it.
+
+    Parameters
+    ----------
+    leaf_offsets : (n_trees + 1,) int64
+    gain : (n_leaves, n_rows) float64
+    need : (n_rows,) float64
+    live : (n_leaves,) bool
+        Changed in place.
+    best : (n_trees,) float64
+        Scratch.
+    """
     for r in range(len(need)):
         total, size = 0.0, abs(need[r])
-        for tree in range(n_trees):
+        for tree in range(len(best)):
             best[tree] = -np.inf
-            for leaf in range(arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]):
+            for leaf in range(leaf_offsets[tree], leaf_offsets[tree + 1]):
                 if live[leaf]:
                     best[tree] = max(best[tree], gain[leaf, r])
             if best[tree] == -np.inf:
@@ -234,9 +246,9 @@ def _reach(arrays: SearchArrays, gain: FloatArray, need: FloatArray, live: BoolA
         spare = total - need[r] + _ROUNDING * size
         if spare < 0:
             return False
-        for tree in range(n_trees):
-            for leaf in range(arrays.leaf_offsets[tree], arrays.leaf_offsets[tree + 1]):
-                if live[leaf] and best[tree] - gain[leaf, r] > spare:
+        for tree in range(len(best)):
+            for leaf in range(leaf_offsets[tree], leaf_offsets[tree + 1]):
+                if best[tree] - gain[leaf, r] > spare:
                     live[leaf] = False
     return True
 

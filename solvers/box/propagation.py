@@ -28,10 +28,8 @@ import numpy as np
 from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.reduction import drop_useless_leaves
 from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open, least_of
-
-#: Relative rounding of sums of gains that is allowed for.
-ROUNDING = 1e-12
 
 
 class Multipliers(NamedTuple):
@@ -134,7 +132,9 @@ def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Works
         if base >= limit:
             return np.inf
         bound = _price_leaves(instance, domain, base, limit, work)
-        if bound >= limit or not _reach(instance, domain, work.best):
+        if bound >= limit or not drop_useless_leaves(
+            instance.trees, instance.gain, instance.need, domain.live, work.best
+        ):
             return np.inf
         moved = _drop_dear_cells(instance, domain, instance.cost, limit - base, work.least)
         if not _shrink_to_hull(instance, domain, work) and not moved:
@@ -195,30 +195,6 @@ def _price_leaves(instance: Instance, domain: Domain, base: float, limit: float,
                 cheapest = min(cheapest, price)
         bound = max(bound, cheapest)
     return bound
-
-
-@njit(cache=True, nogil=True)
-def _reach(instance: Instance, domain: Domain, best: FloatArray) -> bool:
-    """Rule of the target; False when no choice of live leaves meets it."""
-    for r in range(len(instance.need)):
-        total, size = 0.0, abs(instance.need[r])
-        for tree in range(len(best)):
-            best[tree] = -np.inf
-            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
-                if domain.live[leaf]:
-                    best[tree] = max(best[tree], instance.gain[leaf, r])
-            if best[tree] == -np.inf:
-                return False
-            total += best[tree]
-            size += abs(best[tree])
-        spare = total - instance.need[r] + ROUNDING * size
-        if spare < 0:
-            return False
-        for tree in range(len(best)):
-            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
-                if best[tree] - instance.gain[leaf, r] > spare:
-                    domain.live[leaf] = False
-    return True
 
 
 @njit(cache=True, nogil=True)
