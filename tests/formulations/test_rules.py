@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_rules import random_query
 
-from ocf.formulations import rules as formulation
 from ocf.formulations.blocks import tree_values
 from ocf.formulations.divergent_set import minimal_set
 from ocf.formulations.maximal_rule import maximal_rule
@@ -25,7 +24,7 @@ states = st.sampled_from([1, 12, tree_values.MOST_STATES])
 
 @pytest.fixture(autouse=True)
 def limit_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formulation, "MOST_STATES", tree_values.MOST_STATES)
+    monkeypatch.setattr(tree_values, "MOST_STATES", tree_values.MOST_STATES)
 
 
 def question(seed: int, regional: bool) -> tuple[Query, list[int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from ocf.errors import ProblemError, SolverError
 from ocf.features.inference import infer_space
-from ocf.formulations import rules
+from ocf.formulations.blocks import tree_values
 from ocf.regional.query import Query
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
@@ -79,8 +79,8 @@ def test_errors_name_the_remedy(band: Query, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SolverError, match="highs or scip"):
         rule_solving.solve_box(band, [0], 0.9, solver="box")
     with monkeypatch.context() as patch:
-        patch.setattr(rules, "MOST_STATES", 1)
-        patch.setattr(rules, "MOST_CONDITIONS", 1)
+        patch.setattr(tree_values, "MOST_STATES", 1)
+        patch.setattr(tree_values, "MOST_CONDITIONS", 1)
         with pytest.raises(ProblemError, match="more than 1 rows: search instead"):
             rule_solving.solve_box(band, [0], 0.9)
     with monkeypatch.context() as patch:
