@@ -143,10 +143,10 @@ def _level_sets(part: Partition) -> Iterator[tuple[int, IntArray, IntArray]]:
             own = member[offsets[t] : offsets[t + 1]]
             if own.all():
                 continue
-            family = np.unique(np.vstack([own, split_sets[t]]), axis=0)
+            level_sets = np.unique(np.vstack([own, split_sets[t]]), axis=0)
             seen: set[bytes] = set()
             # smaller sets first, so that of those with the same leaves the tightest stays
-            for levels in family[np.argsort(family.sum(axis=1), kind="stable")]:
+            for levels in level_sets[np.argsort(level_sets.sum(axis=1), kind="stable")]:
                 leaves = ~(own & ~levels).any(axis=1)
                 if levels.any() and not levels.all() and leaves.any() and leaves.tobytes() not in seen:
                     seen.add(leaves.tobytes())

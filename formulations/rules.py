@@ -56,11 +56,12 @@ The shares
 ----------
 A node is met if its path is: a split on a feature outside S lets pass what the held region allows, one on a feature in
 S what the free region, or the box, allows. So the share of a tree is a function of the choices at the splits that are
-met, and a walk of the tree makes a decision diagram of it (`blocks.cell_diagrams`); v is the value at the end of the
+met, and a descent of the tree makes a decision diagram of it (`blocks.cell_diagrams`); v is the value at the end of the
 path through it (`blocks.diagrams`), which is the convex hull of each tree's share by itself. With a known box, whatever
 captures less than it is left out of the diagrams, as in (9). Diagrams of sets never have more than ``2**K`` nodes.
-Those of boxes grow with the number of cuts on the features of S: a tree whose walk has more than `MOST_STATES` states
-has its ratio linearised instead (`blocks.shares`), with literals of the same choices, which is exact too but weak.
+Those of boxes grow with the number of cuts on the features of S: a tree whose descent has more states than
+`blocks.tree_values.MOST_STATES` has its ratio linearised instead (`blocks.shares`), with literals of the same choices,
+which is exact too but weak.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Claim(Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class RawAnswer:
     """A solver's raw answer, in the units of the form: `x` and `bound` are already unscaled."""
 
     claim: Claim
@@ -128,26 +128,28 @@ def ask(
     return Question(form.with_bounds(lower, upper), options or SolverOptions(), start, usable, cutoff)
 
 
-def settle(form: StandardForm) -> Answer | None:
+def settle(form: StandardForm) -> RawAnswer | None:
     """Answer the forms that need no solver, and that solvers disagree about: contradictions and no columns."""
     empty = np.diff(form.A.indptr) == 0
     broken = (form.row_lower[empty] > 0).any() or (form.row_upper[empty] < 0).any()
     # An infinity on the wrong side is a contradiction as well, and no solver takes it.
     broken = broken or (form.lower == np.inf).any() or (form.upper == -np.inf).any()
     if form.contradicts_itself() or broken:
-        return Answer(Claim.INFEASIBLE, None, math.inf, "settled without the solver", 0.0)
+        return RawAnswer(Claim.INFEASIBLE, None, math.inf, "settled without the solver", 0.0)
     if form.n_cols == 0:
-        return Answer(Claim.OPTIMAL, np.zeros(0), form.c0, "settled without the solver", 0.0)
+        return RawAnswer(Claim.OPTIMAL, np.zeros(0), form.c0, "settled without the solver", 0.0)
     return None
 
 
-def conclude(question: Question, answer: Answer, solver: str, version: str, options: Mapping[str, Any]) -> SolveResult:
+def conclude(
+    question: Question, answer: RawAnswer, solver: str, version: str, options: Mapping[str, Any]
+) -> SolveResult:
     """Turn a solver's answer into a result that claims no more than the point and the bound support.
 
     Parameters
     ----------
     question : Question
-    answer : Answer
+    answer : RawAnswer
         Of the solver.
     solver, version : str
     options : mapping
@@ -225,7 +227,7 @@ def with_remedies(
 
 
 def _without_point(
-    result: SolveResult, answer: Answer, bound: float, cutoff: float | None, complaint: str
+    result: SolveResult, answer: RawAnswer, bound: float, cutoff: float | None, complaint: str
 ) -> SolveResult:
     """Conclude when there is no point, or none below the cutoff."""
     if complaint:
@@ -238,7 +240,7 @@ def _without_point(
     return replace(result, status=Status.INFEASIBLE, bound=cutoff, message=CUTOFF)
 
 
-def _best_point(question: Question, answer: Answer) -> tuple[Vector | None, str]:
+def _best_point(question: Question, answer: RawAnswer) -> tuple[Vector | None, str]:
     """Pick the cheaper of the solver's point and the start; complain about a solver's point that is none."""
     form, cutoff = question.form, question.cutoff
     complaint = ""

@@ -33,10 +33,10 @@ from highspy import HighsModelStatus as ModelStatus
 from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Answer, Claim, Question, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, Question, RawAnswer, ask, conclude, settle, with_remedies
 from ocf.solvers.highs_api import (
     CLAIMS,
-    Watch,
+    ProgressListener,
     highs_version,
     pass_form,
     raw_options,
@@ -123,7 +123,7 @@ class HighsSolver:
 
     def _run(
         self, question: Question, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
-    ) -> Answer:
+    ) -> RawAnswer:
         form = question.form
         # Taken out of self while it runs: after a Ctrl-C that HiGHS does not heed, the object must not be used again.
         highs, self._highs = self._highs or highspy.Highs(), None
@@ -133,14 +133,14 @@ class HighsSolver:
             columns = np.arange(form.n_cols, dtype=np.int32)
             highs.setSolution(form.n_cols, columns, question.start)
 
-        watch = Watch(scale)
-        watch.attach(highs)
+        listener = ProgressListener(scale)
+        listener.attach(highs)
         began = time.perf_counter()
-        run_interruptible(lambda: run_and_free_threads(highs), watch.stop, interrupt)
+        run_interruptible(lambda: run_and_free_threads(highs), listener.stop, interrupt)
         seconds = time.perf_counter() - began
-        watch.detach(highs)
+        listener.detach(highs)
 
-        answer = _read(highs, form, scale, seconds, watch.records)
+        answer = _read(highs, form, scale, seconds, listener.records)
         status = highs.getModelStatus()
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
@@ -155,10 +155,10 @@ class HighsSolver:
         self,
         question: Question,
         scale: float,
-        answer: Answer,
+        answer: RawAnswer,
         raw: dict[str, Any],
         interrupt: Callable[[], bool] | None,
-    ) -> Answer:
+    ) -> RawAnswer:
         """Ask again, for the rest of the time."""
         raw = {**raw, "presolve": "off"}
         if "time_limit" in raw:
@@ -168,8 +168,8 @@ class HighsSolver:
         return replace(again, seconds=again.seconds + answer.seconds, records=later)
 
     def _unbounded_or_infeasible(
-        self, question: Question, answer: Answer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
-    ) -> Answer:
+        self, question: Question, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+    ) -> RawAnswer:
         """Tell the two apart: without costs nothing is unbounded."""
         flat = replace(question, form=question.form.with_costs(np.zeros(question.form.n_cols)))
         without_costs = {k: v for k, v in raw.items() if k != "objective_bound"}
@@ -178,7 +178,7 @@ class HighsSolver:
         return replace(answer, claim=claim, x=None, bound=-math.inf)
 
 
-def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records: list[Progress]) -> Answer:
+def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records: list[Progress]) -> RawAnswer:
     """Read status, point and bound, and undo the scaling."""
     info, status = highs.getInfo(), highs.getModelStatus()
     claim = CLAIMS.get(status.name, Claim.FAILED)
@@ -191,4 +191,4 @@ def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records:
         bound, nodes = (info.objective_function_value / scale if claim is Claim.OPTIMAL else -math.inf), 0
     if claim is Claim.INFEASIBLE:
         bound = math.nan  # HiGHS says -inf or 0; what it proved is for the verdict to say
-    return Answer(claim, x, bound, highs.modelStatusToString(status), seconds, nodes, records)
+    return RawAnswer(claim, x, bound, highs.modelStatusToString(status), seconds, nodes, records)

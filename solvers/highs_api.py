@@ -43,7 +43,7 @@ def highs_version() -> str:
     return str(highspy.Highs().version())
 
 
-class Watch:
+class ProgressListener:
     """Listens to HiGHS while it runs: records progress, passes on the wish to stop.
 
     The callback is called from HiGHS's thread, so it must not raise: a failure here only costs the history.

@@ -1,4 +1,4 @@
-"""HiGHS for a family of continuous problems that differ in sides and bounds: each starts where the last one ended.
+"""HiGHS for continuous problems that differ in sides and bounds: each starts where the last one ended.
 
 Unlike the adapters this one gives the rows' multipliers, from which a caller can prove a bound by itself.
 """
@@ -18,7 +18,7 @@ from ocf.errors import ProblemError
 from ocf.solvers.adapter import Claim, Question
 from ocf.solvers.highs_api import (
     CLAIMS,
-    Watch,
+    ProgressListener,
     highs_version,
     pass_form,
     raw_options,
@@ -68,7 +68,7 @@ class HighsFamily:
 
     def __init__(self, form: StandardForm, options: SolverOptions | None = None) -> None:
         if form.integer.any():
-            raise ProblemError("a family of continuous problems has no integer columns")
+            raise ProblemError("continuous problems have no integer columns")
         self.form = form
         self._options = options or SolverOptions()
         self._scale = objective_scale(costs_of(form))
@@ -108,12 +108,12 @@ class HighsFamily:
         if time_limit is not None:
             # HiGHS counts the seconds of all runs of an object
             highs.setOptionValue("time_limit", highs.getRunTime() + max(time_limit, 0.0))
-        watch = Watch(self._scale)
-        watch.attach(highs)
+        listener = ProgressListener(self._scale)
+        listener.attach(highs)
         began = time.perf_counter()
-        run_interruptible(lambda: run_and_free_threads(highs), watch.stop)
+        run_interruptible(lambda: run_and_free_threads(highs), listener.stop)
         seconds = time.perf_counter() - began
-        watch.detach(highs)
+        listener.detach(highs)
         status = highs.getModelStatus()
         claim = CLAIMS.get(status.name, Claim.FAILED)
         if status.name == "kUnboundedOrInfeasible":

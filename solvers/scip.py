@@ -31,7 +31,7 @@ from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Answer, Claim, Question, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, Question, RawAnswer, ask, conclude, settle, with_remedies
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
@@ -125,7 +125,7 @@ class ScipSolver:
 
     def _run(
         self, question: Question, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
-    ) -> Answer:
+    ) -> RawAnswer:
         model, variables = build_model(question.form, scale)
         _set_options(model, raw, question.options.log)
         if question.limit is not None:
@@ -146,15 +146,15 @@ class ScipSolver:
 
         run_interruptible(optimise, model.interruptSolve, interrupt)
         if failure:
-            return Answer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
+            return RawAnswer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
         answer = _read(model, variables, scale, time.perf_counter() - began, history.records)
         if model.getStatus() == "inforunbd":
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
         return answer
 
     def _unbounded_or_infeasible(
-        self, question: Question, answer: Answer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
-    ) -> Answer:
+        self, question: Question, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+    ) -> RawAnswer:
         """Tell the two apart: without costs nothing is unbounded."""
         form = question.form.with_costs(np.zeros(question.form.n_cols))
         claim = self._run(replace(question, form=form, cutoff=None), 1.0, raw, interrupt).claim
@@ -314,7 +314,7 @@ def _add_start(model: Model, variables: list[Any], start: Any) -> None:
     model.addSol(solution)
 
 
-def _read(model: Model, variables: list[Any], scale: float, seconds: float, records: list[Progress]) -> Answer:
+def _read(model: Model, variables: list[Any], scale: float, seconds: float, records: list[Progress]) -> RawAnswer:
     """Read status, point and bound, and undo the scaling."""
     status = str(model.getStatus())
     claim = CLAIMS.get(status, Claim.FAILED)
@@ -323,4 +323,4 @@ def _read(model: Model, variables: list[Any], scale: float, seconds: float, reco
         best = model.getBestSol()
         x = np.array([model.getSolVal(best, variable) for variable in variables], dtype=float)
     bound = math.nan if claim is Claim.INFEASIBLE else _unscale(model.getDualbound(), scale)
-    return Answer(claim, x, bound, status, seconds, int(model.getNTotalNodes()), records)
+    return RawAnswer(claim, x, bound, status, seconds, int(model.getNTotalNodes()), records)

@@ -1,6 +1,6 @@
 r"""Relations between features whose values matter inside cells (ocean, table 1).
 
-Fixed and monotone features close cells, and constraints on cells alone are requirements on watching trees
+Fixed and monotone features close cells, and constraints on cells alone are requirements on trees of constraints
 (`ocf.cells.sliding`), so that only rows with sliding features need a constraint of their own:
 
 .. math:: \textstyle \sum_j f_{rj} y_j + \sum_s g_{rs} u_s \le limit_r
@@ -21,7 +21,7 @@ from ocf.formulations.blocks.cells import linear
 
 
 def form_terms(
-    values: Values, r: int, watching: Mapping[int, Any], slides: Mapping[int, Any]
+    values: Values, r: int, in_cell: Mapping[int, Any], slides: Mapping[int, Any]
 ) -> list[tuple[float, Any]]:
     """The sum of a row's parts, or, after the rows, of a form's, as terms of a linear expression.
 
@@ -30,7 +30,7 @@ def form_terms(
     values : Values
     r : int
         Number of the row, or that of the form after all rows.
-    watching : mapping of int to variable
+    in_cell : mapping of int to variable
         By cell, the variable that says whether the point lies there.
     slides : mapping of int to variable
         By cell, how far the value moves within it.
@@ -38,7 +38,7 @@ def form_terms(
     row = (*values.rows, *values.forms)[r]
     terms: list[tuple[float, Any]] = []
     moves: dict[int, tuple[float, Any]] = {}
-    for j, y in watching.items():
+    for j, y in in_cell.items():
         i = int(values.cell_feature[j])
         if i in row.parts and math.isfinite(values.anchor[j]):
             terms.append((float(row.parts[i].of(float(values.anchor[j]))), y))
@@ -47,20 +47,20 @@ def form_terms(
     return [(c, v) for c, v in (*terms, *moves.values()) if c]
 
 
-def relations(values: Values, watching: Mapping[int, Any], slides: Mapping[int, Any]) -> pyo.Constraint:
+def relations(values: Values, in_cell: Mapping[int, Any], slides: Mapping[int, Any]) -> pyo.Constraint:
     """Constraint for each row with a feature that slides.
 
     Parameters
     ----------
     values : Values
-    watching : mapping of cell to the variable that says whether the point lies in it (or in a cell like it)
+    in_cell : mapping of cell to the variable that says whether the point lies in it (or in a cell like it)
     slides : mapping of cell to variable
     """
     rows = [r for r, row in enumerate(values.rows) if any(values.slides[i] for i in row.parts)]
 
     def rule(_: pyo.Block, r: int) -> Any:
         row = values.rows[r]
-        terms = form_terms(values, r, watching, slides)
+        terms = form_terms(values, r, in_cell, slides)
         if not terms:
             return pyo.Constraint.Feasible  # a limit below 0 is found out before any model is built
         size = max(abs(c) for c, _ in terms)

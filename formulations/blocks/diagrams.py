@@ -45,7 +45,7 @@ class End(NamedTuple):
 Place = int | End | None
 
 
-class Node(NamedTuple):
+class DiagramNode(NamedTuple):
     """A node of a diagram.
 
     Attributes
@@ -66,13 +66,13 @@ class Diagram:
 
     Attributes
     ----------
-    nodes : tuple of Node
+    nodes : tuple of DiagramNode
         Each after those that it leads to.
     root : int or End
         End if the value depends on nothing.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[DiagramNode, ...]
     root: int | End
 
     def path(self, choice: Callable[[Any], bool]) -> list[tuple[int, int]]:
@@ -110,7 +110,7 @@ def reduced_diagram(
     Diagram or None
         None when there are more states.
     """
-    nodes: dict[Node, int] = {}
+    nodes: dict[DiagramNode, int] = {}
     known: dict[Hashable, Place] = {}
 
     def place(state: Hashable | None) -> Place:
@@ -126,7 +126,7 @@ def reduced_diagram(
                 choice, *ways = answer
                 without, given = map(place, ways)
                 known[state] = (
-                    without if without == given else nodes.setdefault(Node(choice, (without, given)), len(nodes))
+                    without if without == given else nodes.setdefault(DiagramNode(choice, (without, given)), len(nodes))
                 )
         return known[state]
 

@@ -20,7 +20,7 @@ from ocf.regional.query import Query
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
 
-#: States of the walk of a tree up to which its share becomes a diagram. Sets of 10 features never have more than 2047.
+#: States of the descent of a tree up to which its share becomes a diagram. Sets of 10 features never have over 2047.
 MOST_STATES = 4096
 
 #: Conditions of all groups of rows up to which ratios are linearised; each is a row of the matrix.

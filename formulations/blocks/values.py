@@ -3,7 +3,7 @@ r"""Blocks for values inside cells, where a relation between features makes them
 Nomenclature
 ------------
 ==========  =========================================================================================
-``y[j]``     := 1 if the point lies in cell j (the watching tree's leaf; see `ocf.cells.sliding`)
+``y[j]``     := 1 if the point lies in cell j (the leaf of its constraint tree; see `ocf.cells.sliding`)
 ``u[s]``     := how far the value slides from the anchor of its cell, for a set s of cells of one
              feature that slide alike; in steps of whole numbers and grids, in scales otherwise
 ``w[j]``     := how far the value may slide in cell j
@@ -47,7 +47,7 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
         In which some feature slides.
     leaves : sequence of variables, one per leaf
     """
-    watching = dict(zip(values.cell_leaf, leaves[values.watch], strict=True))
+    in_cell = dict(zip(values.cell_leaf, leaves[values.watch], strict=True))
     sets: dict[tuple[Any, ...], list[int]] = {}
     for j in np.flatnonzero([w > 0 for w in values.widths]).tolist():
         key = (int(values.cell_feature[j]), values.price(j), values.gradient(j))
@@ -67,7 +67,7 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
 
     @block.Constraint(range(len(members)))
     def within_cell(b: pyo.Block, s: int) -> Any:  # (1)
-        cells = [(-float(values.widths[j]), watching[j]) for j in members[s]]
+        cells = [(-float(values.widths[j]), in_cell[j]) for j in members[s]]
         return (None, linear([(1.0, b.u[s]), *cells]), 0.0)
 
     forms = range(len(values.forms))
@@ -75,11 +75,11 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
     block.q = pyo.Var(forms, domain=pyo.NonNegativeReals)
     of_cell = {j: s for s, own in enumerate(members) for j in own}
     slides = {j: block.u[s] for j, s in of_cell.items()}
-    model.actionability = relations(values, watching, slides)
+    model.actionability = relations(values, in_cell, slides)
 
     @block.Constraint(forms)
     def form(b: pyo.Block, k: int) -> Any:
-        return (0.0, linear([*form_terms(values, len(values.rows) + k, watching, slides), (-1.0, b.z[k])]), 0.0)
+        return (0.0, linear([*form_terms(values, len(values.rows) + k, in_cell, slides), (-1.0, b.z[k])]), 0.0)
 
     n, m = len(members) + len(curved), len(forms)
     cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved) + [0.0] * m + [1.0] * m

@@ -85,9 +85,9 @@ def decompose(
     """
     if cells.infeasible:
         return
-    walk = _Walk(cells, radius, target_only)
+    search = _DepthFirst(cells, radius, target_only)
     leaves = np.flatnonzero(cells.live)
-    boxes = walk.nearest_first(leaves) if nearest_first else walk.boxes(0, leaves, 0.0, ())
+    boxes = search.nearest_first(leaves) if nearest_first else search.boxes(0, leaves, 0.0, ())
     for count, box in enumerate(boxes):
         if limit is not None and count >= limit:
             return
@@ -98,8 +98,8 @@ def decompose(
 _Node = tuple[IntArray, float, tuple[IntArray, ...]]
 
 
-class _Walk:
-    """The depth-first walk over features."""
+class _DepthFirst:
+    """The depth-first search over features."""
 
     def __init__(self, cells: CellProblem, radius: float, target_only: bool) -> None:
         self.cells, self.target_only = cells, target_only

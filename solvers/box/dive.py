@@ -332,7 +332,7 @@ def dive(
     stack: Stack,
     scratch: Scratch,
     multipliers: Multipliers,
-    doubt: FloatArray,
+    error_bound: FloatArray,
     excluded: IntArray,
     shared: FloatArray,
     tolerance: float,
@@ -347,7 +347,7 @@ def dive(
     instance, bits, stack, scratch : arrays
     multipliers : Multipliers
         Of an LP, with the weights of leaves in the order of bits; without any, when there was none.
-    doubt : (n_rows,) float64
+    error_bound : (n_rows,) float64
         A point that exceeds the need by less is put before the user's model.
     excluded : (n, n_trees) int64
         See `exclusions`.
@@ -382,7 +382,7 @@ def dive(
             continue
         stack.bound[k] = max(stack.bound[k], bound)
         _leaves_of_cheapest(bits, live, scratch)
-        verdict = _judge(instance, bits, scratch.side, room, doubt, excluded, leaves, scratch.best)
+        verdict = _judge(instance, bits, scratch.side, room, error_bound, excluded, leaves, scratch.best)
         if verdict == IN_DOUBT and found == np.inf:
             _write_cheapest(instance, scratch, x)
             return IN_DOUBT, boxes, base
@@ -449,7 +449,7 @@ def _judge(
     bits: Bits,
     live: Words,
     room: FloatArray,
-    doubt: FloatArray,
+    error_bound: FloatArray,
     excluded: IntArray,
     leaves: IntArray,
     best: FloatArray,
@@ -463,7 +463,7 @@ def _judge(
         total = best_gains(instance.trees, bits.gain, live, r, best)
         if total < instance.need[r] - _ROUNDING * room[r]:
             return INTERRUPTED
-        sure &= total >= instance.need[r] + doubt[r] + _ROUNDING * room[r]
+        sure &= total >= instance.need[r] + error_bound[r] + _ROUNDING * room[r]
     if len(excluded):
         for tree in range(len(leaves)):
             for a in range(instance.trees[tree], instance.trees[tree + 1]):
@@ -503,9 +503,9 @@ def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | No
     push(stack, bits, whole(instance), -np.inf)
     ended, limit = IN_DOUBT, np.array([np.inf])
     while ended == IN_DOUBT:
-        known, doubt = exclusions(cells, excluded), cells.requirements.doubt
+        known, error_bound = exclusions(cells, excluded), cells.requirements.doubt
         ended, boxes, cost = dive(
-            instance, bits, stack, scratch, nothing, doubt, known, limit, 0.0, node_limit, True, x
+            instance, bits, stack, scratch, nothing, error_bound, known, limit, 0.0, node_limit, True, x
         )
         if ended == IN_DOUBT:
             leaves = cells.partition.leaves_at(x)

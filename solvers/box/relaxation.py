@@ -56,7 +56,7 @@ class Basis(NamedTuple):
     statuses: Any
 
 
-class Relaxed(NamedTuple):
+class BoxRelaxation(NamedTuple):
     """What one LP gave.
 
     Attributes
@@ -186,7 +186,7 @@ class Relaxation:
 
     def solve(
         self, domain: Domain, limit: float, seconds: float | None = None, basis: Basis | None = None
-    ) -> Relaxed | None:
+    ) -> BoxRelaxation | None:
         """Solve the LP over a box, until its bound passes the limit; None when the box contradicts the form.
 
         Parameters
@@ -228,7 +228,7 @@ class Relaxation:
             share[cell >= 0] = value[cell[cell >= 0]]
         multipliers = self.multipliers(dual) if len(dual) == self.form.n_rows else None
         self._last = Basis(self.generation, highs.getBasis())
-        return Relaxed(multipliers, ray, share, self._last)
+        return BoxRelaxation(multipliers, ray, share, self._last)
 
     def _dual_ray(self) -> Multipliers | None:
         """Multipliers, for costs of zero, that the solver thinks prove infeasibility."""
@@ -301,7 +301,7 @@ def restricted(cells: CellProblem, instance: Instance, hull: Domain) -> CellProb
 
 
 def _decided_share(instance: Instance, hull: Domain) -> FloatArray:
-    """`Relaxed.share` of cells without a column."""
+    """`BoxRelaxation.share` of cells without a column."""
     rank = np.arange(len(instance.cell)) - np.repeat(instance.offsets[:-1], np.diff(instance.offsets))
     feature = np.repeat(np.arange(len(instance.ordered)), np.diff(instance.offsets))
     return np.where(instance.ordered[feature], rank <= hull.lo[feature], hull.level).astype(float)

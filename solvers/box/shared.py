@@ -27,7 +27,7 @@ NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
 SMALLER = 0.85
 
 
-class Node(NamedTuple):
+class OpenNode(NamedTuple):
     """An open node; the order is that of the queue: by bound, the latest first among equals.
 
     Attributes
@@ -82,8 +82,8 @@ class Shared:
         self.refused = self.nodes = self.visits = self.created = self.generation = 0
         self.excluded: set[bytes] = set()
         self.history: list[Progress] = []
-        self.queue: list[Node] = []
-        self.active: dict[int, Node] = {}
+        self.queue: list[OpenNode] = []
+        self.active: dict[int, OpenNode] = {}
         self.stopped = ""
         self.failure: BaseException | None = None
         self.turn = threading.Condition(threading.RLock())
@@ -126,14 +126,14 @@ class Shared:
             self.failure, self.stopped = failure, reason
             self.turn.notify_all()
 
-    def take(self, number: int, own: Node | None) -> tuple[Node | None, int]:
+    def take(self, number: int, own: OpenNode | None) -> tuple[OpenNode | None, int]:
         """The node that a worker visits next, None when the search is over, and how many visits there were.
 
         Parameters
         ----------
         number : int
             Of the worker.
-        own : Node or None
+        own : OpenNode or None
             The node that it has kept.
         """
         with self.turn:
@@ -142,14 +142,13 @@ class Shared:
                 self.shrink_hull()
             return node, self.visits
 
-    def give(self, number: int, left: list[Node], *, plunge: bool) -> Node | None:
+    def give(self, number: int, left: list[OpenNode], *, plunge: bool) -> OpenNode | None:
         """Take back what a worker has left of its node; with `plunge` the first of it stays its own.
 
         Parameters
         ----------
         number : int
-            Of the worker.
-        left : list of Node
+        left : list of OpenNode
             The most promising first.
         plunge : bool
         """
@@ -163,15 +162,13 @@ class Shared:
             self.turn.notify_all()
             return own
 
-    def next(self, number: int, own: Node | None) -> Node | None:
+    def next(self, number: int, own: OpenNode | None) -> OpenNode | None:
         """The node that a worker visits next, None when the search is over. Waits while others may still find some.
 
         Parameters
         ----------
         number : int
-            Of the worker.
-        own : Node or None
-            The node that it has kept.
+        own : OpenNode or None
         """
         while not self.stopped:
             if own is None and self.queue:
@@ -239,7 +236,7 @@ class Shared:
 
     # -- what workers ask ----------------------------------------------------------------------------------
 
-    def node(self, bound: float, multipliers: Multipliers, domain: Packed, basis: Basis | None) -> Node:
+    def node(self, bound: float, multipliers: Multipliers, domain: Packed, basis: Basis | None) -> OpenNode:
         """A new open node.
 
         Parameters
@@ -247,14 +244,12 @@ class Shared:
         bound : float
             No point of the node that is of use is cheaper.
         multipliers : Multipliers
-            Of the parent's LP.
         domain : Packed
         basis : Basis or None
-            Of the parent's LP.
         """
         with self.turn:
             self.created += 1
-            return Node(bound, -self.created, domain, multipliers, basis)
+            return OpenNode(bound, -self.created, domain, multipliers, basis)
 
     def seconds_left(self) -> float | None:
         """Of the time limit, but never quite nothing; None without one."""

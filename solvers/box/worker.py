@@ -15,7 +15,7 @@ from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unp
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import Basis, Relaxation
-from ocf.solvers.box.shared import Node, Shared
+from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.cell_form import Compiled
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Worker:
             self.search.lp_seconds += self.relaxation.seconds
             self.relaxation = None
 
-    def visit(self, node: Node) -> list[Node]:
+    def visit(self, node: OpenNode) -> list[OpenNode]:
         """Bound a node and split it; returns what is left of it, the child to go on with first."""
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
@@ -131,7 +131,7 @@ class Worker:
 
     # -- splitting -----------------------------------------------------------------------------------------
 
-    def _branch(self, bound: float, multipliers: Multipliers, basis: Basis | None, share: FloatArray) -> list[Node]:
+    def _branch(self, bound: float, multipliers: Multipliers, basis: Basis | None, share: FloatArray) -> list[OpenNode]:
         """Halves of the box of `self.domain`, the better one first."""
         domain, instance = self.domain, self.instance
         while True:
@@ -161,7 +161,7 @@ class Worker:
         restrict(self.instance, self.scratch, f, j, beyond)
         return pack(self.instance, self.scratch)
 
-    def _dive(self, bound: float, multipliers: Multipliers, most: int) -> list[Node]:
+    def _dive(self, bound: float, multipliers: Multipliers, most: int) -> list[OpenNode]:
         """Search the box of `self.domain` depth-first for a while; returns what is left."""
         search, instance = self.search, self.instance
         if self._bits is None:

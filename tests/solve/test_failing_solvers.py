@@ -13,7 +13,7 @@ from ocf import Explainer
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
 from ocf.solvers import Status, get_solver
-from ocf.solvers.adapter import Answer, Claim
+from ocf.solvers.adapter import Claim, RawAnswer
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, SolverOptions
 from ocf.solvers.scip import ScipSolver
@@ -81,8 +81,8 @@ def test_a_solver_is_asked_again_by_safer_options(name: str, failures: int, monk
         answer = run(self, question, scale, raw, interrupt)
         if len(asked) > failures:
             return answer
-        wrong = Answer(Claim.OPTIMAL, np.zeros(3), 0.0, "done", 1.0, 1)
-        return wrong if failures != 2 else Answer(Claim.FAILED, None, -np.inf, "numerical trouble", 1.0, 1)
+        wrong = RawAnswer(Claim.OPTIMAL, np.zeros(3), 0.0, "done", 1.0, 1)
+        return wrong if failures != 2 else RawAnswer(Claim.FAILED, None, -np.inf, "numerical trouble", 1.0, 1)
 
     monkeypatch.setattr(cls, "_run", failing)
     own = {"presolve": "choose"} if name == "highs" else {"presolving/maxrounds": 5}
