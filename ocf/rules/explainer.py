@@ -36,16 +36,22 @@ from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
-from ocf.regional.forest import Region
 from ocf.regional.query import Query
-from ocf.rules import search as rule_search
-from ocf.rules import solving as rule_solving
+from ocf.rules.finding import find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
-from ocf.rules.search import FoundBox
+from ocf.rules.reachable import (
+    conditions_of,
+    free_cells,
+    reachable_from_all,
+    reachable_from_row,
+    region_of_words,
+    subgroup_of_leaf,
+)
+from ocf.rules.search import FoundBox, most_used
 from ocf.rules.wanted import Wanted, is_regression
-from ocf.solvers.result import SolverOptions, Status
+from ocf.solvers.result import SolverOptions
 from ocf.support.messages import nearest
 from ocf.support.progress import Progress
 
@@ -56,6 +62,7 @@ RULE_METHODS = ("search", "greedy", "milp")
 POINT_METHODS = ("annealing", "milp", "cheapest")
 
 
+# long: half of it says what users may ask and what they get
 class CounterfactualRules:
     """Local and regional counterfactual rules of a model or of observed answers.
 
@@ -135,7 +142,7 @@ class CounterfactualRules:
             max_depth=max_depth, seed=seed, **(forest or {}),
         )  # fmt: skip
         changeable = np.array([f.action != "fixed" for f in self.space.features])
-        self.candidates = rule_search.most_used(self.forest.use, changeable, candidates)
+        self.candidates = most_used(self.forest.use, changeable, candidates)
         if not self.candidates:
             raise ProblemError("no feature may change: every one is fixed or not used by the forest")
 
@@ -203,12 +210,12 @@ class CounterfactualRules:
 
     def _local_query(self, coded: FloatArray, wanted: Wanted) -> Query:
         held = self.forest.at(self.forest.partition.locate(coded)[0])
-        free = self._free(lambda i, low, high: ~np.isnan(self.space.features[i].nearest(low, high, coded[0, i])), held)
+        free = free_cells(self.forest, reachable_from_row(self.space, coded[0]), held)
         return Query(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> Query:
-        held = region.region if isinstance(region, Subgroup) else self._region(region)
-        free = self._free(self._reachable_from(held), held)
+        held = region.region if isinstance(region, Subgroup) else region_of_words(self.forest, self.space, region)
+        free = free_cells(self.forest, reachable_from_all(self.space, held), held)
         return Query(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def local_many(
@@ -258,7 +265,7 @@ class CounterfactualRules:
         begin = time.perf_counter()
         wanted = self._wanted(target, None)
         query = self._regional_query(region, wanted)
-        conditions = self._conditions(query.held)
+        conditions = conditions_of(self.forest, self.space, query.held)
         blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
         return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
 
@@ -297,7 +304,7 @@ class CounterfactualRules:
             if not (fit[k] & left).any():
                 break
             left &= ~fit.pop(k)
-            chosen.append(self._subgroup(k, lacking))
+            chosen.append(subgroup_of_leaf(self.forest, self.space, k, lacking))
         return chosen
 
     def region_of(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any, *, share: float = 0.9) -> Subgroup:
@@ -315,7 +322,10 @@ class CounterfactualRules:
         """
         lacking = ~self._wanted(target, None).holds(self.forest.answers)
         part = self.forest.partition
-        around = [self._subgroup(int(k), lacking) for k in part.leaves_at(part.locate(self._row(x)[1])[0])]
+        around = [
+            subgroup_of_leaf(self.forest, self.space, int(k), lacking)
+            for k in part.leaves_at(part.locate(self._row(x)[1])[0])
+        ]
         return max(around, key=lambda g: (min(g.share, share), g.support))
 
     def sample(
@@ -400,8 +410,10 @@ class CounterfactualRules:
         _check_choice("method", method, RULE_METHODS)
         if n_rules < 1:
             raise ProblemError(f"n_rules must be at least 1, not {n_rules!r}")
-        features, divergent = self._features(query, sets, solver)
-        found = self._boxes(query, features, n_rules, method, solver, time_limit)
+        features, divergent = find_features(query, self.candidates, self.level, sets=sets, solver=solver)
+        found = find_boxes(
+            query, features, self.rule_level, n_rules, method=method, solver=solver, time_limit=time_limit
+        )
         rules = tuple(self.rule(query, features, box, method) for box in found)
         return replace(
             blank,
@@ -412,47 +424,6 @@ class CounterfactualRules:
             rules=rules,
             seconds=time.perf_counter() - begin,
         )
-
-    def _features(self, query: Query, sets: str, solver: str) -> tuple[tuple[int, ...], bool]:
-        """S, and whether it reaches the level."""
-        usable = self.candidates
-        if sets == "exhaustive":
-            return rule_search.divergent_set(query, usable, self.level)
-        found = rule_solving.solve_minimal_sets(query, usable, self.level, solver=solver)
-        if found:
-            return found[0], True
-        return rule_solving.solve_most_divergent_set(query, usable, solver=solver), False
-
-    def _boxes(
-        self,
-        query: Query,
-        features: tuple[int, ...],
-        n_rules: int,
-        method: str,
-        solver: str,
-        time_limit: float | None,
-    ) -> list[FoundBox]:
-        greedy = rule_search.greedy_boxes(query, features, self.rule_level, n_rules)
-        if method == "greedy":
-            return [FoundBox(box, w, np.inf, Status.FEASIBLE, 0.0) for box, w in greedy[:n_rules]]
-        found: list[FoundBox] = []
-        while len(found) < n_rules:
-            earlier = [box.region for box in found if box.region is not None]
-            # later rules have to keep away from the earlier ones, which the greedy ones need not
-            start = greedy[0] if greedy and not found else None
-            if method == "search":
-                box = rule_search.largest_box(
-                    query, features, self.rule_level, earlier=earlier, start=start, most=10**9, time_limit=time_limit
-                )
-            else:
-                box = rule_solving.solve_box(
-                    query, features, self.rule_level, earlier=earlier, start=start and start[0], solver=solver,
-                    options=SolverOptions(time_limit=time_limit),
-                )  # fmt: skip
-            if box.region is None:
-                break
-            found.append(box)
-        return found
 
     def rule(self, query: Query, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
         """Rule in the user's units and words from a box that a search has found.
@@ -521,71 +492,6 @@ class CounterfactualRules:
             if target == label or str(target) == str(label):
                 return Wanted(label)
         raise ProblemError(f"there is no class {nearest(target, self.classes)}")
-
-    def _free(self, admits: Any, held: Region) -> Region:
-        """Cells that features may move to; for those that never do, the ones they hold."""
-        part, masks = self.forest.partition, []
-        for i in range(part.n_features):
-            span = part.cells_of(i)
-            mask = admits(i, part.lower[span], part.upper[span])
-            masks.append(mask if mask.any() else self.forest.cells_of(held, i))
-        return self.forest.region(masks)
-
-    def _reachable_from(self, held: Region) -> Any:
-        """Which cells every row of a region may move to."""
-
-        def admits(i: int, low: FloatArray, high: FloatArray) -> BoolArray:
-            feature = self.space.features[i]
-            base = feature.lower if np.isfinite(feature.lower) else 0.0
-            origin = 0.0 if feature.discrete else float(feature.at_least(base))
-            mask = ~np.isnan(replace(feature, action="free").nearest(low, high, origin))
-            at = np.arange(len(low))
-            if feature.action in ("increasing", "fixed"):
-                mask &= at >= held.high[i]
-            if feature.action in ("decreasing", "fixed"):
-                mask &= at <= held.low[i]
-            return mask
-
-        return admits
-
-    def _region(self, said: Mapping[str, Any]) -> Region:
-        """Region from what a user says of some features."""
-        part = self.forest.partition
-        everywhere = self.forest.everywhere()
-        masks = [self.forest.cells_of(everywhere, i) for i in range(part.n_features)]
-        for name, values in said.items():
-            i = self.space.index(name)
-            feature, span = self.space.features[i], part.cells_of(i)
-            lower, upper = part.lower[span], part.upper[span]
-            if feature.discrete:
-                given = list(values) if isinstance(values, list | tuple | set) else [values]
-                unknown = [v for v in given if v not in feature.codes]
-                if unknown:
-                    raise ProblemError(f"region: {name!r} has no level {nearest(unknown[0], feature.levels)}")
-                codes = np.array([feature.codes[v] for v in given], np.float64)
-                masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
-                continue
-            try:
-                low, high = (end if v is None else float(v) for v, end in zip(values, (-np.inf, np.inf), strict=True))
-            except (TypeError, ValueError):
-                raise ProblemError(f"region: {name!r} needs (lowest, highest), not {values!r}") from None
-            if not low <= high:
-                raise ProblemError(f"region: {name!r} in [{low}, {high}] holds no value")
-            masks[i] = (upper >= low) & (lower < high)
-        return self.forest.region(masks)
-
-    def _subgroup(self, leaf: int, lacking: BoolArray) -> Subgroup:
-        region = self.forest.leaf(leaf)
-        inside = self.forest.inside(region)
-        share = float(lacking[inside].mean()) if inside.any() else 0.0
-        return Subgroup(self._conditions(region), share, int(inside.sum()), region)
-
-    def _conditions(self, region: Region) -> tuple[Condition, ...]:
-        """Conditions of the features that a region limits."""
-        limited = [i for i in range(len(self.space)) if not self.forest.cells_of(region, i).all()]
-        return tuple(
-            Condition.of(self.space.features[t.feature], t) for t in intervals_of(self.forest, region, limited)
-        )
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from ocf.arrays import BoolArray
 from ocf.errors import MissingDependencyError
 from ocf.features.feature import Feature
 from ocf.regional.forest import Region, RegionalForest
-from ocf.rules.points import Interval
+from ocf.rules.points import RuleInterval
 from ocf.support.json_records import plain
 from ocf.support.wording import number, word
 
@@ -54,13 +54,13 @@ class Condition:
     span: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, feature: Feature, interval: Interval) -> Condition:
+    def of(cls, feature: Feature, interval: RuleInterval) -> Condition:
         """Condition in the units and words of a feature.
 
         Parameters
         ----------
         feature : Feature
-        interval : Interval
+        interval : RuleInterval
             Coded.
         """
         if feature.discrete:
@@ -131,7 +131,7 @@ class Condition:
         return out | {"lower": plain(self.lower), "upper": plain(self.upper), "open_below": self.open_below}
 
 
-def intervals_of(forest: RegionalForest, region: Region, features: Iterable[int]) -> tuple[Interval, ...]:
+def intervals_of(forest: RegionalForest, region: Region, features: Iterable[int]) -> tuple[RuleInterval, ...]:
     """Coded values of a region on some features.
 
     Parameters
@@ -145,9 +145,9 @@ def intervals_of(forest: RegionalForest, region: Region, features: Iterable[int]
         at = np.flatnonzero(forest.cells_of(region, i))
         if part.ordered[i]:
             first = part.offsets[i]
-            out.append(Interval(i, float(part.lower[first + at[0]]), float(part.upper[first + at[-1]])))
+            out.append(RuleInterval(i, float(part.lower[first + at[0]]), float(part.upper[first + at[-1]])))
         else:
-            out.append(Interval(i, levels=tuple(at.tolist())))
+            out.append(RuleInterval(i, levels=tuple(at.tolist())))
     return tuple(out)
 
 
@@ -170,7 +170,7 @@ class Rule:
     bound : float
         No box with the asked precision covers more.
     method : {"greedy", "search", "milp"}
-    intervals : tuple of Interval
+    intervals : tuple of RuleInterval
         The conditions, coded.
     region : Region
         The conditions, in cells of the forest.
@@ -183,7 +183,7 @@ class Rule:
     status: str
     bound: float
     method: str
-    intervals: tuple[Interval, ...] = ()
+    intervals: tuple[RuleInterval, ...] = ()
     region: Region | None = field(default=None)
 
     @property

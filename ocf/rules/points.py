@@ -30,7 +30,7 @@ from ocf.solvers.protocols import CellSolver
 
 
 @dataclass(frozen=True)
-class Interval:
+class RuleInterval:
     """Values of one feature that a rule admits, coded.
 
     Attributes
@@ -61,14 +61,16 @@ class Interval:
         return codes - 1, codes
 
 
-def cheapest_point(space: FeatureSpace, origin: FloatArray, intervals: Sequence[Interval], cost: Cost) -> FloatArray:
+def cheapest_point(
+    space: FeatureSpace, origin: FloatArray, intervals: Sequence[RuleInterval], cost: Cost
+) -> FloatArray:
     """The cheapest point in a rule, in closed form: each feature takes its nearest admissible value by itself.
 
     Parameters
     ----------
     space : FeatureSpace
     origin : (n_features,) float64
-    intervals : sequence of Interval
+    intervals : sequence of RuleInterval
     cost : Cost
         Separable, so that the features do not depend on each other.
 
@@ -184,7 +186,7 @@ class FoundPoint:
 def most_plausible_point(
     trees: IsolationTrees,
     origin: FloatArray,
-    intervals: Sequence[Interval],
+    intervals: Sequence[RuleInterval],
     *,
     cost: Cost | None = None,
     solver: str = "highs",
@@ -197,7 +199,7 @@ def most_plausible_point(
     trees : IsolationTrees
     origin : (n_features,) float64
         Coded.
-    intervals : sequence of Interval
+    intervals : sequence of RuleInterval
         The rule.
     cost : Cost, optional
         Separable; default l1.
@@ -235,7 +237,7 @@ def most_plausible_point(
     return FoundPoint(point, depth, bound)
 
 
-def _values_by_cell(trees: IsolationTrees, origin: FloatArray, interval: Interval, cost: Cost) -> FloatArray:
+def _values_by_cell(trees: IsolationTrees, origin: FloatArray, interval: RuleInterval, cost: Cost) -> FloatArray:
     """Admissible value of the rule in each cell of the isolation forest, NaN where there is none, (n_cells,)."""
     part, i = trees.partition, interval.feature
     feature, span = trees.space.features[i], part.cells_of(i)
@@ -253,7 +255,7 @@ def _values_by_cell(trees: IsolationTrees, origin: FloatArray, interval: Interva
 def annealed_point(
     trees: IsolationTrees,
     origin: FloatArray,
-    intervals: Sequence[Interval],
+    intervals: Sequence[RuleInterval],
     *,
     iterations: int = 500,
     temperature: float = 0.5,
@@ -271,7 +273,7 @@ def annealed_point(
     ----------
     trees : IsolationTrees
     origin : (n_features,) float64
-    intervals : sequence of Interval
+    intervals : sequence of RuleInterval
     iterations, temperature, cooling : int, float, float
         maxIter, T and r of the algorithm, which gives no values.
     seed : int
@@ -319,17 +321,21 @@ def _depth(root: IntArray, node: Int32Array, sets: BoolArray, depth: FloatArray,
 
 
 @njit(cache=True, nogil=True)
+def _inside_all(inside: BoolArray, r: int, chosen: BoolArray) -> bool:
+    """Whether row r meets the rule on all chosen features."""
+    s = 0
+    while s < len(chosen) and (inside[r, s] or not chosen[s]):
+        s += 1
+    return s == len(chosen)
+
+
+@njit(cache=True, nogil=True)
 def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Generator) -> int:
     """A random row that meets the rule on the chosen features, or on one of them alone; -1 if there is none."""
     n, found, pick = len(inside), 0, -1
     for attempt in range(2):
         for r in range(n):
-            good = inside[r, alone]
-            if attempt == 0:
-                for s in range(inside.shape[1]):
-                    if chosen[s] and not inside[r, s]:
-                        good = False
-                        break
+            good = inside[r, alone] and (attempt == 1 or _inside_all(inside, r, chosen))
             if good:
                 found += 1
                 if rng.integers(0, found) == 0:  # each row with the same chance

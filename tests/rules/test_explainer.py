@@ -19,7 +19,7 @@ from ocf.cli import ExitCode, app
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.features.feature import Feature
 from ocf.rules.objects import Condition
-from ocf.rules.points import Interval
+from ocf.rules.points import RuleInterval
 
 FEATURES = {
     "age": {"kind": "integer", "actionability": "increasing"},
@@ -251,21 +251,21 @@ def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFram
 @pytest.mark.parametrize(
     ("feature", "interval", "words"),
     [
-        (Feature("a", "numeric", lower=0, upper=9), Interval(0, 2.5, 7.25), "a in (2.5, 7.25]"),
-        (Feature("a", "numeric", lower=0, upper=9), Interval(0, 2.5), "a > 2.5"),
-        (Feature("a", "numeric", lower=0, upper=9), Interval(0, upper=2.5), "a ≤ 2.5"),
-        (Feature("a", "numeric", lower=0, upper=9), Interval(0), "any a"),
-        (Feature("a", "integer", lower=0, upper=9), Interval(0, 2.5, 7.5), "a in [3, 7]"),
-        (Feature("a", "integer", lower=0, upper=9), Interval(0, 2.5, 3.5), "a = 3"),
-        (Feature("a", "integer", lower=0, upper=9), Interval(0, 2.5), "a ≥ 3"),
-        (Feature("a", "numeric", lower=0, upper=9, step=0.5), Interval(0, 2.6, 3.7), "a in [3, 3.5]"),
-        (Feature("a", "ordinal", levels=("x", "y", "z", "w")), Interval(0, -0.5, 2.5), "a from x to z"),
-        (Feature("a", "categorical", levels=("x", "y", "z", "w")), Interval(0, levels=(0, 1, 3)), "a ≠ z"),
-        (Feature("a", "categorical", levels=("x", "y", "z", "w")), Interval(0, levels=(0, 3)), "a in {x, w}"),
-        (Feature("a", "categorical", levels=("x", "y")), Interval(0, levels=(1,)), "a = y"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5, 7.25), "a in (2.5, 7.25]"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5), "a > 2.5"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, upper=2.5), "a ≤ 2.5"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0), "any a"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 7.5), "a in [3, 7]"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 3.5), "a = 3"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5), "a ≥ 3"),
+        (Feature("a", "numeric", lower=0, upper=9, step=0.5), RuleInterval(0, 2.6, 3.7), "a in [3, 3.5]"),
+        (Feature("a", "ordinal", levels=("x", "y", "z", "w")), RuleInterval(0, -0.5, 2.5), "a from x to z"),
+        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 1, 3)), "a ≠ z"),
+        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 3)), "a in {x, w}"),
+        (Feature("a", "categorical", levels=("x", "y")), RuleInterval(0, levels=(1,)), "a = y"),
     ],
 )
-def test_conditions_in_words(feature: Feature, interval: Interval, words: str) -> None:
+def test_conditions_in_words(feature: Feature, interval: RuleInterval, words: str) -> None:
     assert str(Condition.of(feature, interval)) == words
 
 

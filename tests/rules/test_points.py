@@ -11,10 +11,10 @@ from small_problems import random_space
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
-from ocf.rules.points import Interval, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
+from ocf.rules.points import IsolationTrees, RuleInterval, annealed_point, cheapest_point, most_plausible_point
 
 
-def question(seed: int) -> tuple[IsolationTrees, FeatureSpace, np.ndarray, list[Interval]]:
+def question(seed: int) -> tuple[IsolationTrees, FeatureSpace, np.ndarray, list[RuleInterval]]:
     """A small isolation forest, a row, and a box around some other row on two or three features."""
     rng = np.random.default_rng(seed)
     space, rows = random_space(rng)
@@ -26,15 +26,15 @@ def question(seed: int) -> tuple[IsolationTrees, FeatureSpace, np.ndarray, list[
             continue
         if space.features[i].kind == "categorical":
             codes = {int(other[i]), int(rng.integers(4))}
-            intervals.append(Interval(i, levels=tuple(sorted(codes))))
+            intervals.append(RuleInterval(i, levels=tuple(sorted(codes))))
             continue
         low, high = space.features[i].limits(origin[i])
         inside = np.clip(other[i], low, high)
-        intervals.append(Interval(i, inside - rng.uniform(0.1, 2), inside + rng.uniform(0, 2)))
+        intervals.append(RuleInterval(i, inside - rng.uniform(0.1, 2), inside + rng.uniform(0, 2)))
     return trees, space, origin, intervals
 
 
-def candidates(space: FeatureSpace, trees: IsolationTrees, origin: np.ndarray, interval: Interval) -> np.ndarray:
+def candidates(space: FeatureSpace, trees: IsolationTrees, origin: np.ndarray, interval: RuleInterval) -> np.ndarray:
     """Admissible values of the interval: one in each cell of the isolation forest."""
     i = interval.feature
     feature, span = space.features[i], trees.partition.cells_of(i)
@@ -91,7 +91,7 @@ def test_cheapest_point_beats_every_value_that_can_be_tried(seed: int, norm: str
         assert paid <= prices.min()
 
 
-def inside(space: FeatureSpace, origin: np.ndarray, intervals: list[Interval], point: np.ndarray) -> None:
+def inside(space: FeatureSpace, origin: np.ndarray, intervals: list[RuleInterval], point: np.ndarray) -> None:
     changed = {t.feature for t in intervals}
     kept = [i for i in range(len(space)) if i not in changed]
     np.testing.assert_array_equal(point[kept], origin[kept])
@@ -109,6 +109,6 @@ def test_an_interval_without_an_admissible_value_is_refused() -> None:
     trees, space, origin, _ = question(1)
     i = space.index("integer")
     with pytest.raises(ProblemError, match="no admissible value of 'integer'"):
-        cheapest_point(space, origin, [Interval(i, 2.2, 2.8)], Cost(l1=1.0))
+        cheapest_point(space, origin, [RuleInterval(i, 2.2, 2.8)], Cost(l1=1.0))
     with pytest.raises(ProblemError, match="no admissible value of 'integer'"):
-        most_plausible_point(trees, origin, [Interval(i, 2.2, 2.8)])
+        most_plausible_point(trees, origin, [RuleInterval(i, 2.2, 2.8)])

@@ -1,0 +1,142 @@
+"""From what a user says of a region to its cells, the cells that a change may reach, and back to the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.errors import ProblemError
+from ocf.features.space import FeatureSpace
+from ocf.regional.forest import Region, RegionalForest
+from ocf.rules.objects import Condition, Subgroup, intervals_of
+from ocf.support.messages import nearest
+
+#: Which cells of feature i, given by their ends, a change may reach: ``admits(i, lower, upper)``.
+Admits = Callable[[int, FloatArray, FloatArray], BoolArray]
+
+
+def free_cells(forest: RegionalForest, admits: Admits, held: Region) -> Region:
+    """Cells that features may move to; for those that never do, the ones they hold.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    admits : callable
+    held : Region
+    """
+    part, masks = forest.partition, []
+    for i in range(part.n_features):
+        span = part.cells_of(i)
+        mask = admits(i, part.lower[span], part.upper[span])
+        masks.append(mask if mask.any() else forest.cells_of(held, i))
+    return forest.region(masks)
+
+
+def reachable_from_row(space: FeatureSpace, row: FloatArray) -> Admits:
+    """Which cells a row may move to.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    row : (n_features,) float64
+        Coded.
+    """
+    return lambda i, low, high: ~np.isnan(space.features[i].nearest(low, high, row[i]))
+
+
+def reachable_from_all(space: FeatureSpace, held: Region) -> Admits:
+    """Which cells every row of a region may move to.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    held : Region
+    """
+
+    def admits(i: int, low: FloatArray, high: FloatArray) -> BoolArray:
+        feature = space.features[i]
+        base = feature.lower if np.isfinite(feature.lower) else 0.0
+        origin = 0.0 if feature.discrete else float(feature.at_least(base))
+        mask = ~np.isnan(replace(feature, action="free").nearest(low, high, origin))
+        at = np.arange(len(low))
+        if feature.action in ("increasing", "fixed"):
+            mask &= at >= held.high[i]
+        if feature.action in ("decreasing", "fixed"):
+            mask &= at <= held.low[i]
+        return mask
+
+    return admits
+
+
+def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[str, Any]) -> Region:
+    """Region from what a user says of some features.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    space : FeatureSpace
+    said : mapping of feature name to (lowest, highest) or levels
+        None for an open end.
+
+    Raises
+    ------
+    ProblemError
+        A level that the feature does not have, or no interval.
+    """
+    part = forest.partition
+    everywhere = forest.everywhere()
+    masks = [forest.cells_of(everywhere, i) for i in range(part.n_features)]
+    for name, values in said.items():
+        i = space.index(name)
+        feature, span = space.features[i], part.cells_of(i)
+        lower, upper = part.lower[span], part.upper[span]
+        if feature.discrete:
+            given = list(values) if isinstance(values, list | tuple | set) else [values]
+            unknown = [v for v in given if v not in feature.codes]
+            if unknown:
+                raise ProblemError(f"region: {name!r} has no level {nearest(unknown[0], feature.levels)}")
+            codes = np.array([feature.codes[v] for v in given], np.float64)
+            masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
+            continue
+        try:
+            low, high = (end if v is None else float(v) for v, end in zip(values, (-np.inf, np.inf), strict=True))
+        except (TypeError, ValueError):
+            raise ProblemError(f"region: {name!r} needs (lowest, highest), not {values!r}") from None
+        if not low <= high:
+            raise ProblemError(f"region: {name!r} in [{low}, {high}] holds no value")
+        masks[i] = (upper >= low) & (lower < high)
+    return forest.region(masks)
+
+
+def subgroup_of_leaf(forest: RegionalForest, space: FeatureSpace, leaf: int, lacking: BoolArray) -> Subgroup:
+    """A leaf of the forest as a region of rows.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    space : FeatureSpace
+    leaf : int
+    lacking : (n,) bool
+        Training rows that lack the target.
+    """
+    region = forest.leaf(leaf)
+    inside = forest.inside(region)
+    share = float(lacking[inside].mean()) if inside.any() else 0.0
+    return Subgroup(conditions_of(forest, space, region), share, int(inside.sum()), region)
+
+
+def conditions_of(forest: RegionalForest, space: FeatureSpace, region: Region) -> tuple[Condition, ...]:
+    """Conditions of the features that a region limits.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    space : FeatureSpace
+    region : Region
+    """
+    limited = [i for i in range(len(space)) if not forest.cells_of(region, i).all()]
+    return tuple(Condition.of(space.features[t.feature], t) for t in intervals_of(forest, region, limited))
