@@ -7,7 +7,7 @@ the commands that need them, so that ``ocf --help`` answers at once.
 from __future__ import annotations
 
 from ocf.cli import compare, compress, regions, rules, solve
-from ocf.cli import inspect as look
+from ocf.cli import inspect as inspect_commands
 from ocf.cli.base import ExitCode, app
 
 __all__ = ["ExitCode", "app", "main"]
@@ -17,11 +17,11 @@ app.command("regions", epilog=regions.EXIT_CODES)(regions.regions)
 app.command("rules", epilog=rules.EXIT_CODES)(rules.rules)
 app.command("compress")(compress.compress)
 app.add_typer(compare.app, name="compare")
-app.command("verify")(look.verify)
-app.command("inspect")(look.inspect)
-app.command("init-problem")(look.init_problem)
+app.command("verify")(inspect_commands.verify)
+app.command("inspect")(inspect_commands.inspect)
+app.command("init-problem")(inspect_commands.init_problem)
 app.command("export")(solve.export)
-app.command("solvers")(look.solvers)
+app.command("solvers")(inspect_commands.solvers)
 
 
 def main() -> None:

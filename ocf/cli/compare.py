@@ -54,6 +54,7 @@ app = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", hel
 MODEL, LIMIT = "Your own model instead of a suite", "Parts and limits"
 
 
+# long: most of it is the list of the command's options, which are its documentation too
 @app.command(RUN, epilog=EXIT_CODES)
 @guarded
 def run(

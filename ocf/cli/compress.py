@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, RowTimeLimit, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COUNTERFACTUALS = "Counterfactuals"
 
 
+# long: most of it is the list of the command's options, which are its documentation too
 @guarded
 def compress(
     model: Model,
@@ -66,9 +67,7 @@ def compress(
     formulation: Annotated[
         str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)
     ] = "interval",
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
-    ] = None,
+    time_limit: RowTimeLimit = None,
     n_jobs: Annotated[
         int, typer.Option(metavar="N", help="Rows at the same time, -1: one per core.", rich_help_panel=RUN)
     ] = 1,
@@ -79,9 +78,7 @@ def compress(
     report: Annotated[
         Path | None, typer.Option(metavar="HTML", help="Page with thresholds, rules and plots.", rich_help_panel=OUT)
     ] = None,
-    progress: Annotated[
-        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
-    ] = None,
+    progress: ShowProgress = None,
 ) -> None:
     """Compress the features of DATA to the thresholds that counterfactuals of MODEL cross.
 

@@ -71,6 +71,16 @@ Plausible = Annotated[
     ),
 ]
 
+Rows = Annotated[str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")]
+
+RowTimeLimit = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
+]
+
+ShowProgress = Annotated[
+    bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
+]
+
 FORMULATION_HELP = "interval (default), or another of ocf solvers."
 
 # -- from the command line to a question -------------------------------------------------------------------

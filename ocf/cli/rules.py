@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, ProblemToml, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, ProblemToml, Rows, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -28,6 +28,7 @@ EXIT_CODES = """\
 """
 
 
+# long: most of it is the list of the command's options, which are its documentation too
 @guarded
 def rules(
     model: Annotated[
@@ -37,9 +38,7 @@ def rules(
         ),
     ],
     data: Data,
-    rows: Annotated[
-        str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")
-    ] = None,
+    rows: Rows = None,
     target: Annotated[
         str | None, typer.Option(metavar="TARGET", help="Class, or LOW:HIGH for numbers; default the opposite.")
     ] = None,
@@ -74,9 +73,7 @@ def rules(
             "--output", "-o", metavar="FILE", help=".json or .csv; default text to stdout.", rich_help_panel=OUT
         ),
     ] = None,
-    progress: Annotated[
-        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
-    ] = None,
+    progress: ShowProgress = None,
 ) -> None:
     """Find ranges of values that give each row of DATA the TARGET with high probability.
 

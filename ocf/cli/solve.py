@@ -27,6 +27,9 @@ from ocf.cli.options import (
     Probability,
     ProblemToml,
     Reference,
+    Rows,
+    RowTimeLimit,
+    ShowProgress,
     Target,
     TrustPickle,
     load,
@@ -77,13 +80,12 @@ _BY_STATUS = {
 }
 
 
+# long: most of it is the list of the command's options, which are its documentation too
 @guarded
 def solve(
     model: Model,
     data: Data,
-    rows: Annotated[
-        str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")
-    ] = None,
+    rows: Rows = None,
     target: Target = None,
     probability: Probability = None,
     at_least: AtLeast = None,
@@ -99,9 +101,7 @@ def solve(
         str | None,
         typer.Option(metavar="NAME", help="auto (default), or one of ocf solvers.", rich_help_panel=RUN),
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
-    ] = None,
+    time_limit: RowTimeLimit = None,
     gap: Annotated[
         float | None,
         typer.Option(metavar="GAP", help="Relative gap at which to stop; default 0, a proof.", rich_help_panel=RUN),
@@ -163,9 +163,7 @@ def solve(
     log: Annotated[
         bool, typer.Option("--log", metavar="", help="Show the solver's log on stderr.", rich_help_panel=OUT)
     ] = False,
-    progress: Annotated[
-        bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
-    ] = None,
+    progress: ShowProgress = None,
 ) -> None:
     """Find the cheapest change of each row of DATA that gives it the TARGET."""
     if output is not None:
