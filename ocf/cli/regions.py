@@ -12,6 +12,7 @@ from ocf.cli import options
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError, ProblemError
+from ocf.support.optional import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,12 +117,6 @@ def _write(table: pd.DataFrame, path: Path | None) -> None:
 
 
 def _draw(found: Regions, path: Path, x: str | None, y: str | None, held: bool) -> None:
-    from ocf.errors import MissingDependencyError
-
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot", "ocf regions --plot") from None
-    figure = Figure(figsize=(7, 5), layout="constrained")
+    figure = optional("matplotlib.figure", "plot", "ocf regions --plot").Figure(figsize=(7, 5), layout="constrained")
     found.plot(x, y, figure.subplots(), held=held)
     figure.savefig(path, dpi=150)

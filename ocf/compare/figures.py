@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ocf.compare import statistics, svg
+from ocf.compare import drawing, statistics
 from ocf.compare.frame import Comparison
 
 #: Most instances whose bounds over time are drawn, and most pairs of methods.
@@ -56,16 +56,18 @@ def _legend(c: Comparison) -> tuple[tuple[int, str], ...]:
     return tuple(enumerate(c.methods))
 
 
-def _seconds(label: str, values: list[float], limit: float) -> svg.Axis:
+def _seconds(label: str, values: list[float], limit: float) -> drawing.Axis:
     low = max(min([*values, limit]), statistics.RESOLUTION)
-    return svg.Axis(label, *svg.padded([low, limit], log=True), log=True)
+    return drawing.Axis(label, *drawing.padded([low, limit], log=True), log=True)
 
 
 def _profile(c: Comparison) -> Chart:
     times = c.complete.to_numpy()
     tau, share = statistics.profile(times)
     last = max(tau[-1] * 1.15, 2.0)
-    figure = svg.Figure("Performance profile", svg.Axis("τ: times the fastest", 1.0, last, log=True), _share_axis())
+    figure = drawing.Figure(
+        "Performance profile", drawing.Axis("τ: times the fastest", 1.0, last, log=True), _share_axis()
+    )
     for k in range(len(c.methods)):
         figure.steps([*tau, last], [*share[:, k], share[-1, k]], k)
     unsolved = int(np.isinf(times).all(axis=1).sum())
@@ -79,17 +81,17 @@ def _profile(c: Comparison) -> Chart:
     return Chart("Performance profile", caption, figure.render(), _legend(c))
 
 
-def _share_axis() -> svg.Axis:
+def _share_axis() -> drawing.Axis:
     marks = tuple((k / 5, f"{20 * k} %") for k in range(6))
-    return svg.Axis("share of instances", 0.0, 1.0, ticks=marks)
+    return drawing.Axis("share of instances", 0.0, 1.0, ticks=marks)
 
 
 def _cactus(c: Comparison) -> Chart:
     curves = [statistics.cactus(c.times[m].dropna()) for m in c.methods]
     most = max(len(curve) for curve in curves)
     everything = [float(v) for curve in curves for v in curve]
-    figure = svg.Figure(
-        "Cactus plot", svg.Axis("instances solved", 0, most), _seconds("seconds for each", everything, c.limit)
+    figure = drawing.Figure(
+        "Cactus plot", drawing.Axis("instances solved", 0, most), _seconds("seconds for each", everything, c.limit)
     )
     figure.edge([(0, c.limit), (most, c.limit)])
     for k, curve in enumerate(curves):
@@ -123,15 +125,15 @@ def _scaling(c: Comparison, by: str) -> list[Chart]:
         points = [(float(str(v)), statistics.geometric_mean_interval(t, c.shift)) for v, t in groups]
         curves.append(points)
     lows = [max(i.low, statistics.RESOLUTION) for curve in curves for _, i in curve]
-    axis = svg.Axis(by, *svg.padded(values, log=True), log=True, ticks=tuple((v, f"{v:g}") for v in values))
-    figure = svg.Figure(f"Time against {by}", axis, _seconds("seconds", lows, c.limit))
+    axis = drawing.Axis(by, *drawing.padded(values, log=True), log=True, ticks=tuple((v, f"{v:g}") for v in values))
+    figure = drawing.Figure(f"Time against {by}", axis, _seconds("seconds", lows, c.limit))
     figure.edge([(axis.low, c.limit), (axis.high, c.limit)])
     for k, curve in enumerate(curves):
         xs = [v for v, _ in curve]
         figure.band(xs, [i.low for _, i in curve], [i.high for _, i in curve], k)
         figure.line(xs, [i.value for _, i in curve], k)
-        for v, i in curve:
-            figure.dot(v, i.value, k, f"{c.methods[k]}, {by} {v:g}: {i.value:.3g} s, {i.low:.3g} to {i.high:.3g}")
+        words = [f"{c.methods[k]}, {by} {v:g}: {i.value:.3g} s, {i.low:.3g} to {i.high:.3g}" for v, i in curve]
+        figure.dots(xs, [i.value for _, i in curve], k, words)
     per_value = runs.groupby(by)["instance"].nunique()
     numbers = ", ".join(f"{n} at {v:g}" for v, n in per_value.items())
     caption = (
@@ -160,7 +162,7 @@ def _integrals(c: Comparison) -> list[Chart]:
         return []
     least = statistics.RESOLUTION
     curves = [np.sort(np.maximum(table[m], least)) for m in c.methods]
-    figure = svg.Figure(
+    figure = drawing.Figure(
         "Primal integral",
         _seconds("primal integral, seconds", [float(curve[0]) for curve in curves], c.limit),
         _share_axis(),
@@ -198,9 +200,9 @@ def _trace(c: Comparison, runs: pd.DataFrame) -> Chart | None:
     first = runs.iloc[0]
     ends = {method: min(t, c.limit) for method, t in zip(runs["method"], runs["seconds"].tolist(), strict=True)}
     starts = [max(h[0][0], statistics.RESOLUTION) for h in histories.values()]
-    x = svg.Axis("seconds", *svg.padded([min(starts), max([*ends.values(), max(starts)])], log=True), log=True)
+    x = drawing.Axis("seconds", *drawing.padded([min(starts), max([*ends.values(), max(starts)])], log=True), log=True)
     top = min(max(costs), 3 * c.best.get(first.instance, math.inf))
-    figure = svg.Figure("Bound and incumbent over time", x, svg.Axis("cost", 0.0, top * 1.05 or 1.0))
+    figure = drawing.Figure("Bound and incumbent over time", x, drawing.Axis("cost", 0.0, top * 1.05 or 1.0))
     for k, method in enumerate(c.methods):
         history = histories.get(method, [])
         for part, dashed in ((1, True), (2, False)):
@@ -233,21 +235,24 @@ def _scatter(c: Comparison, table: pd.DataFrame, a: str, b: str) -> Chart:
     low = max(min([*finite, c.limit / 10]), statistics.RESOLUTION)
     edge = c.limit * (c.limit / low) ** 0.08
     lowest = low / (c.limit / low) ** 0.04
-    marks = (*((v, f"{v:g}") for v in svg._decades(lowest, c.limit / 1.3)), (edge, "none"))
+    marks = (*((v, f"{v:g}") for v in drawing.decades(lowest, c.limit / 1.3)), (edge, "none"))
 
-    def axis(name: str) -> svg.Axis:
-        return svg.Axis(f"{name}, seconds", lowest, edge * 1.05, log=True, ticks=marks)
+    def axis(name: str) -> drawing.Axis:
+        return drawing.Axis(f"{name}, seconds", lowest, edge * 1.05, log=True, ticks=marks)
 
-    figure = svg.Figure(f"{a} against {b}", axis(a), axis(b))
+    figure = drawing.Figure(f"{a} against {b}", axis(a), axis(b))
     figure.edge([(lowest, lowest), (edge, edge)])
     figure.edge([(lowest, c.limit), (edge * 1.05, c.limit)])
     figure.edge([(c.limit, lowest), (c.limit, edge * 1.05)])
     labels = c.runs.drop_duplicates("instance").set_index("instance")
-    for key, (x, y) in zip(table.index, table.to_numpy().tolist(), strict=True):
-        at = labels.loc[key]
-        failed = math.isinf(x) or math.isinf(y)
-        words = f"{at['data']}, {at['model']}, row {at['position']}: {_time(x)} and {_time(y)}"
-        figure.dot(min(x, edge), min(y, edge), c.methods.index(b), words, hollow=failed)
+    places = np.minimum(table.to_numpy(), edge)
+    words = np.array(
+        [_words(labels.loc[key], *times) for key, times in zip(table.index, table.to_numpy(), strict=True)]
+    )
+    failed = np.isinf(table.to_numpy()).any(axis=1)
+    for chosen, hollow in ((~failed, False), (failed, True)):
+        xs, ys = places[chosen].T.tolist()
+        figure.dots(xs, ys, c.methods.index(b), words[chosen].tolist(), hollow=hollow)
     faster = int((table[a] < table[b]).sum())
     slower = int((table[b] < table[a]).sum())
     caption = (
@@ -255,6 +260,11 @@ def _scatter(c: Comparison, table: pd.DataFrame, a: str, b: str) -> Chart:
         f"Hollow marks at the edge, past the limit of {c.limit:g} s: not solved."
     )
     return Chart(f"{a} against {b}", caption, figure.render())
+
+
+def _words(instance: pd.Series[Any], x: float, y: float) -> str:
+    """What a mark stands for."""
+    return f"{instance['data']}, {instance['model']}, row {instance['position']}: {_time(x)} and {_time(y)}"
 
 
 def _time(value: Any) -> str:

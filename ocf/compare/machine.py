@@ -7,6 +7,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil
+
 #: Packages whose version bears on results.
 PACKAGES = (
     "ocf",
@@ -59,10 +61,7 @@ def _cores() -> str:
 
 
 def _memory() -> str:
-    try:
-        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB"
-    except (ValueError, OSError, AttributeError):
-        return "unknown"
+    return f"{psutil.virtual_memory().total / 2**30:.1f} GiB"
 
 
 def _solvers() -> dict[str, str]:

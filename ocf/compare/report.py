@@ -6,20 +6,19 @@ import json
 import logging
 import math
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ocf.compare.figures import Chart, charts
+from ocf.compare.drawing import DASHES
+from ocf.compare.figures import charts
 from ocf.compare.frame import Comparison
 from ocf.compare.outcomes import STATUSES
-from ocf.compare.page import SCRIPT, STYLE
 from ocf.compare.statistics import Interval
-from ocf.compare.svg import key
 from ocf.compare.tables import Share, Table, tables
-from ocf.errors import DataError
+from ocf.errors import DataError, MissingDependencyError
+from ocf.support.pages import render
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +28,13 @@ OPEN_ROWS = 40
 
 def write_report(c: Comparison, folder: Path) -> list[Path]:
     """Write ``report.html``, ``report.md``, ``runs.csv``, and ``runs.parquet`` where pandas has an engine for it.
+
+    Without matplotlib there is no page, and a warning names the command that installs it.
+
+    Returns
+    -------
+    list of Path
+        What is written.
 
     Raises
     ------
@@ -49,6 +55,9 @@ def write_report(c: Comparison, folder: Path) -> list[Path]:
         path = folder / name
         try:
             write(path)
+        except MissingDependencyError as error:
+            logger.warning("%s; then ocf compare report %s writes the page, too", error, folder)
+            continue
         except OSError as error:
             raise DataError(f"cannot write {path}: {error.strerror or error}; the results are kept") from None
         written.append(path)
@@ -148,86 +157,71 @@ def cell(value: Any, form: str = ".3g") -> str:
 
 
 def to_html(c: Comparison, found: list[Table]) -> str:
-    """Self-contained web page."""
+    """Self-contained web page.
+
+    Parameters
+    ----------
+    c : Comparison
+    found : list of Table
+        As `tables` makes them; the figures stand before the last.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
     suite = c.results.suite
-    title = f"Comparison {suite['name']}"
-    drawn = charts(c)
-    *main, last = found
-    body = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{escape(suite['suite']['description'])}</p>" if suite["suite"]["description"] else "",
-        f"<p>{escape(summary(c))}</p>",
-        _disagreements(c),
-        "".join(f'<p class="note">{escape(text)}</p>' for text in remarks(c)),
-        _facts(c),
-        *map(_table, main),
-        f'<h2>Figures</h2><div class="charts">{"".join(map(_chart, drawn))}</div>' if drawn else "",
-        _table(last),
-        _failures(c),
-    ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>"
-        + "\n".join(filter(None, body))
-        + f"</main><script>{SCRIPT}</script></body></html>\n"
+    *main, last = map(_shown, found)
+    return render(
+        "ocf.compare",
+        "report.html.j2",
+        title=f"Comparison {suite['name']}",
+        description=suite["suite"]["description"],
+        summary=summary(c),
+        disagreements=c.disagreements,
+        checked=int(c.runs["found"].sum()),
+        remarks=remarks(c),
+        machine=_machine(c),
+        facts=facts(c),
+        tables=main,
+        charts=charts(c),
+        last_tables=[last, *_failures(c)],
+        open_rows=OPEN_ROWS,
+        line_dashes=DASHES,
     )
 
 
-def _disagreements(c: Comparison) -> str:
-    if not c.disagreements:
-        checked = len(c.runs[c.runs["found"]])
-        return (
-            f"<p>No disagreements: the user's own model confirmed {checked} solutions, their costs were recomputed, "
-            "and no claim contradicts another.</p>"
-        )
-    items = "".join(
-        f"<li><b>{escape(d.method)}</b> on {escape(d.instance)}: {escape(d.message)}</li>" for d in c.disagreements
-    )
-    return f'<section class="bad"><h2>DISAGREEMENTS: {len(c.disagreements)}</h2><ul>{items}</ul></section>'
-
-
-def _facts(c: Comparison) -> str:
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts(c))
+def _machine(c: Comparison) -> str:
+    """The machine in a few words."""
     machines = c.results.of("machine")
     known = machines[0]["facts"] if machines else {}
-    short = ", ".join(filter(None, [known.get("CPU"), f"{known.get('cores', '?')} cores", known.get("memory")]))
-    head = f"<summary>Measured on {escape(short)}; versions, commands, checksum</summary>"
-    return f"<details>{head}<dl>{rows}</dl></details>"
+    return ", ".join(filter(None, [known.get("CPU"), f"{known.get('cores', '?')} cores", known.get("memory")]))
 
 
-def _table(table: Table) -> str:
+def _shown(table: Table) -> dict[str, Any]:
+    """A table as the template takes it."""
     names = list(table.frame.columns)
     texts = [any(isinstance(v, str) for v in table.frame[name]) for name in names]
-    head = "".join(
-        f'<th{" class=t" if text else ""} scope="col"><button type="button">{escape(str(name))}</button></th>'
-        for name, text in zip(names, texts, strict=True)
-    )
-    rows = "".join(
-        "<tr>" + "".join(_cell(v, table.formats.get(n, ".3g")) for n, v in zip(names, row, strict=True)) + "</tr>"
+    rows = [
+        [_cell(v, table.formats.get(n, ".3g")) for n, v in zip(names, row, strict=True)]
         for row in table.frame.itertuples(index=False)
-    )
-    content = (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(table.name)}"><table class="sortable">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-    if len(table.frame) > OPEN_ROWS:
-        content = f"<details><summary>{len(table.frame)} rows</summary>{content}</details>"
-    return f'<section><h2>{escape(table.name)}</h2>{content}<p class="caption">{escape(table.caption)}</p></section>'
+    ]
+    return {"name": table.name, "caption": table.caption, "heads": list(zip(names, texts, strict=True)), "rows": rows}
 
 
-def _cell(value: Any, form: str) -> str:
-    if isinstance(value, Interval):
-        if math.isnan(value.value):
-            return '<td data-v="NaN">–</td>'
-        range_ = f"{cell(value.low, form)} to {cell(value.high, form)}"
-        return f'<td data-v="{value.value!r}">{cell(value.value, form)} <small>{range_}</small></td>'
-    if isinstance(value, Share):
-        solved = f" <small>{value.solved}/{value.of}</small>" if value.of else ""
-        return f'<td data-v="{_sortable(value.value)}">{cell(value.value, form)}{solved}</td>'
+def _cell(value: Any, form: str) -> dict[str, str]:
+    """Text of a cell, what stands behind it in small letters, and the number it is sorted by."""
     if isinstance(value, str):
-        return f"<td class=t>{escape(value)}</td>"
-    return f'<td data-v="{_sortable(float(value))}">{escape(cell(value, form))}</td>'
+        return {"kind": "text", "text": value, "more": ""}
+    more = ""
+    if isinstance(value, Interval):
+        if not math.isnan(value.value):
+            more = f"{cell(value.low, form)} to {cell(value.high, form)}"
+        value = value.value
+    elif isinstance(value, Share):
+        more = f"{value.solved}/{value.of}" if value.of else ""
+        value = value.value
+    return {"kind": "number", "text": cell(value, form), "more": more, "sortable": _sortable(float(value))}
 
 
 def _sortable(number: float) -> str:
@@ -235,23 +229,13 @@ def _sortable(number: float) -> str:
     return "NaN" if math.isnan(number) else "Infinity" if math.isinf(number) else repr(float(number))
 
 
-def _chart(chart: Chart) -> str:
-    legend = "".join(f"<span>{key(style)}{escape(text)}</span>" for style, text in chart.legend)
-    return (
-        f"<figure><h3>{escape(chart.name)}</h3>{chart.svg}"
-        + (f'<div class="legend">{legend}</div>' if legend else "")
-        + f'<figcaption class="caption">{escape(chart.caption)}</figcaption></figure>'
-    )
-
-
-def _failures(c: Comparison) -> str:
-    """Runs that did not end well, with their messages."""
+def _failures(c: Comparison) -> list[dict[str, Any]]:
+    """Table of the runs that did not end well, with their messages; none where all did."""
     bad = c.runs[c.runs["status"].isin(("memory out", "error", "wrong"))]
     if bad.empty:
-        return ""
+        return []
     names = ["method", "data", "model", "position", "status", "message"]
-    table = Table("Runs that failed", "", bad[names].rename(columns={"position": "row"}), {})
-    return _table(table)
+    return [_shown(Table("Runs that failed", "", bad[names].rename(columns={"position": "row"}), {}))]
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.compression.thresholds import compares_numbers
-from ocf.errors import MissingDependencyError
+from ocf.support.optional import optional
 from ocf.support.wording import plain_text
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ def plot_thresholds(
     MissingDependencyError
         Without matplotlib.
     """
-    plt = _pyplot("plot_thresholds")
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-
+    plt = optional("matplotlib.pyplot", "plot", "plot_thresholds")
     table = transformer if isinstance(transformer, pd.DataFrame) else threshold_map(transformer, levels, bins)
     table = table.set_axis(range(table.shape[1]), axis=1)
     used = table.notna().any(axis=1)
@@ -99,10 +97,26 @@ def plot_thresholds(
     shown = shown.iloc[:most]
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 1.4 + 0.26 * max(len(shown), 3)), layout="constrained")
-    colours = plt.get_cmap("viridis_r")(np.linspace(0.08, 1.0, len(levels)))
+    image = _heat_map(ax, shown, levels)
+    if hidden:
+        ax.set_title(f"{hidden} features without thresholds here are not shown", loc="left", fontsize="small")
+    if np.nanmax(shown.to_numpy(np.float64), initial=levels[0]) > levels[0]:
+        bar = ax.figure.colorbar(image, ax=ax, ticks=range(len(levels)), shrink=0.9)
+        bar.ax.set_yticklabels([f"{q:g}" for q in levels])
+        bar.set_label("kept up to Q")
+        bar.ax.tick_params(length=0)
+    return ax
+
+
+def _heat_map(ax: Any, shown: pd.DataFrame, levels: Sequence[float]) -> Any:
+    """The image of a map of thresholds, with a grid between its cells."""
+    from matplotlib import colormaps
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    colours = colormaps["viridis_r"](np.linspace(0.08, 1.0, len(levels)))
     order = {level: k for k, level in enumerate(levels)}
     values = shown.apply(lambda column: column.map(order)).to_numpy(np.float64)
-    shape = (max(len(shown), 1), table.shape[1])
+    shape = (max(len(shown), 1), shown.shape[1])
     image = ax.imshow(
         values if len(shown) else np.full(shape, np.nan),
         aspect="auto",
@@ -118,14 +132,7 @@ def plot_thresholds(
     ax.grid(which="minor", color="#dddddd", linewidth=0.6)
     ax.tick_params(which="both", length=0)
     ax.spines[:].set_visible(False)
-    if hidden:
-        ax.set_title(f"{hidden} features without thresholds here are not shown", loc="left", fontsize="small")
-    if np.nanmax(values, initial=0.0) > 0:
-        bar = ax.figure.colorbar(image, ax=ax, ticks=range(len(levels)), shrink=0.9)
-        bar.ax.set_yticklabels([f"{q:g}" for q in levels])
-        bar.set_label("kept up to Q")
-        bar.ax.tick_params(length=0)
-    return ax
+    return image
 
 
 def tradeoff(discretizer: Any, X: Any, y: Any, levels: Sequence[float] = LEVELS, trees: Any = None) -> pd.DataFrame:
@@ -176,7 +183,7 @@ def plot_tradeoff(table: pd.DataFrame, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    plt = _pyplot("plot_tradeoff")
+    plt = optional("matplotlib.pyplot", "plot", "plot_tradeoff")
     if ax is None:
         _, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
     rates = [c for c in table.columns if c not in ("features", "thresholds")]
@@ -192,11 +199,3 @@ def plot_tradeoff(table: pd.DataFrame, ax: Any = None) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
-
-
-def _pyplot(what: str) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot", what) from None
-    return plt

@@ -18,8 +18,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocf.errors import DataError, MissingDependencyError, ProblemError, SolverError
+from ocf.errors import DataError, ProblemError, SolverError
 from ocf.support.messages import nearest
+from ocf.support.optional import optional
 
 METHODS = ("cart", "optimal", "flowoct")
 
@@ -235,14 +236,11 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         return self._grown(bits, labels, 0, split)
 
     def _streed(self, bits: NDArray[Any], labels: NDArray[Any]) -> Node:
-        try:
-            from pystreed import STreeDClassifier
-        except ImportError:
-            raise MissingDependencyError("pystreed", "optimal-trees", "SurrogateTree(method='optimal')") from None
+        pystreed = optional("pystreed", "optimal-trees", "SurrogateTree(method='optimal')")
         penalty = self.leaf_penalty / len(labels)
         if penalty >= 1:  # a second leaf costs more than all errors
             return self._leaf(labels)
-        model = STreeDClassifier(
+        model = pystreed.STreeDClassifier(
             "cost-complex-accuracy",
             max_depth=int(self.max_depth),
             cost_complexity=penalty,

@@ -1,106 +1,100 @@
-"""Explanations as HTML."""
+"""Explanations as HTML: what the templates beside this file are given."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocf.explain.text import MOST_ROWS, change_rows, counted, headline, plausibility, ties
-from ocf.support.pages import FRAGMENT_STYLE, PAGE_STYLE, bar_style
+from ocf.support.pages import render
 from ocf.support.wording import number
 
 if TYPE_CHECKING:
     from ocf.explain.answer import Answer
 
+ROOM = "ocf.explain"
+
+#: Features in the table of frequent changes.
+MOST_FEATURES = 12
+
+#: Parts of the method that have a line of their own.
+APART = ("why", "cross_check")
+
 
 def to_fragment(e: Answer) -> str:
     """HTML for a notebook."""
-    return f'<div class="ocf"><style>{FRAGMENT_STYLE}</style>{_article(e)}</div>'
+    return render(ROOM, "fragment.html.j2", summary=None, answers=[_said(e)], rest=0)
 
 
 def batch_to_fragment(explanations: Sequence[Answer]) -> str:
     """HTML of several for a notebook: counts, frequent changes, and the first rows."""
-    shown = explanations[:MOST_ROWS]
+    shown = [_said(e) for e in explanations[:MOST_ROWS]]
     rest = len(explanations) - len(shown)
-    more = f'<p class="note">… and {rest} more; <code>to_html()</code> shows all.</p>' if rest else ""
-    body = _overview(explanations) + "".join(map(_article, shown)) + more
-    return f'<div class="ocf"><style>{FRAGMENT_STYLE}</style>{body}</div>'
+    return render(ROOM, "fragment.html.j2", summary=_summary(explanations), answers=shown, rest=rest)
 
 
 def to_page(explanations: Sequence[Answer], path: str | Path | None = None) -> str:
     """Self-contained web page; written to `path` if one is given."""
     one = len(explanations) == 1
     title = f"Counterfactual of row {explanations[0].row}" if one else "Counterfactual explanations"
-    page = (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{FRAGMENT_STYLE}{PAGE_STYLE}</style></head>\n"
-        f'<body><h1>{escape(title)}</h1>\n<main class="ocf">'
-        + ("" if one else _overview(explanations))
-        + "\n".join(map(_article, explanations))
-        + "</main></body></html>\n"
-    )
+    summary = None if one else _summary(explanations)
+    page = render(ROOM, "explanations.html.j2", title=title, summary=summary, answers=list(map(_said, explanations)))
     if path is not None:
         Path(path).write_text(page, encoding="utf-8")
     return page
 
 
-def _overview(explanations: Sequence[Answer]) -> str:
-    """Counts, and how often each feature changes."""
+def _summary(explanations: Sequence[Answer]) -> dict[str, Any]:
+    """Counts, and how often each feature changes where several rows have an answer."""
     found = [e for e in explanations if e.found]
-    counts = Counter(name for e in found for name in e.changes["feature"])
-    out = f"<p>{escape(counted(explanations))}</p>"
-    if len(found) < 2 or not counts:
-        return out
-    rows = "".join(
-        f"<tr><td>{escape(str(name))}{bar_style(n / len(found))}</td><td class=n>{n} of {len(found)}</td></tr>"
-        for name, n in counts.most_common(12)
-    )
-    return f"{out}<table><tr><th>feature</th><th class=n>changes in</th></tr>{rows}</table>"
+    counts = Counter(str(name) for e in found for name in e.changes["feature"])
+    frequent = counts.most_common(MOST_FEATURES) if len(found) > 1 else []
+    return {"counted": counted(explanations), "found": len(found), "frequent": frequent}
 
 
-def _article(e: Answer) -> str:
-    verified = '<span class="status">verified</span>' if e.verified else ""
-    notes = f'<p class="note">{escape(e.message)}</p>' if e.message else ""
-    notes += "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in plausibility(e))
-    others = "".join(f'<p class="note">{escape(sentence)}</p>' for sentence in ties(e))
-    notes += "".join(f'<p class="wrong">not verified: {escape(problem)}</p>' for problem in e.checks)
-    return (
-        f'<article><h2>{escape(headline(e))}</h2><span class="status">{escape(e.status)}</span>{verified}'
-        f"{notes}{_change_table(e)}{others}{_details(e)}</article>"
-    )
+def _said(e: Answer) -> dict[str, Any]:
+    """What an article says of an answer."""
+    return {
+        "headline": headline(e),
+        "status": e.status,
+        "verified": e.verified,
+        "notes": [*([e.message] if e.message else []), *plausibility(e)],
+        "problems": e.checks,
+        "changes": _changes(e),
+        "ties": ties(e),
+        "facts": _facts(e),
+    }
 
 
-def _change_table(e: Answer) -> str:
-    changes = e.changes
-    if changes.empty:
-        return ""
-    total = float(changes["cost"].sum()) or 1.0
-    rows = "".join(
-        f"<tr><td>{escape(name)}{bar_style(share / total)}</td>{_cell(old, old_word)}{_cell(new, new_word)}"
-        f"<td class=n>{cost}</td></tr>"
-        for (name, old_word, new_word, cost), old, new, share in zip(
-            change_rows(e), changes["from"], changes["to"], changes["cost"], strict=True
+def _changes(e: Answer) -> list[dict[str, Any]]:
+    table = e.changes
+    if table.empty:
+        return []
+    total = float(table["cost"].sum()) or 1.0
+    return [
+        {
+            "name": name,
+            "old": old,
+            "old_words": old_words,
+            "new": new,
+            "new_words": new_words,
+            "cost": cost,
+            "share": share / total,
+        }
+        for (name, old_words, new_words, cost), old, new, share in zip(
+            change_rows(e), table["from"], table["to"], table["cost"], strict=True
         )
-    )
-    return f"<table class=changes><tr><th>feature</th><th>from</th><th>to</th><th class=n>cost</th></tr>{rows}</table>"
+    ]
 
 
-def _cell(value: Any, words: str) -> str:
-    """Cell with the exact value as its tooltip; half a number would mislead, so only labels may break."""
-    kind = "" if isinstance(value, str) else " class=whole"
-    return f'<td{kind} title="{escape(str(value))}">{escape(words)}</td>'
-
-
-def _details(e: Answer) -> str:
-    """How the answer came about, folded away."""
+def _facts(e: Answer) -> list[tuple[str, str]]:
+    """How the answer came about."""
     facts = [
         ("bound", number(e.bound, 10)),
         ("cost", "" if e.cost is None else number(e.cost, 10)),
-        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}) and k not in _APART)),
+        ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}) and k not in APART)),
         ("chosen because", str(e.method.get("why", ""))),
         ("cross-check", _cross_check(e.method.get("cross_check", {}))),
         ("seconds", ", ".join(f"{k} {number(v, 3)}" for k, v in e.times.items() if v)),
@@ -108,12 +102,7 @@ def _details(e: Answer) -> str:
         ("nodes", str(e.nodes)),
         ("refused points", str(e.refused)),
     ]
-    rows = "".join(f"<tr><td>{name}</td><td>{escape(text)}</td></tr>" for name, text in facts if text not in ("", "0"))
-    return f"<details><summary>how it was found</summary><table>{rows}</table></details>"
-
-
-#: Parts of the method that have a line of their own.
-_APART = ("why", "cross_check")
+    return [(name, text) for name, text in facts if text not in ("", "0")]
 
 
 def _cross_check(check: Mapping[str, Any]) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocf.errors import MissingDependencyError
 from ocf.explain.text import headline
+from ocf.support.optional import optional
 from ocf.support.wording import plain_text, word
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 def plot(e: Answer, ax: Any = None) -> Any:
     """Bars of what each change costs, the dearest on top, each with its words."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot", "Explanation.plot") from None
+    plt = optional("matplotlib.pyplot", "plot", "Explanation.plot")
     changes = e.changes.sort_values("cost", kind="stable")
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 1.1 + 0.5 * max(len(changes), 1)), layout="constrained")

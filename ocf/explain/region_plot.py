@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ocf.errors import MissingDependencyError, ProblemError
+from ocf.errors import ProblemError
 from ocf.features.feature import Feature
+from ocf.support.optional import optional
+from ocf.support.wording import plain_text
 
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
@@ -39,11 +41,9 @@ class Regions(Protocol):
 
 def plot(regions: Regions, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False) -> Any:
     """Draw regions; see `ocf.explain.regions.Regions.plot`."""
-    try:
-        import matplotlib.pyplot as plt
-        from matplotlib.collections import PolyCollection
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot", "Regions.plot") from None
+    plt = optional("matplotlib.pyplot", "plot", "Regions.plot")
+    from matplotlib.collections import PolyCollection
+
     places = _axes(regions, x, y)
     features = [regions.problem.space.features[i] for i in places]
     found = [r for r in regions if not held or _holds_the_row(r, regions, places)]
@@ -67,9 +67,9 @@ def plot(regions: Regions, x: str | None = None, y: str | None = None, ax: Any =
     for axis, feature, set_limits, view in zip(
         (ax.xaxis, ax.yaxis), features, (ax.set_xlim, ax.set_ylim), views, strict=True
     ):
-        axis.set_label_text(_text(feature.name))
+        axis.set_label_text(plain_text(feature.name))
         if feature.discrete:
-            axis.set_ticks(range(len(feature.levels)), [_text(level) for level in feature.levels])
+            axis.set_ticks(range(len(feature.levels)), [plain_text(str(level)) for level in feature.levels])
         set_limits(*view)
     ax.set_title(_title(regions, len(found), held), loc="left", fontsize="medium")
     ax.legend(loc="best")
@@ -133,8 +133,3 @@ def _view(feature: Feature, allowed: Sequence[Range], marks: Sequence[float]) ->
     low, high = min(shown), max(shown)
     room = (high - low) * _MARGIN or max(abs(low), 1.0) * _MARGIN
     return low - room, high + room
-
-
-def _text(value: Any) -> str:
-    """Text that matplotlib does not take for mathematics."""
-    return str(value).replace("$", r"\$")

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import BoolArray
-from ocf.errors import MissingDependencyError
 from ocf.features.feature import Feature
 from ocf.regional.forest import Region, RegionalForest
 from ocf.rules.points import RuleInterval
 from ocf.support.json_records import plain
+from ocf.support.optional import optional
 from ocf.support.wording import number, word
 
 #: Schema of the JSON of rules.
@@ -372,10 +372,7 @@ def _proof(rule: Rule) -> str:
 
 
 def _plot(own: RuleSet, ax: Any, which: int) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "plot", "RuleSet.plot") from None
+    plt = optional("matplotlib.pyplot", "plot", "RuleSet.plot")
     shown = own.rules[which].conditions if own.rules else ()
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 1.3 + 0.5 * max(len(shown), 1)), layout="constrained")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,23 @@ def test_without_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("ocf.compare.report._parquet", lambda: False)
     folder = standard(tmp_path)
     assert len(write_report(comparison(folder), folder)) == 3
+
+
+def test_without_matplotlib_all_but_the_page_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    folder = standard(tmp_path)
+    names = [path.name for path in write_report(comparison(folder), folder)]
+    assert names[:2] == ["report.md", "runs.csv"]
+    assert not (folder / "report.html").exists()
+    assert "report.html needs the package 'matplotlib': pip install 'ocf[report]'" in caplog.text
+
+
+def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
+    c = comparison(standard(tmp_path))
+    assert to_html(c, tables(c)) == to_html(c, tables(c))
 
 
 def test_full_disk_keeps_the_results(tmp_path: Path) -> None:
