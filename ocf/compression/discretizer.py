@@ -193,7 +193,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         if failed:
             logger.warning("%d of %d rows failed and gave no thresholds", failed, len(records))
         couples = [(origins[row], record["changes"]) for row, record in zip(self.rows_, records, strict=True)]
-        counts = self._merged(self._count(explainer, couples))
+        counts = _merged(_count(explainer, couples), self.space_, self.merge)
         self._thresholds = tuple(sorted(counts))
         self._multiplicities = np.array([counts[t] for t in self._thresholds], np.int64)
         return self
@@ -233,7 +233,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         """Record of each row: status, cost, and the coded values that its cheapest counterfactual changes."""
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
         with (
-            Checkpoint(self.checkpoint, self._fingerprint(origins), record_check(*origins.shape)) as kept,
+            Checkpoint(self.checkpoint, _fingerprint(self, origins), record_check(*origins.shape)) as kept,
             Progress(len(rows), self.progress) as bar,
         ):
             for record in kept.done.values():
@@ -277,55 +277,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
                 best[k] = _better(best.get(k), record)
         yield from sorted(best.items(), key=lambda item: item[1]["status"] == "interrupted")
 
-    def _fingerprint(self, origins: FloatArray) -> str:
-        """Of what the counterfactuals depend on; the solver is not among it."""
-        if self.checkpoint is None:
-            return ""
-        import joblib
-
-        asked = (
-            self.lambda0,
-            self.lambda1,
-            self.lambda2,
-            self.margin,
-            json.dumps(self.space_.to_dict()),
-            joblib.hash(origins),
-        )
-        return hashlib.sha256(repr((asked, joblib.hash(self.estimator_))).encode()).hexdigest()
-
     # -- thresholds ------------------------------------------------------------------------------------------
-
-    def _count(
-        self,
-        explainer: Explainer | LinearExplainer,
-        couples: Sequence[tuple[FloatArray, Sequence[tuple[int, float]]]],
-    ) -> Counter[Threshold]:
-        """Multiplicity of each threshold (fcca, (10))."""
-        counts: Counter[Threshold] = Counter()
-        cuts = _cuts(explainer, couples[0][0]) if couples else None
-        for origin, changes in couples:
-            for i, value in changes:
-                own = None if cuts is None else cuts[i]
-                counts.update(of_change(self.space_.features[i], i, own, float(origin[i]), value))
-        return counts
-
-    def _merged(self, counts: Counter[Threshold]) -> Counter[Threshold]:
-        if not self.merge:
-            return counts
-        out: Counter[Threshold] = Counter()
-        group: list[Threshold] = []
-        for threshold in [*sorted(counts), None]:
-            if group and (threshold is None or not self._near(group[-1], threshold)):
-                out[max(group, key=lambda t: counts[t])] = sum(counts[t] for t in group)
-                group = []
-            if threshold is not None:
-                group.append(threshold)
-        return out
-
-    def _near(self, first: Threshold, second: Threshold) -> bool:
-        feature = self.space_.features[first.feature]
-        same = first.feature == second.feature and not feature.discrete
-        return same and second.value - first.value <= self.merge * (feature.upper - feature.lower)
 
     def _kept(self) -> BoolArray:
         """The thresholds of tau^Q (fcca, (11)); nested, since the quantile does not fall with Q."""
@@ -340,6 +292,59 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             name: getattr(self, name) for name in ("p0", "p1", "lambda0", "lambda1", "lambda2", "Q", "merge", "margin")
         }
         return {**super().to_dict(), "settings": settings, "statuses": self.statuses_}
+
+
+def _fingerprint(d: CounterfactualDiscretizer, origins: FloatArray) -> str:
+    """Of what the counterfactuals depend on; the solver is not among it."""
+    if d.checkpoint is None:
+        return ""
+    import joblib
+
+    asked = (
+        d.lambda0,
+        d.lambda1,
+        d.lambda2,
+        d.margin,
+        json.dumps(d.space_.to_dict()),
+        joblib.hash(origins),
+    )
+    return hashlib.sha256(repr((asked, joblib.hash(d.estimator_))).encode()).hexdigest()
+
+
+def _count(
+    explainer: Explainer | LinearExplainer,
+    couples: Sequence[tuple[FloatArray, Sequence[tuple[int, float]]]],
+) -> Counter[Threshold]:
+    """Multiplicity of each threshold (fcca, (10))."""
+    counts: Counter[Threshold] = Counter()
+    cuts = _cuts(explainer, couples[0][0]) if couples else None
+    for origin, changes in couples:
+        for i, value in changes:
+            own = None if cuts is None else cuts[i]
+            counts.update(of_change(explainer.space.features[i], i, own, float(origin[i]), value))
+    return counts
+
+
+def _merged(counts: Counter[Threshold], space: FeatureSpace, merge: float) -> Counter[Threshold]:
+    """Multiplicities with thresholds that lie near each other put together, at the most frequent one."""
+    if not merge:
+        return counts
+    out: Counter[Threshold] = Counter()
+    group: list[Threshold] = []
+    for threshold in [*sorted(counts), None]:
+        if group and (threshold is None or not _near(group[-1], threshold, space, merge)):
+            out[max(group, key=lambda t: counts[t])] = sum(counts[t] for t in group)
+            group = []
+        if threshold is not None:
+            group.append(threshold)
+    return out
+
+
+def _near(first: Threshold, second: Threshold, space: FeatureSpace, merge: float) -> bool:
+    """Whether two thresholds of a feature are within a share of its range."""
+    feature = space.features[first.feature]
+    same = first.feature == second.feature and not feature.discrete
+    return same and second.value - first.value <= merge * (feature.upper - feature.lower)
 
 
 def record_check(n_rows: int, n_features: int) -> Callable[[int, dict[str, Any]], None]:

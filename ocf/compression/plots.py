@@ -24,6 +24,9 @@ LEVELS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 #: Cells into which the range of a feature is cut.
 BINS = 10
 
+#: Colours of the grids.
+MAP_GRID, LINE_GRID = "#dddddd", "#e0e0e0"
+
 
 def threshold_map(
     transformer: CounterfactualDiscretizer | GuessingThresholds, levels: Sequence[float] = LEVELS, bins: int = BINS
@@ -113,7 +116,7 @@ def _heat_map(ax: Any, shown: pd.DataFrame, levels: Sequence[float]) -> Any:
     from matplotlib import colormaps
     from matplotlib.colors import BoundaryNorm, ListedColormap
 
-    colours = colormaps["viridis_r"](np.linspace(0.08, 1.0, len(levels)))
+    colours = colormaps["viridis_r"](np.linspace(0.08, 0.88, len(levels)))
     order = {level: k for k, level in enumerate(levels)}
     values = shown.apply(lambda column: column.map(order)).to_numpy(np.float64)
     shape = (max(len(shown), 1), shown.shape[1])
@@ -129,7 +132,7 @@ def _heat_map(ax: Any, shown: pd.DataFrame, levels: Sequence[float]) -> Any:
     ax.set_xlabel("place in the feature's range")
     ax.set_xticks(np.arange(shape[1] + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(shape[0] + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="#dddddd", linewidth=0.6)
+    ax.grid(which="minor", color=MAP_GRID, linewidth=0.6)
     ax.tick_params(which="both", length=0)
     ax.spines[:].set_visible(False)
     return image
@@ -195,7 +198,7 @@ def plot_tradeoff(table: pd.DataFrame, ax: Any = None) -> Any:
     ax.set_ylim(-0.02, 1.02)
     ax.set_xlabel("Q")
     ax.set_ylabel("share of the rows")
-    ax.grid(axis="y", color="#e0e0e0", linewidth=0.6)
+    ax.grid(axis="y", color=LINE_GRID, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

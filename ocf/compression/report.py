@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocf.compression.plots import plot_thresholds, plot_tradeoff, tradeoff
+from ocf.compression.plots import LINE_GRID, MAP_GRID, plot_thresholds, plot_tradeoff, tradeoff
 from ocf.compression.surrogate import SurrogateTree
 from ocf.support.optional import optional
 from ocf.support.pages import render
@@ -87,6 +87,6 @@ def _rates(rates: pd.DataFrame) -> list[list[str]]:
 def _svg(ax: Any, title: str) -> str:
     """The figure of an Axes as a piece of the page; closes it."""
     pyplot = optional("matplotlib.pyplot", "report", "the page of a compression")
-    svg = inline_svg(ax.figure, title)
+    svg = inline_svg(ax.figure, title, colours=dict.fromkeys((MAP_GRID, LINE_GRID), "rgba(128,128,128,.35)"))
     pyplot.close(ax.figure)
     return svg

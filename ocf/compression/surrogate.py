@@ -24,6 +24,9 @@ from ocf.support.optional import optional
 
 METHODS = ("cart", "optimal", "flowoct")
 
+#: Tests of a tree: its root, and what gives (feature, left, right) of its nodes and None of its leaves.
+Tests = tuple[Any, Callable[[Any], Any]]
+
 
 @dataclass(frozen=True)
 class Node:
@@ -145,14 +148,10 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             raise ProblemError(f"leaf_penalty is a number of rows of at least 0, not {self.leaf_penalty!r}")
         bits, y = self._training_bits(X, y)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        grow: dict[str, Callable[[NDArray[Any], NDArray[Any]], Node]] = {
-            "cart": self._cart,
-            "optimal": self._streed,
-            "flowoct": self._flowoct,
-        }
         # one class, no features, or too few rows for two leaves to pay: solvers need not be asked
         trivial = len(self.classes_) < 2 or not bits.shape[1]
-        self.tree_ = self._leaf(labels) if trivial else grow[self.method](bits, labels)
+        tests = None if trivial else WAYS[self.method](self, bits, labels)
+        self.tree_ = self._leaf(labels) if tests is None else self._grown(bits, labels, *tests)
         self.errors_ = sum(sum(leaf.counts) - leaf.counts[leaf.label] for leaf in self.tree_.leaves())
         return self
 
@@ -202,7 +201,7 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             out.append(node)
         return out
 
-    # -- three ways to a tree --------------------------------------------------------------------------------
+    # -- growing it -----------------------------------------------------------------------------------------
 
     def _leaf(self, labels: NDArray[Any]) -> Node:
         counts = np.bincount(labels, minlength=len(self.classes_))
@@ -222,62 +221,6 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         if all(side.left is None and side.label == leaf.label for side in sides):
             return leaf  # the test changes no decision
         return Node(leaf.counts, leaf.label, int(feature), *sides)
-
-    def _cart(self, bits: NDArray[Any], labels: NDArray[Any]) -> Node:
-        from sklearn.tree import DecisionTreeClassifier
-
-        fitted = DecisionTreeClassifier(max_depth=self.max_depth, random_state=self.random_state).fit(bits, labels)
-        tree = fitted.tree_
-
-        def split(k: int) -> Any:
-            left, right = tree.children_left[k], tree.children_right[k]
-            return None if left < 0 else (tree.feature[k], left, right)
-
-        return self._grown(bits, labels, 0, split)
-
-    def _streed(self, bits: NDArray[Any], labels: NDArray[Any]) -> Node:
-        pystreed = optional("pystreed", "optimal-trees", "SurrogateTree(method='optimal')")
-        penalty = self.leaf_penalty / len(labels)
-        if penalty >= 1:  # a second leaf costs more than all errors
-            return self._leaf(labels)
-        model = pystreed.STreeDClassifier(
-            "cost-complex-accuracy",
-            max_depth=int(self.max_depth),
-            cost_complexity=penalty,
-            time_limit=self.time_limit or 1e9,
-        ).fit(bits.astype(np.int64), labels)
-        if not model.fit_result.is_optimal():
-            raise SolverError(f"no optimal tree within {self.time_limit} s: raise time_limit or Q, or lower max_depth")
-
-        def split(node: Any) -> Any:
-            return None if node.is_leaf_node() else (node.feature, node.left_child, node.right_child)
-
-        return self._grown(bits, labels, model.get_tree(), split)
-
-    def _flowoct(self, bits: NDArray[Any], labels: NDArray[Any]) -> Node:
-        from ocf.formulations import flowoct
-        from ocf.solvers import compile_model, get_solver
-        from ocf.solvers.protocols import CellSolver
-        from ocf.solvers.result import SolverOptions, Status
-
-        solver = get_solver(self.solver)
-        if isinstance(solver, CellSolver):
-            raise ProblemError(f"the solver {self.solver!r} searches cells; flowoct needs 'highs' or 'scip'")
-        problem = flowoct.TreeProblem.of(bits, labels, len(self.classes_), int(self.max_depth), self.leaf_penalty)
-        built = flowoct.build(problem)
-        result = solver.solve(compile_model(built.model, built.columns), SolverOptions(time_limit=self.time_limit))
-        if result.status is not Status.OPTIMAL or result.x is None:
-            raise SolverError(
-                f"{self.solver} did not prove a tree optimal ({result.status.value}"
-                f"{': ' + result.message if result.message else ''}): raise time_limit or Q, or lower max_depth"
-            )
-        chosen = built.decode(result.x)
-
-        def split(n: int) -> Any:
-            kind, which = chosen[n]
-            return None if kind == "leaf" else (which, 2 * n, 2 * n + 1)
-
-        return self._grown(bits, labels, 1, split)
 
     # -- reading it ------------------------------------------------------------------------------------------
 
@@ -342,6 +285,75 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             leaf = child.left is None
             yield f"{indent}{side}:{' ' + self._verdict(child) if leaf else ''}"
             yield from self._lines(child, indent + "  ")
+
+
+# -- three ways to a tree --------------------------------------------------------------------------------------
+
+
+def _cart(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Tests | None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    fitted = DecisionTreeClassifier(max_depth=tree.max_depth, random_state=tree.random_state).fit(bits, labels).tree_
+
+    def split(k: int) -> Any:
+        left, right = fitted.children_left[k], fitted.children_right[k]
+        return None if left < 0 else (fitted.feature[k], left, right)
+
+    return 0, split
+
+
+def _streed(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Tests | None:
+    pystreed = optional("pystreed", "optimal-trees", "SurrogateTree(method='optimal')")
+    penalty = tree.leaf_penalty / len(labels)
+    if penalty >= 1:  # a second leaf costs more than all errors
+        return None
+    model = pystreed.STreeDClassifier(
+        "cost-complex-accuracy",
+        max_depth=int(tree.max_depth),
+        cost_complexity=penalty,
+        time_limit=tree.time_limit or 1e9,
+    ).fit(bits.astype(np.int64), labels)
+    if not model.fit_result.is_optimal():
+        raise SolverError(f"no optimal tree within {tree.time_limit} s: raise time_limit or Q, or lower max_depth")
+
+    def split(node: Any) -> Any:
+        return None if node.is_leaf_node() else (node.feature, node.left_child, node.right_child)
+
+    return model.get_tree(), split
+
+
+def _flowoct(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Tests | None:
+    from ocf.formulations import flowoct
+    from ocf.solvers import compile_model, get_solver
+    from ocf.solvers.protocols import CellSolver
+    from ocf.solvers.result import SolverOptions, Status
+
+    solver = get_solver(tree.solver)
+    if isinstance(solver, CellSolver):
+        raise ProblemError(f"the solver {tree.solver!r} searches cells; flowoct needs 'highs' or 'scip'")
+    problem = flowoct.TreeProblem.of(bits, labels, len(tree.classes_), int(tree.max_depth), tree.leaf_penalty)
+    built = flowoct.build(problem)
+    result = solver.solve(compile_model(built.model, built.columns), SolverOptions(time_limit=tree.time_limit))
+    if result.status is not Status.OPTIMAL or result.x is None:
+        raise SolverError(
+            f"{tree.solver} did not prove a tree optimal ({result.status.value}"
+            f"{': ' + result.message if result.message else ''}): raise time_limit or Q, or lower max_depth"
+        )
+    chosen = built.decode(result.x)
+
+    def split(n: int) -> Any:
+        kind, which = chosen[n]
+        return None if kind == "leaf" else (which, 2 * n, 2 * n + 1)
+
+    return 1, split
+
+
+#: How each method finds its tests.
+WAYS: dict[str, Callable[[SurrogateTree, NDArray[Any], NDArray[Any]], Tests | None]] = {
+    "cart": _cart,
+    "optimal": _streed,
+    "flowoct": _flowoct,
+}
 
 
 def _middles(X: Any) -> NDArray[np.float64]:
