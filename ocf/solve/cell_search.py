@@ -111,7 +111,7 @@ def solve_alternatives(
         Gives the solvers that go on, in turn, where the solver errs.
     """
     start, best = time.perf_counter(), None
-    runs = [_Run(cells, solver, others, options, confirm, start) for cells in alternatives]
+    runs = [CellRun(cells, solver, others, options, confirm, start) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
@@ -167,7 +167,7 @@ def merged_progress(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, 
     return monotone(out)
 
 
-class _Run(Run):
+class CellRun(Run):
     """State of the solve of one alternative."""
 
     def __init__(
@@ -179,13 +179,18 @@ class _Run(Run):
         confirm: Callable[[FloatArray], bool],
         start: float,
     ) -> None:
-        super().__init__(options, confirm, ("incumbent", "reduce", "instance"), start)
+        super().__init__(options, ("incumbent", "reduce", "instance"), start)
+        self._judge = confirm
         self.original = self.cells = cells
         self.solver = solver
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
+
+    def confirm(self, point: FloatArray) -> bool:
+        """Ask the user's own model, on the clock."""
+        return self.ask(self._judge, point)
 
     def _start_at_origin(self) -> None:
         """Nothing can be cheaper than a free point, if the origin is one."""
@@ -203,11 +208,6 @@ class _Run(Run):
             self.best = Incumbent(choice, origin, 0.0)
             self.close(Status.OPTIMAL, 0.0, "origin")
 
-    def adopt(self, best: Incumbent | None) -> None:
-        """Take over the point of another alternative if it is better than what is at hand."""
-        if best is not None and best.cost < self.upper:
-            self.best = best
-
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
         most = FEW_PAIRS if isinstance(self.solver, CellSolver) else MAX_PAIRS
@@ -219,8 +219,7 @@ class _Run(Run):
     def _search(self, candidates: IntArray | None, **search: int) -> None:
         begin, spent = time.perf_counter(), self.times["confirm"]
         found = find_incumbent(self.original, candidates, self.confirm, **search)
-        if found and found.cost < self.upper:
-            self.best = found
+        self.adopt(found)
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
         self.record()
 
@@ -280,7 +279,7 @@ class _Run(Run):
             relaxation=relaxation,
         )
         self.times["solve"] -= building
-        if self._note(result, offset):
+        if self._noted(result, offset):
             self._take(result, None if result.x is None else result.x.astype(np.int64))
 
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
@@ -294,7 +293,7 @@ class _Run(Run):
         self.measure(form)
         offset = time.perf_counter() - self.start
         result = solver.solve(form, options, cutoff=self.upper + self._doubt if self.best else None)
-        if not self._note(result, offset):
+        if not self._noted(result, offset):
             return
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
         if result.x is not None and choice is None:
@@ -302,10 +301,9 @@ class _Run(Run):
         else:
             self._take(result, choice)
 
-    def _note(self, result: SolveResult, offset: float) -> bool:
+    def _noted(self, result: SolveResult, offset: float) -> bool:
         """Keep what a solver's result says of time and progress; whether the search goes on with it."""
-        self.times["solve"] += result.seconds
-        self.results.append(result)
+        self.note(result)
         self.history += [
             Progress(offset + p.seconds, min(max(p.bound, self.bound), self.upper), min(p.incumbent, self.upper))
             for p in result.history

@@ -47,12 +47,9 @@ class _Global:
     """State of one global search: the best choice of leaves, and what is proven of the others."""
 
     def __init__(self, query: Query, confirm: Callable[[FloatArray], bool]) -> None:
-        self.query, self._confirm = query, confirm
+        self.query, self.run, self._confirm = query, query.run, confirm
         self.best: LeafAnswer | None = None
         self.bound = np.inf
-        self.refused = 0
-        self.message = ""
-        self.history: list[Progress] = []
 
     @property
     def upper(self) -> float:
@@ -71,7 +68,7 @@ class _Global:
         first = models.columns.n
         offsets = query.tree.leaf_offsets
         for _ in range(MAX_CHOICES):
-            left = query.remaining()
+            left = self.run.seconds_left()
             if left is not None and left <= 0:
                 self.bound = min(self.bound, 0.0)
                 return
@@ -80,7 +77,7 @@ class _Global:
             result = solver.solve(form, options, cutoff=cutoff)
             query.note(result)
             if result.status is Status.ERROR and query.may_switch and name != "scip":
-                self.message = f"{name} failed ({result.message}); scip went on"
+                self.run.message = f"{name} failed ({result.message}); scip went on"
                 name, solver = "scip", cast(Solver, get_solver("scip"))
                 query.solver_names.add(name)
                 continue
@@ -89,7 +86,7 @@ class _Global:
                 return
             if result.x is None:
                 self.bound = min(self.bound, result.bound)
-                self.message = "; ".join(filter(None, [self.message, result.message]))
+                self.run.message = "; ".join(filter(None, [self.run.message, result.message]))
                 return
             y = result.x[first : first + query.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
@@ -114,13 +111,13 @@ class _Global:
         if answer.cost >= self.upper:
             self.bound = min(self.bound, answer.bound)
             return
-        if not query.asked(self._confirm, answer.point):
-            self.refused += 1
+        if not self.run.ask(self._confirm, answer.point):
+            self.run.refused += 1
             logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
             return
         self.bound = min(self.bound, answer.bound)
         self.best = answer
-        self.history.append(Progress(time.perf_counter() - query.start, -np.inf, answer.cost))
+        self.run.history.append(Progress(time.perf_counter() - self.run.start, -np.inf, answer.cost))
 
     def outcome(self) -> Outcome:
         """The answer."""
@@ -132,6 +129,6 @@ class _Global:
             status = Status.OPTIMAL if met else Status.FEASIBLE
         else:
             status = Status.INFEASIBLE if bound == np.inf else Status.UNKNOWN
-        self.history.append(Progress(time.perf_counter() - query.start, bound, self.upper))
-        sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(query.results)}
-        return query.outcome(status, best, bound, self.refused, sizes, self.history, self.message)
+        self.run.history.append(Progress(time.perf_counter() - self.run.start, bound, self.upper))
+        sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(self.run.results)}
+        return query.outcome(status, best, bound, sizes)

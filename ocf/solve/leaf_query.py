@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -12,23 +11,27 @@ import numpy as np
 import scipy.sparse as sp
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.incumbent import Incumbent
 from ocf.formulations.blocks.columns import grid_unit
 from ocf.formulations.oblique import closest_in_boxes
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel, Leaves, TreeSearch
-from ocf.solve.outcome import Outcome
+from ocf.solve.outcome import Outcome, Run
 from ocf.solve.polytope import UNIT, Polytope
 from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.adapter import Claim
 from ocf.solvers.highs_warm import HighsFamily, cleaned
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import PROOF_TOLERANCE, meets
 
 #: Assignments of categories that a leaf may try before it settles for the bound of its solver.
 MAX_ASSIGNMENTS = 50
+
+#: What takes time besides the solver and the user's model.
+PHASES = ("incumbent", "reduce", "instance")
 
 
 class Query(LeafModel):
@@ -45,13 +48,10 @@ class Query(LeafModel):
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "highs") -> None:
-        self.start = time.perf_counter()
+        self.run = Run(options, PHASES)
         super().__init__(search, problem)
-        self.options = options
         self.solver = solver if solver in SOLVERS else "highs"
         self.may_switch = solver not in SOLVERS
-        self.times = dict.fromkeys(("incumbent", "reduce", "instance", "solve", "confirm"), 0.0)
-        self.results: list[SolveResult] = []
         self.solver_names: set[str] = set()
         self.version = ""
         self._families: dict[Any, tuple[HighsFamily, FloatArray]] = {}
@@ -59,49 +59,27 @@ class Query(LeafModel):
 
     def restart(self) -> None:
         """Start the clock and the statistics anew; what an earlier answer left to start from stays."""
-        self.start = time.perf_counter()
-        self.times = dict.fromkeys(self.times, 0.0)
-        self.results = []
+        self.run = Run(self.run.options, PHASES)
         self.solver_names = set()
+
+    @property
+    def options(self) -> SolverOptions:
+        """What solvers are told."""
+        return self.run.options
 
     @property
     def method_name(self) -> str:
         """What solved the leaves."""
         return "+".join(sorted(self.solver_names)) or "closed form"
 
-    def asked(self, confirm: Callable[[FloatArray], bool], point: FloatArray) -> bool:
-        """Ask the user's own model about a point, on the clock."""
-        began = time.perf_counter()
-        agreed = confirm(point)
-        self.times["confirm"] += time.perf_counter() - began
-        return agreed
-
-    def outcome(
-        self,
-        status: Status,
-        best: LeafAnswer | None,
-        bound: float,
-        refused: int,
-        sizes: dict[str, int],
-        history: Sequence[Progress],
-        message: str,
-    ) -> Outcome:
+    def outcome(self, status: Status, best: LeafAnswer | None, bound: float, sizes: dict[str, int]) -> Outcome:
         """The answer, with what it took."""
-        proven = status in (Status.OPTIMAL, Status.INFEASIBLE)
-        return Outcome(
-            status,
-            best.point if best else None,
-            best.cost if best else None,
-            bound,
-            dict(self.times),
-            sum(r.nodes for r in self.results),
-            refused,
-            self.method_name if proven else "",
-            tuple(self.results),
-            sizes,
-            tuple(history),
-            message,
-        )
+        run = self.run
+        point = best.point if best else None
+        run.best = Incumbent(np.zeros(0, np.int64), point, best.cost) if best and point is not None else None
+        run.status, run.bound, run.sizes = status, bound, sizes
+        run.proved_by = self.method_name if status in (Status.OPTIMAL, Status.INFEASIBLE) else ""
+        return run.outcome()
 
     # -- one leaf ---------------------------------------------------------------------------------------------
 
@@ -203,7 +181,7 @@ class Query(LeafModel):
         undecided = np.inf  # bound of the choices of which rounding left it open whether they have a point
         for _ in range(MAX_ASSIGNMENTS):
             limit = min(cutoff, best.cost)
-            left = self.remaining()
+            left = self.run.seconds_left()
             if left is not None and left <= 0:
                 return replace(best, bound=min(best.bound, 0.0) if best.point is None else 0.0, claim="open")
             result = solver.solve(
@@ -251,20 +229,13 @@ class Query(LeafModel):
             integer=columns.integer,
             column_names=None,
         )
-        self.times["instance"] += time.perf_counter() - begin
+        self.run.times["instance"] += time.perf_counter() - begin
         return form
 
     def note(self, result: SolveResult) -> None:
         """Keep what a call of a solver took."""
-        self.times["solve"] += result.seconds
-        self.results.append(result)
+        self.run.note(result)
         self.version = result.version
-
-    def remaining(self) -> float | None:
-        """Seconds left."""
-        if self.options.time_limit is None:
-            return None
-        return self.options.time_limit - (time.perf_counter() - self.start)
 
     # -- the continuous part of a leaf ------------------------------------------------------------------------
 
@@ -279,7 +250,7 @@ class Query(LeafModel):
         spent += float(self._single_cost(rest, point).sum())
         begin = time.perf_counter()
         x, y, claim = self._cheapest(task, polytope, used, cutoff - spent)
-        self.times["solve"] += time.perf_counter() - begin
+        self.run.times["solve"] += time.perf_counter() - begin
         if claim is Claim.INFEASIBLE:
             return replace(EMPTY, leaf=task.leaf)
         if x is None or y is None:
@@ -467,7 +438,7 @@ class Query(LeafModel):
         family, shift = self._families[key]
         lower, upper = self._opened(task, own)
         sides = np.concatenate([task.side, [side for _, side in self.relation_rows]])
-        answer = family.solve(sides - shift, lower, upper, time_limit=self.remaining())
+        answer = family.solve(sides - shift, lower, upper, time_limit=self.run.seconds_left())
         self.solver_names.add(family.name)
         self.version = family.version
         if answer.x is None or answer.multipliers is None:

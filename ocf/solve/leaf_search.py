@@ -89,17 +89,16 @@ def solve_leaves(
     chosen = list(target_leaves(query.problem, query.search.part) if leaves is None else leaves)
     extra = np.zeros(query.tree.n_leaves) if offsets is None else offsets
     bounds = {leaf: query.cheap_bound(leaf, eps) + float(extra[leaf]) for leaf in chosen}
-    query.times["reduce"] += time.perf_counter() - begin
+    query.run.times["reduce"] += time.perf_counter() - begin
     answers: list[LeafAnswer] = []
-    history: list[Progress] = []
-    refused, asked = 0, set[Leaves]()
+    run, asked = query.run, set[Leaves]()
 
     def total(answer: LeafAnswer) -> float:
         return answer.cost + float(extra[answer.leaf])
 
     def agreed(answer: LeafAnswer) -> bool:
         assert answer.point is not None
-        return query.asked(confirm, answer.point)
+        return query.run.ask(confirm, answer.point)
 
     waiting = sorted(chosen, key=lambda k: bounds[k])
     while waiting:
@@ -108,7 +107,7 @@ def solve_leaves(
             best = min(best, total(answer))
         for leaf in waiting:
             own = float(extra[leaf])
-            left = query.remaining()
+            left = query.run.seconds_left()
             if left is not None and left <= 0:
                 answer = LeafAnswer(leaf, None, np.inf, max(bounds[leaf] - own, 0.0), "open")
             elif bounds[leaf] == np.inf:
@@ -120,7 +119,7 @@ def solve_leaves(
             (pruned if answer.claim == "pruned" else done).append(answer)
             if total(answer) < best:
                 best = total(answer)
-                history.append(Progress(time.perf_counter() - query.start, -np.inf, best))
+                run.history.append(Progress(time.perf_counter() - run.start, -np.inf, best))
         # the user's model is asked about the best point only, or about all that will be shown
         shown = sorted((a for a in done if a.point is not None), key=total)[: None if every else 1]
         wrong = [a for a in shown if a.leaf not in asked and not agreed(a)]
@@ -128,12 +127,12 @@ def solve_leaves(
         answers = [a for a in done if a not in wrong] + [
             _refused(query, a, bounds[a.leaf] - float(extra[a.leaf])) for a in wrong
         ]
-        refused += len(wrong)
+        run.refused += len(wrong)
         waiting = [a.leaf for a in pruned] if wrong and not every else []
         if not waiting:
             answers += pruned
     answers.sort(key=lambda a: (total(a), a.bound + float(extra[a.leaf])))
-    return answers, _outcome(query, answers, extra, refused, history)
+    return answers, _outcome(query, answers, extra)
 
 
 def _refused(query: Query, answer: LeafAnswer, bound: float) -> LeafAnswer:
@@ -144,28 +143,26 @@ def _refused(query: Query, answer: LeafAnswer, bound: float) -> LeafAnswer:
     return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
 
 
-def _outcome(
-    query: Query, answers: list[LeafAnswer], extra: FloatArray, refused: int, history: list[Progress]
-) -> Outcome:
+def _outcome(query: Query, answers: list[LeafAnswer], extra: FloatArray) -> Outcome:
+    run = query.run
     best = answers[0] if answers and answers[0].point is not None else None
     own = float(extra[best.leaf]) if best else 0.0
     bound = min((a.bound + float(extra[a.leaf]) for a in answers), default=np.inf) - own
     undecided = any(a.claim == "open" for a in answers)
-    message = ""
     if best is not None:
         bound = min(bound, best.cost)
         if meets(bound, best.cost):
             bound, status = best.cost, Status.OPTIMAL
         else:
             status = Status.FEASIBLE
-            left = query.remaining()
+            left = query.run.seconds_left()
             if left is None or left > 0:
-                message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
+                run.message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
     elif undecided:
         status = Status.UNKNOWN
     else:
         status = Status.INFEASIBLE
-    history.append(Progress(time.perf_counter() - query.start, bound, best.cost + own if best else np.inf))
+    run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
     sizes = {
         "leaves": query.tree.n_leaves,
         "leaves_left": len(answers),
@@ -174,4 +171,4 @@ def _outcome(
         "columns": query.columns.n,
         "binaries": int(query.columns.integer.sum()),
     }
-    return query.outcome(status, best, bound, refused, sizes, history, message)
+    return query.outcome(status, best, bound, sizes)

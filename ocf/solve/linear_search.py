@@ -65,7 +65,7 @@ def solve_linear(
     margin : float
         By how much the decision values must win.
     """
-    run = _Run(problem, solver, options, confirm, margin)
+    run = LinearRun(problem, solver, options, confirm, margin)
     run.start_at_origin()
     slack = 1.0
     while run.status is None and slack >= -1.0:
@@ -74,7 +74,7 @@ def solve_linear(
     return run.outcome()
 
 
-class _Run(Run):
+class LinearRun(Run):
     """State of one solve."""
 
     def __init__(
@@ -85,8 +85,13 @@ class _Run(Run):
         confirm: Callable[[FloatArray], bool],
         margin: float,
     ) -> None:
-        super().__init__(options, confirm, ("build",), time.perf_counter())
+        super().__init__(options, ("build",))
+        self._judge = confirm
         self.problem, self.solver, self.margin = problem, solver, margin
+
+    def confirm(self, point: FloatArray) -> bool:
+        """Ask the user's own model, on the clock."""
+        return self.ask(self._judge, point)
 
     def start_at_origin(self) -> None:
         """Nothing is cheaper than the row itself, where it is allowed and has the class already."""
@@ -151,8 +156,7 @@ class _Run(Run):
         if options is None:
             return None
         result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
-        self.times["solve"] += result.seconds
-        self.results.append(result)
+        self.note(result)
         if result.status is Status.ERROR:
             self.message = result.message
             self.close(Status.ERROR, self.bound, "")
@@ -169,8 +173,7 @@ class _Run(Run):
             cost = self.problem.cost.total(self.problem.space, self.problem.origin, point)
             if best is None or cost < best[0]:
                 best = (cost, point)
-            if cost < self.upper:
-                self.best = Incumbent(np.zeros(0, np.int64), point, cost)
+            self.adopt(Incumbent(np.zeros(0, np.int64), point, cost))
         return None if best is None else best[1]
 
     def _onto_boundary(self, start: FloatArray, moving: list[int]) -> FloatArray | None:

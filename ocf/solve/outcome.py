@@ -82,26 +82,21 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
 
 
 class Run:
-    """State of a solve: the best point, the bound, and what they took.
+    """State of a solve: the best point, the bound, and what they took; the same for every engine.
 
     Parameters
     ----------
     options : SolverOptions
         The time limit holds from `start` on.
-    confirm : callable
-        Whether the user's own model gives the target to a coded point.
     phases : sequence of str
         What takes time, besides ``solve`` and ``confirm``.
-    start : float
-        By `time.perf_counter`.
+    start : float, optional
+        By `time.perf_counter`; by default now.
     """
 
-    def __init__(
-        self, options: SolverOptions, confirm: Callable[[FloatArray], bool], phases: Sequence[str], start: float
-    ) -> None:
-        self.start, self.options = start, options
+    def __init__(self, options: SolverOptions, phases: Sequence[str], start: float | None = None) -> None:
+        self.start, self.options = time.perf_counter() if start is None else start, options
         self.times = dict.fromkeys((*phases, "solve", "confirm"), 0.0)
-        self._confirm = confirm
         self.best: Incumbent | None = None
         self.bound = -np.inf
         self.status: Status | None = None
@@ -121,12 +116,22 @@ class Run:
         """Cost of the best point; inf without one."""
         return self.best.cost if self.best else np.inf
 
-    def confirm(self, point: FloatArray) -> bool:
-        """Ask the user's own model, on the clock."""
+    def ask(self, judge: Callable[[FloatArray], bool], point: FloatArray) -> bool:
+        """Ask the user's own model about a point, on the clock."""
         begin = time.perf_counter()
-        answer = self._confirm(point)
+        answer = judge(point)
         self.times["confirm"] += time.perf_counter() - begin
         return answer
+
+    def note(self, result: SolveResult) -> None:
+        """Keep what a call of a solver took."""
+        self.times["solve"] += result.seconds
+        self.results.append(result)
+
+    def adopt(self, best: Incumbent | None) -> None:
+        """Take over a point if it is better than what is at hand."""
+        if best is not None and best.cost < self.upper:
+            self.best = best
 
     def close(self, status: Status, bound: float, by: str) -> None:
         """End with a status, a bound and who proved it."""
@@ -146,11 +151,17 @@ class Run:
             "binaries": int(form.integer.sum()),
         }
 
+    def seconds_left(self) -> float | None:
+        """Seconds until the time limit; None where there is none."""
+        if self.options.time_limit is None:
+            return None
+        return self.options.time_limit - (time.perf_counter() - self.start)
+
     def remaining(self) -> SolverOptions | None:
         """Options with the time that is left; None when there is none."""
-        if self.options.time_limit is None:
+        left = self.seconds_left()
+        if left is None:
             return self.options
-        left = self.options.time_limit - (time.perf_counter() - self.start)
         return replace(self.options, time_limit=left) if left > 0 else None
 
     def outcome(self) -> Outcome:
@@ -161,7 +172,7 @@ class Run:
             self.best.point if self.best else None,
             self.best.cost if self.best else None,
             self.bound if self.status is Status.INFEASIBLE else min(self.bound, self.upper),
-            self.times,
+            dict(self.times),
             sum(r.nodes for r in self.results),
             self.refused,
             self.proved_by,

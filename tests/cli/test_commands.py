@@ -649,7 +649,7 @@ def test_fork_after_openmp_threads_have_run(tmp_path: Path) -> None:
     skops_io.dump(model, tmp_path / "model.skops")
     script = (
         "import sys; from pathlib import Path; from ocf.readers.files import load_model\n"
-        "from ocf.cli import rehearsal; import numpy as np\n"
+        "from ocf.models import rehearsal; import numpy as np\n"
         "rehearsal._CPU_SECONDS = 60; path = Path(sys.argv[1])\n"
         "load_model(path).predict(np.zeros((5000, 3))); rehearsal.rehearse(path)\n"
     )

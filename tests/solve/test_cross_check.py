@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-import ocf.explain.explainer
+import ocf.solve.engines
 from ocf import Explainer, Explanation
 from ocf.cli.base import ExitCode
 from ocf.cli.solve import exit_code
@@ -81,7 +81,7 @@ def test_ways_agree(small, formulation, solver) -> None:
 
 def test_a_disagreement_is_loud(small, monkeypatch) -> None:
     explainer, rows = small
-    honest = ocf.explain.explainer.solve_alternatives
+    honest = ocf.solve.engines.solve_alternatives
 
     def lying(alternatives, compiled, solver, *args, **kwargs):
         found = honest(alternatives, compiled, solver, *args, **kwargs)
@@ -89,7 +89,7 @@ def test_a_disagreement_is_loud(small, monkeypatch) -> None:
             return found
         return replace(found, cost=None, point=None, bound=math.inf, status=Status.INFEASIBLE)
 
-    monkeypatch.setattr(ocf.explain.explainer, "solve_alternatives", lying)
+    monkeypatch.setattr(ocf.solve.engines, "solve_alternatives", lying)
     found = explainer.explain(rows, target=1, cross_check=True)
     for e in found:
         assert e.status == "error"

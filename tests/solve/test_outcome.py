@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ocf.cells.incumbent import Incumbent
+from ocf.solve.outcome import Run
+from ocf.solvers.result import SolveResult, SolverOptions, Status
+
+
+def point(cost: float) -> Incumbent:
+    return Incumbent(np.zeros(0, np.int64), np.array([cost]), cost)
+
+
+def test_a_run_keeps_the_cheapest_point_and_what_it_took() -> None:
+    run = Run(SolverOptions(), ("reduce",))
+    assert not run.finished
+    assert run.upper == np.inf
+    for best in (point(3.0), None, point(2.0), point(2.5)):
+        run.adopt(best)
+    assert run.upper == 2.0
+    asked: list[float] = []
+    assert run.ask(lambda p: asked.append(p[0]) is None, np.array([7.0]))
+    assert asked == [7.0]
+    run.note(SolveResult(Status.OPTIMAL, np.array([2.0]), 2.0, 2.0, seconds=0.5, nodes=3, solver="highs"))
+    run.close(Status.OPTIMAL, 2.1, "highs")
+    outcome = run.outcome()
+    assert (outcome.status, outcome.cost, outcome.bound, outcome.proved_by) == (Status.OPTIMAL, 2.0, 2.0, "highs")
+    assert (outcome.nodes, len(outcome.results), outcome.times["solve"]) == (3, 1, 0.5)
+    assert set(outcome.times) == {"reduce", "solve", "confirm"}
+    assert outcome.history[-1][1:] == (2.0, 2.0)
+
+
+def test_a_run_ends_when_its_time_is_over() -> None:
+    assert Run(SolverOptions(), ()).seconds_left() is None
+    over = Run(SolverOptions(time_limit=5.0), (), start=-1e9)
+    assert over.seconds_left() is not None
+    assert over.remaining() is None
+    ahead = Run(SolverOptions(time_limit=5.0), (), start=1e15).remaining()
+    assert ahead is not None
+    assert ahead.time_limit is not None
+    assert ahead.time_limit > 5.0
+
+
+def test_an_infeasible_run_has_no_finite_bound() -> None:
+    run = Run(SolverOptions(), ())
+    run.close(Status.INFEASIBLE, np.inf, "reduction")
+    assert run.outcome().bound == np.inf
+    assert run.outcome().point is None
