@@ -20,7 +20,7 @@ from ocf.readers.base import TreeModel
 from ocf.support.version import VERSION
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
-_MODULE = "ocf.oblique.tao"
+_MODULES = ("ocf.oblique.tree", "ocf.oblique.tao")
 
 
 def matches(model: object) -> bool:
@@ -32,7 +32,7 @@ def matches(model: object) -> bool:
 
 
 def _is_oblique(model: object) -> bool:
-    return any(cls.__module__ == _MODULE for cls in type(model).__mro__)
+    return any(cls.__module__ in _MODULES for cls in type(model).__mro__)
 
 
 def read(model: Any) -> TreeModel:
