@@ -133,6 +133,7 @@ class Figure:
             self.x.inside(xs), self.y.inside(ys), s=49, marker="8", edgecolors=colour, **{"color": colour} | faces
         )
         marks.set_paths(marks.get_paths() * len(xs))  # one path a mark, which can bear words
+        marks.set_antialiaseds([True, True])  # or a single mark would be drawn by reference
         marks.set_gid(f"marks{len(self._tooltips)}")
         marks.set_zorder(3)
         self._tooltips[marks.get_gid()] = list(words)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from ocf.compare import read
+from ocf.compare.drawing import Axis, Figure
 from ocf.compare.figures import charts, primal_integrals
 from ocf.compare.frame import Comparison, compare
 from ocf.compare.report import facts, remarks, summary, to_html, to_markdown, write_report
@@ -186,6 +187,15 @@ def test_without_matplotlib_all_but_the_page_is_written(
 def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     c = comparison(standard(tmp_path))
     assert to_html(c, tables(c)) == to_html(c, tables(c))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("hollow", [True, False])
+def test_every_mark_bears_its_words(count: int, hollow: bool) -> None:
+    figure = Figure("marks", Axis("x", 0.0, 2.0), Axis("y", 1.0, 9.0, log=True))
+    figure.dots([1.0, 2.0][:count], [1.0, 3.0][:count], 0, ["one", "two"][:count], hollow=hollow)
+    svg = figure.render()
+    assert [f"<title>{words}</title></path>" in svg for words in ("one", "two")] == [True, count == 2]
 
 
 def test_full_disk_keeps_the_results(tmp_path: Path) -> None:
