@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ocf.features.space import FeatureSpace
+from ocf.support.messages import listed
+
 #: Each column is a monotone function of its own.
 MONOTONE = (
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Binarizer", "PowerTransformer",
@@ -134,6 +137,42 @@ def unknown_step(model: Any, numbers: Sequence[bool], *, complete: bool = True) 
             flow = _ColumnTracer(complete).through(name, step, flow)
     except _Unknown as unknown:
         return str(unknown)
+    return ""
+
+
+def number_columns(space: FeatureSpace, columns: Sequence[str] | None) -> list[bool]:
+    """Which columns of a model's table carry numbers, as `unknown_step` takes them.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    columns : sequence of str or None
+        In the model's order; that of the space where the model knows none.
+    """
+    number = {c: not f.discrete for f in space.features for c in f.columns}
+    return [number[c] for c in columns or space.columns]
+
+
+def why_unproven(step: str, unsteady: tuple[str, ...]) -> str:
+    """Why nothing is proven through a preprocessing, in words; empty where proofs hold.
+
+    Parameters
+    ----------
+    step : str
+        As `unknown_step` names it.
+    unsteady : tuple of str
+        Features next to whose thresholds rounding goes back and forth (`ocf.models.lift.unsteady`).
+    """
+    if step:
+        return (
+            f"nothing is proven through {step}, which ocf does not know by its class and can only try at some values; "
+            "give ocf the table after that step for a proof"
+        )
+    if unsteady:
+        return (
+            f"nothing is proven: rounding makes the preprocessing of {listed(unsteady)} go back and forth next to a "
+            "threshold; give ocf the table after the preprocessing for a proof"
+        )
     return ""
 
 

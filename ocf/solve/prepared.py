@@ -17,7 +17,7 @@ from ocf.errors import DataError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.encoding import Encoding, probe
-from ocf.models.known_steps import unknown_step
+from ocf.models.known_steps import number_columns, unknown_step, why_unproven
 from ocf.models.lift import check_lift, lift, unsteady
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.three_ways import check_decisions, check_three_ways, spread
@@ -32,7 +32,6 @@ from ocf.solve.compile import compile_formulation
 from ocf.solve.task import Row
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
-from ocf.support.messages import listed
 from ocf.trees.joining import split_trees
 
 if TYPE_CHECKING:
@@ -111,8 +110,7 @@ class PreparedModel:
 
     def _unknown(self, missing: frozenset[int], detector: Detector | None = None) -> str:
         """The first step before the trees whose shape is not known by its class, in words; empty if there is none."""
-        number = {c: not f.discrete for f in self.space.features for c in f.columns}
-        flow = [number[c] for c in self.model.columns or self.space.columns]
+        flow = number_columns(self.space, self.model.columns)
         models = (self.model.native, *([] if detector is None else [detector.native]))
         steps = (unknown_step(model, flow, complete=not missing) for model in models)
         return next(filter(None, steps), "")
@@ -139,7 +137,7 @@ class PreparedModel:
                 rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
                 check_three_ways(ensemble, encoding.encode, part, encoding.space, rounded(encoding.space, rows))
                 self._check_decisions(encoding.space, rounded(encoding.space, rows))
-            self._unproven[key] = _why_unproven(unknown, unsteady(lifted, ensemble, encoding))
+            self._unproven[key] = why_unproven(unknown, unsteady(lifted, ensemble, encoding))
             self._partitions[key] = part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
@@ -361,21 +359,6 @@ def _base_row(space: FeatureSpace, known: FloatArray) -> FloatArray:
     if not np.isfinite(middle).all():
         raise DataError("without data every numeric feature needs finite bounds")
     return np.array(middle)
-
-
-def _why_unproven(step: str, unsteady: tuple[str, ...]) -> str:
-    """Why nothing is proven through a preprocessing, in words; empty where proofs hold."""
-    if step:
-        return (
-            f"nothing is proven through {step}, which ocf does not know by its class and can only try at some values; "
-            "give ocf the table after that step for a proof"
-        )
-    if unsteady:
-        return (
-            f"nothing is proven: rounding makes the preprocessing of {listed(unsteady)} go back and forth next to a "
-            "threshold; give ocf the table after the preprocessing for a proof"
-        )
-    return ""
 
 
 def _mask(places: frozenset[int], n: int) -> BoolArray:

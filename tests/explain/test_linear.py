@@ -263,3 +263,20 @@ def test_what_is_refused():
         explainer.explain(X.iloc[:1], target=1, margin=-1)
     with pytest.raises(UnsupportedModelError, match=r"ocf\.LinearExplainer"):
         Explainer(model, X)
+
+
+def test_nothing_is_proven_through_a_step_that_is_not_known() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    labels = (table.a + table.b > 0).to_numpy(int)
+    hole = FunctionTransformer(_hole)
+    model = make_pipeline(hole, LogisticRegression()).fit(table, labels)
+    row = table[labels == 0].iloc[[0]]
+    found = LinearExplainer(model, table).explain(row, target=1)[0]
+    assert (found.status, found.proved_by) == ("feasible", "")
+    assert "functiontransformer" in found.message
+    assert LinearExplainer(model[-1], table).explain(row, target=1)[0].status == "optimal"
+
+
+def _hole(table: pd.DataFrame) -> pd.DataFrame:
+    return table.replace(99.0, 0.0)
