@@ -21,7 +21,7 @@ from ocf.formulations.blocks.tree_values import (
     tree_values,
     trees_of,
 )
-from ocf.regional.query import Query
+from ocf.regional.query import ProbabilityQuery
 
 if TYPE_CHECKING:
     from ocf.formulations.blocks.tree_values import TreeValues
@@ -58,12 +58,12 @@ class SetModel:
         self.trees.assign(lambda i: i in features)
 
 
-def minimal_set(query: Query, candidates: Sequence[int], level: float | None) -> SetModel:
+def minimal_set(query: ProbabilityQuery, candidates: Sequence[int], level: float | None) -> SetModel:
     """Build the model of the minimal divergent explanation.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
         Features that may be in S.
     level : float or None

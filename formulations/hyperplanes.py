@@ -44,7 +44,7 @@ import pyomo.environ as pyo
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.formulations.blocks.cells import linear
-from ocf.formulations.blocks.columns import Columns, build_columns, columns_of, node_row
+from ocf.formulations.blocks.columns import MoveColumns, build_columns, columns_of, node_row
 from ocf.formulations.blocks.target import reaches_target
 from ocf.problem.problem import Problem
 from ocf.problem.requirements import Requirements
@@ -60,13 +60,13 @@ class Global:
     model : pyomo.environ.ConcreteModel
     variables : tuple of variables, one per column of `columns`
     leaves : tuple of variables, one per leaf
-    columns : Columns
+    columns : MoveColumns
     """
 
     model: pyo.ConcreteModel
     variables: tuple[Any, ...]
     leaves: tuple[Any, ...]
-    columns: Columns
+    columns: MoveColumns
 
 
 def build(problem: Problem, requirements: Requirements, part: Partition) -> Global:
@@ -120,7 +120,7 @@ class _Side:
     most: float
 
     @classmethod
-    def of(cls, problem: Problem, columns: Columns, part: Partition, v: int) -> _Side:
+    def of(cls, problem: Problem, columns: MoveColumns, part: Partition, v: int) -> _Side:
         ensemble, origin = problem.trees, problem.origin
         if ensemble.kind[v] == SplitKind.OBLIQUE:
             row, constant = node_row(ensemble, v, columns, origin)
@@ -154,7 +154,7 @@ class _Side:
         return cls(row, left - float(origin[i]), right - float(origin[i]), *_ends(row, columns))
 
 
-def _ends(row: FloatArray, columns: Columns) -> tuple[float, float]:
+def _ends(row: FloatArray, columns: MoveColumns) -> tuple[float, float]:
     """Smallest and largest ``row . x`` within the bounds, with one level per listed feature."""
     number = np.isin(columns.role, ("delta", "up", "down")) & (row != 0)
     a, b = row[number] * columns.lower[number], row[number] * columns.upper[number]
@@ -179,4 +179,4 @@ def _implied(row: FloatArray, most: float, side: float, below: IntArray, x: list
 def _leaves_below(problem: Problem, v: int, *, left: bool) -> IntArray:
     ensemble = problem.trees
     child = int((ensemble.left if left else ensemble.right)[v])
-    return np.flatnonzero(ensemble._ancestors[child])
+    return np.flatnonzero(ensemble.ancestors[child])

@@ -24,8 +24,8 @@ from ocf.formulations.blocks.tree_values import (
     tree_values,
     trees_of,
 )
-from ocf.regional.forest import Region
-from ocf.regional.query import Query
+from ocf.regional.forest import CellBox
+from ocf.regional.query import ProbabilityQuery
 
 if TYPE_CHECKING:
     from ocf.formulations.blocks.tree_values import TreeValues
@@ -41,7 +41,7 @@ class BoxModel:
     Attributes
     ----------
     model : pyomo ConcreteModel
-    query : Query
+    query : ProbabilityQuery
     features : tuple of int
         S.
     cuts : dict of int to tuple of int
@@ -51,14 +51,14 @@ class BoxModel:
     """
 
     model: pyo.ConcreteModel
-    query: Query
+    query: ProbabilityQuery
     features: tuple[int, ...]
     cuts: dict[int, tuple[int, ...]]
     choices: tuple[Any, ...]
     trees: TreeValues
     rows: dict[Conjunction, float]
 
-    def decode(self, values: FloatArray) -> Region:
+    def decode(self, values: FloatArray) -> CellBox:
         """The box at values of `choices`."""
         forest, free = self.query.forest, self.query.free
         chosen = {v.name: value > 0.5 for v, value in zip(self.choices, values, strict=True)}
@@ -76,7 +76,7 @@ class BoxModel:
                     masks[i] &= index <= j
         return forest.region(masks)
 
-    def assign(self, box: Region) -> None:
+    def assign(self, box: CellBox) -> None:
         """Give every variable its value at a box."""
         m, forest = self.model, self.query.forest
         for (i, j), variable in m.alpha.items():
@@ -101,18 +101,18 @@ class BoxModel:
 
 
 def maximal_rule(
-    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = (), above: float = 0.0
+    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = (), above: float = 0.0
 ) -> BoxModel:
     """Build the model of the maximal rule on S.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S.
     level : float
         The paper's pi_C.
-    earlier : sequence of Region
+    earlier : sequence of CellBox
         Boxes from which this one has to be disjoint.
     above : float
         Weight of a known box; those that capture less are left out as far as that makes the model smaller.
@@ -152,7 +152,7 @@ def maximal_rule(
     return BoxModel(model, query, features, cuts, choices, own, rows)
 
 
-def _branches(query: Query, features: tuple[int, ...], split: Split) -> Branches:
+def _branches(query: ProbabilityQuery, features: tuple[int, ...], split: Split) -> Branches:
     """When a split sends the box, or part of it, to either side."""
     i = split.feature
     if i not in features:
@@ -182,7 +182,7 @@ def _captured(model: pyo.ConcreteModel, rows: dict[Conjunction, float]) -> None:
     model.captured = pyo.Objective(expr=linear([(-w, model.b[g]) for g, w in enumerate(rows.values())]))
 
 
-def _keys(query: Query, split: Split) -> tuple[Any, Any]:
+def _keys(query: ProbabilityQuery, split: Split) -> tuple[Any, Any]:
     """Keys of "the box lies right of the split" and "left of it"."""
     i = split.feature
     if split.cut >= 0:
@@ -198,7 +198,7 @@ def _variable(model: pyo.ConcreteModel, key: Any) -> Any:
     return getattr(model, name)[tuple(index)]
 
 
-def _cuts_of(query: Query, i: int, literals: set[Any], earlier: Sequence[Region]) -> set[int]:
+def _cuts_of(query: ProbabilityQuery, i: int, literals: set[Any], earlier: Sequence[CellBox]) -> set[int]:
     """Cuts of splits that can be met, and those between which earlier boxes lie."""
     low, high = query.free.low[i], query.free.high[i]
     ends = {int(j) for box in earlier for j in (box.low[i] - 1, box.high[i]) if low <= j < high}
@@ -207,7 +207,7 @@ def _cuts_of(query: Query, i: int, literals: set[Any], earlier: Sequence[Region]
 
 def _box_choice(
     model: pyo.ConcreteModel,
-    query: Query,
+    query: ProbabilityQuery,
     cuts: dict[int, tuple[int, ...]],
     levels: list[tuple[int, int]],
     sets: list[tuple[int, int]],
@@ -248,7 +248,9 @@ def _box_choice(
         return (1.0, linear([(1.0, m.only[sets[n]]), *others]), None)
 
 
-def _set_apart(model: pyo.ConcreteModel, query: Query, features: tuple[int, ...], earlier: Sequence[Region]) -> None:
+def _set_apart(
+    model: pyo.ConcreteModel, query: ProbabilityQuery, features: tuple[int, ...], earlier: Sequence[CellBox]
+) -> None:
     """Constraints (8): on some feature the box lies left or right of each earlier one, or has none of its levels."""
     part = query.forest.partition
     model.ways = []
@@ -281,7 +283,7 @@ def _set_apart(model: pyo.ConcreteModel, query: Query, features: tuple[int, ...]
 
 
 def _weighted_rows(
-    query: Query, features: tuple[int, ...], cuts: dict[int, tuple[int, ...]]
+    query: ProbabilityQuery, features: tuple[int, ...], cuts: dict[int, tuple[int, ...]]
 ) -> dict[Conjunction, float]:
     """Weight of the rows that lie in the box under the same conjunction of literals."""
     forest, weights = query.forest, query.weights(features)

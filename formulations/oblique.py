@@ -55,7 +55,7 @@ from ocf.problem.problem import Problem
 from ocf.trees.ensemble import SplitKind
 
 if TYPE_CHECKING:
-    from ocf.formulations.blocks.columns import Columns
+    from ocf.formulations.blocks.columns import MoveColumns
 
 
 def closest_in_boxes(low: FloatArray, high: FloatArray, origins: FloatArray) -> FloatArray:
@@ -86,7 +86,7 @@ class LeafModels:
     model : pyomo.environ.ConcreteModel
         With a constraint `hyperplane[v]` for every node of `nodes`.
     variables : tuple of variables, one per column of `columns`
-    columns : Columns
+    columns : MoveColumns
     nodes : tuple of int
         Oblique nodes that some column touches, in the order of the constraints. Nothing moves the total of the others,
         which is 0 and decides their side.
@@ -94,7 +94,7 @@ class LeafModels:
 
     model: pyo.ConcreteModel
     variables: tuple[Any, ...]
-    columns: Columns
+    columns: MoveColumns
     nodes: tuple[int, ...]
 
 

@@ -9,7 +9,7 @@ Nomenclature
 ------------
 =====================  ===============================================================================
 ``i, t, B``            feature, tree, number of trees
-``held, free``         what holds outside S, and what S may take (`ocf.regional.query.Query`)
+``held, free``         what holds outside S, and what S may take (`ocf.regional.query.ProbabilityQuery`)
 ``s[i]``               := 1 if feature i is in S
 ``alpha[i,j]``         := 1 if the box lies right of cut j of the ordered feature i
 ``beta[i,j]``          := 1 if the box lies left of cut j

@@ -54,7 +54,7 @@ class Relaxed:
     raw_status: str
 
 
-class HighsFamily:
+class WarmHighs:
     """A continuous problem, LP or convex QP, to be solved for several sides and bounds.
 
     Parameters

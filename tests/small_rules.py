@@ -10,8 +10,8 @@ from small_problems import random_space
 
 from ocf.features.inference import infer_space
 from ocf.features.space import FeatureSpace
-from ocf.regional.forest import Region, RegionalForest
-from ocf.regional.query import Query
+from ocf.regional.forest import CellBox, RegionalForest
+from ocf.regional.query import ProbabilityQuery
 from ocf.rules.fitting import fit_forest
 from ocf.trees.ensemble import SplitKind
 
@@ -44,7 +44,9 @@ def random_forest(
     return space, coded, forest
 
 
-def random_query(rng: np.random.Generator, *, small: bool = True, regional: bool = False) -> tuple[Query, FeatureSpace]:
+def random_query(
+    rng: np.random.Generator, *, small: bool = True, regional: bool = False
+) -> tuple[ProbabilityQuery, FeatureSpace]:
     """A row or a region, and the answer that it does not have."""
     regression = bool(rng.random() < 0.3)
     space, _, forest = random_forest(rng, small=small, regression=regression)
@@ -62,7 +64,7 @@ def random_query(rng: np.random.Generator, *, small: bool = True, regional: bool
         masks = [forest.cells_of(free, k) for k in range(len(space))]
         masks[i] = allowed
         free = forest.region(masks)
-    return Query(forest, held, free, wanted), space
+    return ProbabilityQuery(forest, held, free, wanted), space
 
 
 # -- the definitions, word by word -------------------------------------------------------------------------
@@ -113,5 +115,5 @@ def defined_weights(forest: RegionalForest, conditions: dict[int, set[int]]) -> 
     return [sum(1 / len(c) for c in cells if r in c) / len(cells) for r in range(len(forest.cells))]
 
 
-def condition(forest: RegionalForest, region: Region, features: Iterable[int]) -> dict[int, set[int]]:
+def condition(forest: RegionalForest, region: CellBox, features: Iterable[int]) -> dict[int, set[int]]:
     return {i: set(np.flatnonzero(forest.cells_of(region, i)).tolist()) for i in features}

@@ -15,8 +15,8 @@ import numpy as np
 
 from ocf.arrays import BoolArray
 from ocf.formulations.blocks.diagrams import Diagram, reduced_diagram
-from ocf.regional.forest import Region
-from ocf.regional.query import Query
+from ocf.regional.forest import CellBox
+from ocf.regional.query import ProbabilityQuery
 
 
 class Split(NamedTuple):
@@ -36,12 +36,12 @@ class Split(NamedTuple):
     cut: int
 
 
-def split_at(query: Query, k: int) -> Split:
+def split_at(query: ProbabilityQuery, k: int) -> Split:
     """The split at a node of the forest.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     k : int
         Number of the node.
     """
@@ -53,13 +53,13 @@ def split_at(query: Query, k: int) -> Split:
     return Split(feature, np.arange(width) <= cut, cut)
 
 
-def open_sides(query: Query, region: Region, split: Split) -> tuple[bool, bool]:
+def open_sides(query: ProbabilityQuery, region: CellBox, split: Split) -> tuple[bool, bool]:
     """Whether a region has cells left and right of a split.
 
     Parameters
     ----------
-    query : Query
-    region : Region
+    query : ProbabilityQuery
+    region : CellBox
     split : Split
 
     Returns
@@ -112,12 +112,12 @@ class Choices(Protocol):
         """
 
 
-def share_diagram(query: Query, tree: int, choices: Choices, most: int) -> Diagram | None:
+def share_diagram(query: ProbabilityQuery, tree: int, choices: Choices, most: int) -> Diagram | None:
     """Share of wanted rows in the cell of a tree, as a diagram over the choices.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     tree : int
     choices : Choices
     most : int
@@ -136,7 +136,7 @@ def share_diagram(query: Query, tree: int, choices: Choices, most: int) -> Diagr
 class _Descent:
     """The descent from the root of a tree: what becomes of a state once its choice is made."""
 
-    def __init__(self, query: Query, choices: Choices) -> None:
+    def __init__(self, query: ProbabilityQuery, choices: Choices) -> None:
         self._query, self._choices = query, choices
         self._node = query.forest.arrays.trees.node
         self._wanted, self.everything = bits(query.wanted), (1 << len(query.wanted)) - 1
@@ -199,12 +199,12 @@ class SetChoices:
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
         The keys of the choices.
     """
 
-    def __init__(self, query: Query, candidates: Sequence[int]) -> None:
+    def __init__(self, query: ProbabilityQuery, candidates: Sequence[int]) -> None:
         self.query, self.candidates = query, frozenset(candidates)
         self.start: Known = {}
         self._sides: dict[tuple[int, bytes], tuple[Sides, Sides]] = {}
@@ -296,7 +296,7 @@ class BoxChoices:
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S. The keys of the choices are ("alpha", i, j): the box lies right of cut j; ("beta", i, j): left of it;
         ("gamma", i, l): it has level l.
@@ -304,7 +304,7 @@ class BoxChoices:
         Least weight that a box has to capture.
     """
 
-    def __init__(self, query: Query, features: Sequence[int], above: float) -> None:
+    def __init__(self, query: ProbabilityQuery, features: Sequence[int], above: float) -> None:
         self.query, self.above = query, above
         self.start: Known = {i: _nothing_known(query, i) for i in features}
         weights = query.weights(features)
@@ -393,7 +393,7 @@ class BoxChoices:
         return known if self._heavy[key] else None
 
 
-def _nothing_known(query: Query, i: int) -> Ends | Levels:
+def _nothing_known(query: ProbabilityQuery, i: int) -> Ends | Levels:
     if query.forest.partition.ordered[i]:
         low, high = int(query.free.low[i]), int(query.free.high[i])
         return Ends(low, high, low, high)

@@ -22,7 +22,7 @@ MAX_LISTED = 5000
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class MoveColumns:
     """The columns of a problem's leaf models.
 
     Attributes
@@ -66,7 +66,7 @@ class Columns:
         return (self.feature.tobytes(), "".join(r[0] for r in self.role), self.value.tobytes(), bound.tobytes())
 
 
-def columns_of(problem: Problem) -> Columns:
+def columns_of(problem: Problem) -> MoveColumns:
     """The columns of a problem: one or two for a number, one for each listed value of any other feature.
 
     A missing value, which stays missing, has no column, nor has a feature without any admissible value; with one of
@@ -97,7 +97,7 @@ def columns_of(problem: Problem) -> Columns:
             rows += _number_columns(problem, i, feature, origin, steps, shape)
     fields = list(zip(*rows, strict=True)) if rows else [()] * 9
     kinds = [np.int64, str, float, float, float, float, bool, float, float]
-    return Columns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
+    return MoveColumns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
 
 
 def quadratic_form(problem: Problem) -> Any:
@@ -198,13 +198,13 @@ def _number_columns(
     return rows
 
 
-def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.ConcreteModel, list[Any]]:
+def build_columns(problem: Problem, columns: MoveColumns, name: str) -> tuple[pyo.ConcreteModel, list[Any]]:
     """Model with the columns of a problem, what ties them to each other, and their cost; and the columns.
 
     Parameters
     ----------
     problem : Problem
-    columns : Columns
+    columns : MoveColumns
     name : str
         Of the model.
     """
@@ -244,13 +244,13 @@ def build_columns(problem: Problem, columns: Columns, name: str) -> tuple[pyo.Co
     return model, x
 
 
-def relation_rows(problem: Problem, columns: Columns) -> list[tuple[FloatArray, float]]:
+def relation_rows(problem: Problem, columns: MoveColumns) -> list[tuple[FloatArray, float]]:
     """Coefficients of the columns in each row of the problem's constraints, and its upper side.
 
     Parameters
     ----------
     problem : Problem
-    columns : Columns
+    columns : MoveColumns
 
     Returns
     -------
@@ -283,7 +283,7 @@ def relation_rows(problem: Problem, columns: Columns) -> list[tuple[FloatArray, 
     return out
 
 
-def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -> tuple[FloatArray, float]:
+def node_row(ensemble: Ensemble, v: int, columns: MoveColumns, origin: FloatArray) -> tuple[FloatArray, float]:
     """Coefficients of the columns in the total of an oblique node, (n_cols,), and the part that is constant.
 
     Parameters
@@ -291,7 +291,7 @@ def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -
     ensemble : Ensemble
     v : int
         The node.
-    columns : Columns
+    columns : MoveColumns
     origin : (n_features,) float64
         Coded values of the row.
     """
@@ -314,7 +314,7 @@ def node_row(ensemble: Ensemble, v: int, columns: Columns, origin: FloatArray) -
     return out, float(weight[numbers] @ origin[numbers])
 
 
-def _cost(problem: Problem, columns: Columns, x: list[Any]) -> Any:
+def _cost(problem: Problem, columns: MoveColumns, x: list[Any]) -> Any:
     """Linear costs, squares, and the pairs of the general quadratic distance (6)."""
     total = linear([(c, v) for c, v in zip(columns.linear.tolist(), x, strict=True) if c])
     squares = [(q, v) for q, v in zip(columns.square.tolist(), x, strict=True) if q]

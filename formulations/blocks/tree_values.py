@@ -15,7 +15,7 @@ from ocf.formulations.blocks.cell_diagrams import Choices, Split, share_diagram,
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.diagrams import Diagram, Paths, paths
 from ocf.formulations.blocks.shares import Conjunction, Group, Literal, Shares, group_rows, shares
-from ocf.regional.query import Query
+from ocf.regional.query import ProbabilityQuery
 
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
@@ -92,13 +92,13 @@ def either_branch(key: Any, outside: bool, inside: bool) -> Conjunction | None:
 
 
 def trees_of(
-    query: Query, choices: Choices, branches: Callable[[Split], Branches]
+    query: ProbabilityQuery, choices: Choices, branches: Callable[[Split], Branches]
 ) -> tuple[dict[int, Diagram], list[list[Group]]]:
     """Diagrams of the trees that have small ones, by tree, and groups of rows of the others.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     choices : Choices
     branches : callable
         `Branches` of a split.
@@ -144,7 +144,9 @@ def tree_values(
     return own
 
 
-def _tests(query: Query, root: int, branches: Callable[[Split], Branches]) -> Iterator[tuple[Conjunction, BoolArray]]:
+def _tests(
+    query: ProbabilityQuery, root: int, branches: Callable[[Split], Branches]
+) -> Iterator[tuple[Conjunction, BoolArray]]:
     """When which rows are shut out, over the nodes of a tree that can be met."""
     node = query.forest.arrays.trees.node
     stack = [(root, ALWAYS)]

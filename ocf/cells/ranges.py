@@ -12,7 +12,7 @@ from ocf.features.feature import Feature
 
 
 @dataclass(frozen=True)
-class Interval:
+class ValueInterval:
     """Values of a numeric or integer feature in a region; both ends belong to it, and may be infinite.
 
     Between the ends lie the values that the feature's grid and column admit.
@@ -26,7 +26,7 @@ class Interval:
 
 
 #: What a region allows of a feature: an interval, labels of levels, or None where the row has no value.
-Range = Interval | tuple[Any, ...] | None
+Range = ValueInterval | tuple[Any, ...] | None
 
 
 def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origin: float) -> Range:
@@ -60,4 +60,4 @@ def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origi
     highest = float(min(feature.at_most(upper[-1]), feature.at_most(high) if np.isfinite(high) else high))
     if lower[0] < origin <= upper[-1] and low <= origin <= high:
         lowest, highest = min(lowest, float(origin)), max(highest, float(origin))  # it may lie off the grid
-    return Interval(lowest, highest)
+    return ValueInterval(lowest, highest)

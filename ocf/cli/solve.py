@@ -285,9 +285,9 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
 
 
 def _counted(explanations: Explanations) -> str:
-    from ocf.support.progress import Progress
+    from ocf.support.progress import ProgressBar
 
-    counts = Progress(len(explanations), enabled=False)
+    counts = ProgressBar(len(explanations), enabled=False)
     for explanation in explanations:
         counts.advance(explanation.status)
     verified = sum(explanation.verified for explanation in explanations)

@@ -13,7 +13,7 @@ from ocf.compare.suite import Ask, Limits, Suite
 
 
 @dataclass(frozen=True)
-class Instance:
+class PlannedInstance:
     """One question about one row of one ensemble.
 
     Attributes
@@ -60,13 +60,13 @@ class Job:
 
     Attributes
     ----------
-    instance : Instance
+    instance : PlannedInstance
     method : Method
     limits : Limits
     kind : {"run", "relaxation"}
     """
 
-    instance: Instance
+    instance: PlannedInstance
     method: Method
     limits: Limits
     kind: str = "run"
@@ -103,7 +103,9 @@ class Job:
         }
 
 
-def instances(suite: Suite, waiting: Mapping[tuple[str, str], Sequence[int]], most: int | None) -> list[Instance]:
+def instances(
+    suite: Suite, waiting: Mapping[tuple[str, str], Sequence[int]], most: int | None
+) -> list[PlannedInstance]:
     """Instances of a suite, grid after grid.
 
     Parameters
@@ -119,11 +121,11 @@ def instances(suite: Suite, waiting: Mapping[tuple[str, str], Sequence[int]], mo
         waits = waiting.get((checksum(grid.recipe), checksum(grid.ask.target)))
         if waits is not None:
             rows = list(waits)[: grid.rows] if isinstance(grid.rows, int) else list(grid.rows)
-            found += [Instance(grid.recipe, grid.ask, row) for row in rows[:most]]
+            found += [PlannedInstance(grid.recipe, grid.ask, row) for row in rows[:most]]
     return found
 
 
-def jobs(suite: Suite, found: Sequence[Instance], methods: Sequence[Method]) -> Iterator[Job]:
+def jobs(suite: Suite, found: Sequence[PlannedInstance], methods: Sequence[Method]) -> Iterator[Job]:
     """Runs of instances; the methods take turns, so that a change in the machine's speed meets all of them."""
     for instance in found:
         if suite.bounds:

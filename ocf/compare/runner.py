@@ -21,7 +21,7 @@ from ocf.compare.recipes import Recipe
 from ocf.compare.results import Results, Writer, read
 from ocf.compare.suite import Suite
 from ocf.errors import DataError, ProblemError
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ def _run(writer: Writer, todo: Sequence[Job], data: str | None, jobs: int | None
     done = {line["key"] for line in writer.lines if line["kind"] in ("run", "relaxation")}
     machines = {line["id"] for line in writer.lines if line["kind"] == "machine"}
     left = [(job, data) for job in todo if job.key not in done]
-    with Progress(len(left), enabled=progress, unit="runs") as bar:
+    with ProgressBar(len(left), enabled=progress, unit="runs") as bar:
         for line, machine in spread(execute, left, jobs):
             if machine and line["machine"] not in machines:
                 machines.add(line["machine"])

@@ -37,7 +37,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 from ocf.support.schemas import CompressedRowSchema
 from ocf.trees.ensemble import SplitKind
 
@@ -234,7 +234,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
         with (
             Checkpoint(self.checkpoint, _fingerprint(self, origins), record_check(*origins.shape)) as kept,
-            Progress(len(rows), self.progress) as bar,
+            ProgressBar(len(rows), self.progress) as bar,
         ):
             for record in kept.done.values():
                 bar.advance(record["status"])

@@ -27,9 +27,9 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.solve.engines import Engine, P, answer, engine_for
 from ocf.solve.outcome import Outcome, unproven
-from ocf.solve.task import Row, Task
+from ocf.solve.task import AskedRow, Task
 from ocf.support.messages import listed
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Prepared(Protocol[Q]):
     def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
         """Isolation forest for a target."""
 
-    def judge(self, row: Row, problem: Q, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+    def judge(self, row: AskedRow, problem: Q, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
         """Who tells of a coded point whether the user's model gives it the target."""
 
     def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
@@ -89,7 +89,7 @@ class Asking(ABC, Generic[P]):
         return self._common.classes
 
     @abstractmethod
-    def pose(self, row: Row, task: Task) -> P:
+    def pose(self, row: AskedRow, task: Task) -> P:
         """The problem of a row."""
 
     def explain_rows(
@@ -99,11 +99,11 @@ class Asking(ABC, Generic[P]):
         engine_for(self._engines, task)  # refuses before any row is solved
         current = self._common.current(coded, task.space)
         labels = list(frame.index)
-        rows = [Row(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
-        with Progress(len(rows), enabled=progress) as bar:
+        rows = [AskedRow(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
+        with ProgressBar(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(partial(self.explain_row, task=task), rows, n_jobs, bar.advance))
 
-    def explain_row(self, row: Row, task: Task) -> list[Explanation]:
+    def explain_row(self, row: AskedRow, task: Task) -> list[Explanation]:
         """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
         try:
             return self.explanations_of(row, task, self.pose(row, task))
@@ -113,11 +113,11 @@ class Asking(ABC, Generic[P]):
             logger.exception("row %r failed", row.label)
             return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
 
-    def explanations_of(self, row: Row, task: Task, problem: P) -> list[Explanation]:
+    def explanations_of(self, row: AskedRow, task: Task, problem: P) -> list[Explanation]:
         """The explanations of a row whose problem is known."""
         return [self.solve(row, task, problem)]
 
-    def solve(self, row: Row, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
+    def solve(self, row: AskedRow, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
         """Solve a problem of a row, away from some choices of leaves, and explain what was found."""
         begin = time.perf_counter()
         detector = self._common.detector(task.plausibility, problem.target)
@@ -135,7 +135,7 @@ class Asking(ABC, Generic[P]):
             ranges=found.ranges,
         )
 
-    def explained(self, row: Row, problem: P, outcome: Outcome, **said: Any) -> Explanation:
+    def explained(self, row: AskedRow, problem: P, outcome: Outcome, **said: Any) -> Explanation:
         """Explanation of an outcome, verified; see `ocf.explain.answers.from_outcome`."""
         why = self._common.unproven(problem)
         if why:
@@ -152,7 +152,7 @@ class Asking(ABC, Generic[P]):
             **said,
         )
 
-    def _failed(self, row: Row, task: Task, message: str) -> Explanation:
+    def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
         predicted = self.classes[int(row.current)] if self.classes else row.current
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)

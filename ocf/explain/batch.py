@@ -11,18 +11,18 @@ from ocf.explain.answers import failed
 from ocf.explain.explanation import Explanation
 
 if TYPE_CHECKING:
-    from ocf.solve.task import Row
+    from ocf.solve.task import AskedRow
 
 
 logger = logging.getLogger(__name__)
 
 
 #: Explains one row; what `n_jobs` other than 1 sends to the processes.
-ExplainRow = Callable[["Row"], list[Explanation]]
+ExplainRow = Callable[["AskedRow"], list[Explanation]]
 
 
 def run_batch(
-    explain_row: ExplainRow, rows: Sequence[Row], n_jobs: int, advance: Callable[[str], None]
+    explain_row: ExplainRow, rows: Sequence[AskedRow], n_jobs: int, advance: Callable[[str], None]
 ) -> list[Explanation]:
     """Explain rows, in order.
 
@@ -30,7 +30,7 @@ def run_batch(
     ----------
     explain_row : callable
         Row -> its explanations; picklable where `n_jobs` is not 1.
-    rows : sequence of Row
+    rows : sequence of AskedRow
     n_jobs : int
         Processes; -1 for one per core.
     advance : callable
@@ -55,7 +55,7 @@ def run_batch(
     return [explanation for explanations in done for explanation in explanations]
 
 
-def _explained(explain_row: ExplainRow, rows: Sequence[Row], n_jobs: int) -> Iterable[list[Explanation]]:
+def _explained(explain_row: ExplainRow, rows: Sequence[AskedRow], n_jobs: int) -> Iterable[list[Explanation]]:
     if n_jobs == 1 or len(rows) < 2:
         return map(explain_row, rows)
     from joblib import Parallel, delayed

@@ -33,7 +33,7 @@ from ocf.solve.class_costs import checked_class_costs
 from ocf.solve.engines import CellEngine, LeafEngine, engine_for, infeasible
 from ocf.solve.method import AUTO, formulation_for
 from ocf.solve.prepared import PreparedModel, missing_places
-from ocf.solve.task import Row, Task
+from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
@@ -312,20 +312,20 @@ class Explainer(Asking[Problem]):
             diagnose=q.diagnose,
         )
 
-    def pose(self, row: Row, task: Task) -> Problem:
+    def pose(self, row: AskedRow, task: Task) -> Problem:
         """The problem of a row."""
         current = int(row.current) if self.classes else None
         target = parse_target(self.ensemble, task.target, current, task.probability)
         return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
 
-    def explanations_of(self, row: Row, task: Task, problem: Problem) -> list[Explanation]:
+    def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
         """The best explanation of a row, the best that differ, and what conflicts where there is none."""
         found = explain_several(partial(self.solve, row, task), problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
             found[0] = self._diagnosed(row, task, problem, found[0])
         return found
 
-    def _diagnosed(self, row: Row, task: Task, problem: Problem, explanation: Explanation) -> Explanation:
+    def _diagnosed(self, row: AskedRow, task: Task, problem: Problem, explanation: Explanation) -> Explanation:
         """The explanation of an infeasible row with the wishes that conflict."""
         engine, detector = engine_for(self._engines, task), self.prepared.detector(task.plausibility, problem.target)
 

@@ -25,7 +25,7 @@ from ocf.problem.rows import satisfied
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
 from ocf.solve.outcome import Outcome
-from ocf.solve.task import Row
+from ocf.solve.task import AskedRow
 from ocf.solvers.result import SolverOptions, Status
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def nearest_instances(
         if labels is not None:
             admissible &= _labelled(explainer, problem, labels)
         outcome = _nearest(problem, table, admissible)
-        place = Row(
+        place = AskedRow(
             frame.index[k], row, problem.origin, explainer.prepared.current(problem.origin[None], problem.space)[0]
         )
         method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
@@ -285,11 +285,11 @@ def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Map
     return explainer.explain(frame, target, norm, **{"formulation": "oblique", "progress": False, **settings})[0]
 
 
-def _row_of(explainer: Explainer, explanation: Explanation) -> Row:
+def _row_of(explainer: Explainer, explanation: Explanation) -> AskedRow:
     problem = explanation.problem
     assert problem is not None
     current = explainer.prepared.current(problem.origin[None], problem.space)[0]
-    return Row(explanation.row, explanation.original, problem.origin, current)
+    return AskedRow(explanation.row, explanation.original, problem.origin, current)
 
 
 def _options(settings: Mapping[str, Any]) -> SolverOptions:

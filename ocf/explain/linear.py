@@ -30,7 +30,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
 from ocf.solve.engines import LinearEngine
 from ocf.solve.prepared_linear import PreparedLinear
-from ocf.solve.task import Row, Task
+from ocf.solve.task import AskedRow, Task
 
 
 class LinearExplainer(Asking[LinearProblem]):
@@ -140,7 +140,7 @@ class LinearExplainer(Asking[LinearProblem]):
         self.prepared.class_index(task.target, 0)
         return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
 
-    def pose(self, row: Row, task: Task) -> LinearProblem:
+    def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row."""
         target = self.prepared.class_index(task.target, int(row.current))
         return self.prepared.problem(row.coded, target, task.cost, task.space)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.ranges import Interval, range_of_cells
+from ocf.cells.ranges import ValueInterval, range_of_cells
 from ocf.cells.reduction import reduce
 from ocf.errors import ProblemError
 from ocf.explain.region import Region
@@ -208,7 +208,7 @@ def _ranges(cells: CellProblem, box: PureBox) -> dict[str, Range]:
 def _record(region: Region) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, allowed in region.ranges.items():
-        if isinstance(allowed, Interval):
+        if isinstance(allowed, ValueInterval):
             out[f"{name}_lowest"], out[f"{name}_highest"] = allowed.lowest, allowed.highest
         else:
             out[name] = allowed

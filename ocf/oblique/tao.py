@@ -34,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.oblique.tree import ObliqueTree, descend_tree, dot
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class _TAO(BaseEstimator):
         best, at, least = deepcopy(tree), 0, self._total(tree, x, y) if self.init == "cart" else np.inf
         curve: list[float] = []
         seed = int(rng.randint(2**31 - 1))
-        with Progress(self.max_iter, enabled=self.verbose) as bar:
+        with ProgressBar(self.max_iter, enabled=self.verbose) as bar:
             for k in range(self.max_iter):
                 before = deepcopy(tree)
                 self._pass(tree, x, y, seed)

@@ -4,7 +4,7 @@ Source: Amoukou and Brunel, Local and Regional Counterfactual Rules: Summarized 
 2.1 to 2.3, section 3 and appendix A.
 
 One random forest, fitted to a model's predictions or to observed answers, serves every estimate. A condition is a
-`Region`: per feature an interval of cells or a set of levels. It goes down each tree: at a split, left if the region
+`CellBox`: per feature an interval of cells or a set of levels. It goes down each tree: at a split, left if the region
 lies wholly on the left, right if it lies wholly on the right, and both ways if the split cuts it. Conditions of all
 kinds are regions: a held value is one cell, a feature that is not conditioned on has all cells, so the *projected
 forest* (splits on features outside the conditioning set are ignored) is the regional forest of such a region.
@@ -56,7 +56,7 @@ from ocf.trees.ensemble import SplitKind
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class CellBox:
     """A box of cells.
 
     Attributes
@@ -73,7 +73,7 @@ class Region:
 
     def __eq__(self, other: object) -> bool:
         """Equal when all cells are."""
-        return isinstance(other, Region) and self.key == other.key
+        return isinstance(other, CellBox) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -124,12 +124,12 @@ class RegionalForest:
 
     # -- regions -------------------------------------------------------------------------------------------
 
-    def everywhere(self) -> Region:
+    def everywhere(self) -> CellBox:
         """The region without conditions."""
         part = self.partition
-        return Region(np.zeros(part.n_features, np.int64), part.widths - 1, np.ones(part.member.shape[1], bool))
+        return CellBox(np.zeros(part.n_features, np.int64), part.widths - 1, np.ones(part.member.shape[1], bool))
 
-    def region(self, allowed: Iterable[BoolArray]) -> Region:
+    def region(self, allowed: Iterable[BoolArray]) -> CellBox:
         """The region of given cells.
 
         Parameters
@@ -152,23 +152,23 @@ class RegionalForest:
                 low[i], high[i] = at[0], at[-1]
             else:
                 member[part.member_offsets[i] : part.member_offsets[i + 1]] = mask
-        return Region(low, high, member)
+        return CellBox(low, high, member)
 
-    def at(self, cells: IntArray) -> Region:
+    def at(self, cells: IntArray) -> CellBox:
         """The region of one choice of cells, (n_features,)."""
         return self.region(np.arange(w) == c for w, c in zip(self.partition.widths, cells, strict=True))
 
-    def leaf(self, k: int) -> Region:
+    def leaf(self, k: int) -> CellBox:
         """The box of a leaf."""
         part = self.partition
-        return Region(part.low[k].astype(np.int64), part.high[k].astype(np.int64), part.member[k])
+        return CellBox(part.low[k].astype(np.int64), part.high[k].astype(np.int64), part.member[k])
 
-    def mix(self, inside: Region, outside: Region, features: Iterable[int]) -> Region:
+    def mix(self, inside: CellBox, outside: CellBox, features: Iterable[int]) -> CellBox:
         """`inside` on some features, `outside` on the others.
 
         Parameters
         ----------
-        inside, outside : Region
+        inside, outside : CellBox
         features : iterable of int
             Where `inside` counts.
         """
@@ -178,14 +178,14 @@ class RegionalForest:
             low[i], high[i] = inside.low[i], inside.high[i]
             span = slice(part.member_offsets[i], part.member_offsets[i + 1])
             member[span] = inside.member[span]
-        return Region(low, high, member)
+        return CellBox(low, high, member)
 
-    def cells_of(self, region: Region, i: int) -> BoolArray:
+    def cells_of(self, region: CellBox, i: int) -> BoolArray:
         """Cells of feature i in a region, (n_cells_of_feature,).
 
         Parameters
         ----------
-        region : Region
+        region : CellBox
         i : int
             Number of the feature.
         """
@@ -195,12 +195,12 @@ class RegionalForest:
         index = np.arange(part.widths[i])
         return (region.low[i] <= index) & (index <= region.high[i])
 
-    def inside(self, region: Region, features: Iterable[int] | None = None) -> BoolArray:
+    def inside(self, region: CellBox, features: Iterable[int] | None = None) -> BoolArray:
         """Which training rows lie in a region, on the given features (default: all), (n,).
 
         Parameters
         ----------
-        region : Region
+        region : CellBox
         features : iterable of int, optional
         """
         out = np.ones(len(self.cells), bool)
@@ -210,12 +210,12 @@ class RegionalForest:
 
     # -- estimates -----------------------------------------------------------------------------------------
 
-    def counts(self, region: Region, wanted: BoolArray, least: float = 0.0) -> IntArray:
+    def counts(self, region: CellBox, wanted: BoolArray, least: float = 0.0) -> IntArray:
         """Rows in each tree's cell and how many of them are wanted, (n_trees, 2).
 
         Parameters
         ----------
-        region : Region
+        region : CellBox
         wanted : (n,) bool
             Whether the answer of a training row is in the target.
         least : float
@@ -228,7 +228,7 @@ class RegionalForest:
         )  # fmt: skip
         return out
 
-    def in_cells(self, region: Region) -> BoolArray:
+    def in_cells(self, region: CellBox) -> BoolArray:
         """Which training rows lie in the cell of which tree, (n_trees, n)."""
         a, out = self.arrays, np.zeros((self.n_trees, len(self.cells)), bool)
         _members(
@@ -237,13 +237,13 @@ class RegionalForest:
         )  # fmt: skip
         return out
 
-    def weights(self, region: Region) -> FloatArray:
+    def weights(self, region: CellBox) -> FloatArray:
         """Weight of each training row given a region, (n,)."""
         inside = self.in_cells(region)
         size = inside.sum(axis=1)
         return (inside / np.maximum(size, 1)[:, None]).mean(axis=0)
 
-    def met_nodes(self, region: Region) -> BoolArray:
+    def met_nodes(self, region: CellBox) -> BoolArray:
         """Nodes that a region reaches, (n_nodes,)."""
         a, out = self.arrays, np.zeros(len(self.arrays.trees.node), bool)
         _met(

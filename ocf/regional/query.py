@@ -12,7 +12,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from ocf.regional.forest import Region, RegionalForest
+    from ocf.regional.forest import CellBox, RegionalForest
 
 
 # -- probabilities -----------------------------------------------------------------------------------------
@@ -46,26 +46,26 @@ def reaches(counts: IntArray, level: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class ProbabilityQuery:
     """What is held, what may change and to where, and which answers are wanted.
 
     Attributes
     ----------
     forest : RegionalForest
-    held : Region
+    held : CellBox
         The row's cells, or the region R: what holds for the features that do not change.
-    free : Region
+    free : CellBox
         Admissible cells of the features that change.
     wanted : (n,) bool
         Which training rows have an answer in the target.
     """
 
     forest: RegionalForest
-    held: Region
-    free: Region
+    held: CellBox
+    free: CellBox
     wanted: BoolArray
 
-    def with_free(self, free: Region) -> Query:
+    def with_free(self, free: CellBox) -> ProbabilityQuery:
         """Copy with other admissible cells."""
         return replace(self, free=free)
 
@@ -73,27 +73,27 @@ class Query:
         """Counts behind CDP_S, (n_trees, 2)."""
         return self.crp_counts(features, self.free)
 
-    def crp_counts(self, features: Iterable[int], box: Region, least: float = 0.0) -> IntArray:
+    def crp_counts(self, features: Iterable[int], box: CellBox, least: float = 0.0) -> IntArray:
         """Counts behind CRP_S of a box, (n_trees, 2); see `RegionalForest.counts` for `least`.
 
         Parameters
         ----------
         features : iterable of int
             The set S.
-        box : Region
+        box : CellBox
         least : float
             Counting may stop once the probability cannot reach this.
         """
         return self.forest.counts(self.forest.mix(box, self.held, features), self.wanted, least)
 
-    def precise(self, features: Iterable[int], box: Region, level: float) -> bool:
+    def precise(self, features: Iterable[int], box: CellBox, level: float) -> bool:
         """Whether CRP_S of a box reaches a level.
 
         Parameters
         ----------
         features : iterable of int
             The set S.
-        box : Region
+        box : CellBox
         level : float
             Probability in [0, 1].
         """
@@ -103,14 +103,14 @@ class Query:
         """CDP_S (definition 2.1): probability of the target when S changes and the rest is held."""
         return probability(self.cdp_counts(features))
 
-    def crp(self, features: Iterable[int], box: Region) -> float:
+    def crp(self, features: Iterable[int], box: CellBox) -> float:
         """CRP_S (definition 2.3): probability of the target when S lies in the box and the rest is held.
 
         Parameters
         ----------
         features : iterable of int
             The set S.
-        box : Region
+        box : CellBox
         """
         return probability(self.crp_counts(features, box))
 
@@ -118,14 +118,14 @@ class Query:
         """Weights given what is held outside S, (n,): the estimate of the distribution of X_S."""
         return self.forest.weights(self.forest.mix(self.free, self.held, features))
 
-    def captured(self, features: Iterable[int], box: Region) -> float:
+    def captured(self, features: Iterable[int], box: CellBox) -> float:
         """Estimate of P(X_S in the box | what is held): the weight that a box captures.
 
         Parameters
         ----------
         features : iterable of int
             The set S.
-        box : Region
+        box : CellBox
         """
         features = list(features)
         return float(self.weights(features)[self.forest.inside(box, features)].sum())

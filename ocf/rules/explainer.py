@@ -36,7 +36,7 @@ from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
-from ocf.regional.query import Query
+from ocf.regional.query import ProbabilityQuery
 from ocf.rules.finding import find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
@@ -53,7 +53,7 @@ from ocf.rules.search import FoundBox, most_used
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
 from ocf.support.messages import nearest
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 SET_METHODS = ("exhaustive", "milp")
 
@@ -195,7 +195,7 @@ class CounterfactualRules:
 
     def query(
         self, where: pd.DataFrame | pd.Series[Any] | ArrayLike | Subgroup | Mapping[str, Any], target: Any
-    ) -> Query:
+    ) -> ProbabilityQuery:
         """What is asked of the forest about a row, or a region: for `ocf.rules.search` and `ocf.rules.solving`.
 
         Parameters
@@ -208,15 +208,15 @@ class CounterfactualRules:
             return self._regional_query(where, wanted)
         return self._local_query(self._row(where)[1], wanted)
 
-    def _local_query(self, coded: FloatArray, wanted: Wanted) -> Query:
+    def _local_query(self, coded: FloatArray, wanted: Wanted) -> ProbabilityQuery:
         held = self.forest.at(self.forest.partition.locate(coded)[0])
         free = free_cells(self.forest, reachable_from_row(self.space, coded[0]), held)
-        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
+        return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
 
-    def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> Query:
+    def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> ProbabilityQuery:
         held = region.region if isinstance(region, Subgroup) else region_of_words(self.forest, self.space, region)
         free = free_cells(self.forest, reachable_from_all(self.space, held), held)
-        return Query(self.forest, held, free, wanted.holds(self.forest.answers))
+        return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def local_many(
         self, rows: pd.DataFrame | ArrayLike, target: Any = None, *, progress: bool | None = None, **settings: Any
@@ -235,7 +235,7 @@ class CounterfactualRules:
         """
         table = as_table(rows, self.space.columns)
         found = RuleSets()
-        with Progress(len(table), progress) as bar:
+        with ProgressBar(len(table), progress) as bar:
             for k in range(len(table)):
                 found.append(self.local(table.iloc[[k]], target, **settings))
                 bar.advance(found[-1].status)
@@ -397,7 +397,7 @@ class CounterfactualRules:
 
     def _solve(
         self,
-        query: Query,
+        query: ProbabilityQuery,
         blank: RuleSet,
         begin: float,
         n_rules: int,
@@ -425,12 +425,12 @@ class CounterfactualRules:
             seconds=time.perf_counter() - begin,
         )
 
-    def rule(self, query: Query, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
+    def rule(self, query: ProbabilityQuery, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:
         """Rule in the user's units and words from a box that a search has found.
 
         Parameters
         ----------
-        query : Query
+        query : ProbabilityQuery
         features : sequence of int
             S.
         box : FoundBox

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ocf.regional.query import Query
+from ocf.regional.query import ProbabilityQuery
 from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, largest_box
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers.result import SolverOptions, Status
 
 
 def find_features(
-    query: Query, candidates: Sequence[int], level: float, *, sets: str, solver: str
+    query: ProbabilityQuery, candidates: Sequence[int], level: float, *, sets: str, solver: str
 ) -> tuple[tuple[int, ...], bool]:
     """S, and whether it reaches the level.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
     level : float
         The paper's pi.
@@ -36,7 +36,7 @@ def find_features(
 
 
 def find_boxes(
-    query: Query,
+    query: ProbabilityQuery,
     features: tuple[int, ...],
     level: float,
     n_rules: int,
@@ -49,7 +49,7 @@ def find_boxes(
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : tuple of int
         S.
     level : float

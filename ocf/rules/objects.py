@@ -12,7 +12,7 @@ import pandas as pd
 
 from ocf.arrays import BoolArray
 from ocf.features.feature import Feature
-from ocf.regional.forest import Region, RegionalForest
+from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.points import RuleInterval
 from ocf.support.json_records import plain
 from ocf.support.optional import optional
@@ -131,13 +131,13 @@ class Condition:
         return out | {"lower": plain(self.lower), "upper": plain(self.upper), "open_below": self.open_below}
 
 
-def intervals_of(forest: RegionalForest, region: Region, features: Iterable[int]) -> tuple[RuleInterval, ...]:
+def intervals_of(forest: RegionalForest, region: CellBox, features: Iterable[int]) -> tuple[RuleInterval, ...]:
     """Coded values of a region on some features.
 
     Parameters
     ----------
     forest : RegionalForest
-    region : Region
+    region : CellBox
     features : iterable of int
     """
     part, out = forest.partition, []
@@ -172,7 +172,7 @@ class Rule:
     method : {"greedy", "search", "milp"}
     intervals : tuple of RuleInterval
         The conditions, coded.
-    region : Region
+    region : CellBox
         The conditions, in cells of the forest.
     """
 
@@ -184,7 +184,7 @@ class Rule:
     bound: float
     method: str
     intervals: tuple[RuleInterval, ...] = ()
-    region: Region | None = field(default=None)
+    region: CellBox | None = field(default=None)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -438,13 +438,13 @@ class Subgroup:
         Share of its training rows that lack the target.
     support : int
         Training rows in it.
-    region : Region
+    region : CellBox
     """
 
     conditions: tuple[Condition, ...]
     share: float
     support: int
-    region: Region
+    region: CellBox
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions)) or "all rows"

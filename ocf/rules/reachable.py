@@ -11,7 +11,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
-from ocf.regional.forest import Region, RegionalForest
+from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.objects import Condition, Subgroup, intervals_of
 from ocf.support.messages import nearest
 
@@ -19,14 +19,14 @@ from ocf.support.messages import nearest
 Admits = Callable[[int, FloatArray, FloatArray], BoolArray]
 
 
-def free_cells(forest: RegionalForest, admits: Admits, held: Region) -> Region:
+def free_cells(forest: RegionalForest, admits: Admits, held: CellBox) -> CellBox:
     """Cells that features may move to; for those that never do, the ones they hold.
 
     Parameters
     ----------
     forest : RegionalForest
     admits : callable
-    held : Region
+    held : CellBox
     """
     part, masks = forest.partition, []
     for i in range(part.n_features):
@@ -48,13 +48,13 @@ def reachable_from_row(space: FeatureSpace, row: FloatArray) -> Admits:
     return lambda i, low, high: ~np.isnan(space.features[i].nearest(low, high, row[i]))
 
 
-def reachable_from_all(space: FeatureSpace, held: Region) -> Admits:
+def reachable_from_all(space: FeatureSpace, held: CellBox) -> Admits:
     """Which cells every row of a region may move to.
 
     Parameters
     ----------
     space : FeatureSpace
-    held : Region
+    held : CellBox
     """
 
     def admits(i: int, low: FloatArray, high: FloatArray) -> BoolArray:
@@ -72,7 +72,7 @@ def reachable_from_all(space: FeatureSpace, held: Region) -> Admits:
     return admits
 
 
-def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[str, Any]) -> Region:
+def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[str, Any]) -> CellBox:
     """Region from what a user says of some features.
 
     Parameters
@@ -129,14 +129,14 @@ def subgroup_of_leaf(forest: RegionalForest, space: FeatureSpace, leaf: int, lac
     return Subgroup(conditions_of(forest, space, region), share, int(inside.sum()), region)
 
 
-def conditions_of(forest: RegionalForest, space: FeatureSpace, region: Region) -> tuple[Condition, ...]:
+def conditions_of(forest: RegionalForest, space: FeatureSpace, region: CellBox) -> tuple[Condition, ...]:
     """Conditions of the features that a region limits.
 
     Parameters
     ----------
     forest : RegionalForest
     space : FeatureSpace
-    region : Region
+    region : CellBox
     """
     limited = [i for i in range(len(space)) if not forest.cells_of(region, i).all()]
     return tuple(Condition.of(space.features[t.feature], t) for t in intervals_of(forest, region, limited))

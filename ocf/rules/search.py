@@ -16,8 +16,8 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
-from ocf.regional.forest import Region
-from ocf.regional.query import Query, exact_probability, probability, reaches
+from ocf.regional.forest import CellBox
+from ocf.regional.query import ProbabilityQuery, exact_probability, probability, reaches
 from ocf.solvers.result import Status
 
 #: Most boxes that `best_box` enumerates.
@@ -26,7 +26,7 @@ MOST_BOXES = 2_000_000
 # -- minimal divergent explanations ------------------------------------------------------------------------
 
 
-def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[tuple[int, ...]]:
+def minimal_sets(query: ProbabilityQuery, candidates: Sequence[int], level: float) -> list[tuple[int, ...]]:
     """All minimal divergent explanations (definition 2.2), the most probable first.
 
     Subsets are tried by size, so that all of the first size with CDP_S >= level are minimal. The empty set is not
@@ -34,7 +34,7 @@ def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
         Features that may be in S; there are ``2**len(candidates)`` subsets.
     level : float
@@ -52,12 +52,12 @@ def minimal_sets(query: Query, candidates: Sequence[int], level: float) -> list[
     return []
 
 
-def divergent_set(query: Query, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
+def divergent_set(query: ProbabilityQuery, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
     """The most probable minimal divergent explanation, or, where there is none, the most probable set.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
     level : float
         The paper's pi.
@@ -87,7 +87,7 @@ def divergent_set(query: Query, candidates: Sequence[int], level: float) -> tupl
     return best[0], False
 
 
-def _by_size(query: Query, candidates: Sequence[int]) -> Iterator[dict[tuple[int, ...], IntArray]]:
+def _by_size(query: ProbabilityQuery, candidates: Sequence[int]) -> Iterator[dict[tuple[int, ...], IntArray]]:
     """Counts behind CDP_S of all subsets of one size after another."""
     for size in range(1, len(candidates) + 1):
         yield {s: query.cdp_counts(s) for s in combinations(sorted(candidates), size)}
@@ -97,23 +97,23 @@ def _by_size(query: Query, candidates: Sequence[int]) -> Iterator[dict[tuple[int
 
 
 def best_box(
-    query: Query, features: Sequence[int], level: float, earlier: Sequence[Region] = ()
-) -> tuple[Region | None, float]:
+    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = ()
+) -> tuple[CellBox | None, float]:
     """The box on S that captures most weight subject to CRP_S >= level, by trying all boxes (definition 2.3).
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S.
     level : float
         The paper's pi_C.
-    earlier : sequence of Region
+    earlier : sequence of CellBox
         Boxes from which this one has to be disjoint.
 
     Returns
     -------
-    region : Region or None
+    region : CellBox or None
         None when no box that holds a row of positive weight reaches the level.
     weight : float
 
@@ -128,7 +128,7 @@ def best_box(
         raise ProblemError(f"{n} boxes are too many to try them all; use the mathematical model")
     weights = query.weights(features)
     holds = [[mask[query.forest.cells[:, i]] for mask in own] for i, own in zip(features, choices, strict=True)]
-    best: tuple[Region | None, float] = (None, 0.0)
+    best: tuple[CellBox | None, float] = (None, 0.0)
     for pick in product(*(range(len(own)) for own in choices)):
         inside = np.logical_and.reduce([h[k] for h, k in zip(holds, pick, strict=True)])
         weight = float(weights[inside].sum())
@@ -141,12 +141,12 @@ def best_box(
     return best
 
 
-def ranges(query: Query, i: int) -> Iterator[BoolArray]:
+def ranges(query: ProbabilityQuery, i: int) -> Iterator[BoolArray]:
     """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     i : int
         The feature.
 
@@ -166,12 +166,12 @@ def ranges(query: Query, i: int) -> Iterator[BoolArray]:
         yield mask
 
 
-def box_of(query: Query, masks: dict[int, BoolArray]) -> Region:
+def box_of(query: ProbabilityQuery, masks: dict[int, BoolArray]) -> CellBox:
     """Region with the given cells on some features and the admissible ones on the others.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     masks : dict of int to (n_cells_of_feature,) bool
         By feature.
     """
@@ -186,7 +186,7 @@ class FoundBox:
 
     Attributes
     ----------
-    region : Region or None
+    region : CellBox or None
         None when there is none (status INFEASIBLE), or none was found (UNKNOWN).
     weight : float
         Weight that it captures.
@@ -198,7 +198,7 @@ class FoundBox:
         Boxes that were tried, or nodes of the solver.
     """
 
-    region: Region | None
+    region: CellBox | None
     weight: float
     bound: float
     status: Status
@@ -207,12 +207,12 @@ class FoundBox:
 
 
 def largest_box(
-    query: Query,
+    query: ProbabilityQuery,
     features: Sequence[int],
     level: float,
     *,
-    earlier: Sequence[Region] = (),
-    start: tuple[Region, float] | None = None,
+    earlier: Sequence[CellBox] = (),
+    start: tuple[CellBox, float] | None = None,
     most: int = 20_000,
     time_limit: float | None = None,
 ) -> FoundBox:
@@ -224,12 +224,12 @@ def largest_box(
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S.
     level : float
         The paper's pi_C.
-    earlier : sequence of Region
+    earlier : sequence of CellBox
         Boxes from which this one has to be disjoint.
     start : (Region, float), optional
         A box that reaches the level and its weight, for instance a greedy one: the answer if nothing better is found
@@ -267,7 +267,7 @@ def largest_box(
     return FoundBox(best[0], best[1], best[1], status, time.perf_counter() - begin, tried)
 
 
-def _met_cuts(query: Query, features: Sequence[int], earlier: Sequence[Region]) -> dict[int, IntArray]:
+def _met_cuts(query: ProbabilityQuery, features: Sequence[int], earlier: Sequence[CellBox]) -> dict[int, IntArray]:
     """Cuts of each ordered feature of S at splits that some box on S meets, and at the ends of earlier boxes."""
     forest = query.forest
     met = forest.met_nodes(forest.mix(query.free, query.held, features))
@@ -282,7 +282,9 @@ def _met_cuts(query: Query, features: Sequence[int], earlier: Sequence[Region]) 
     return cuts
 
 
-def _narrower(query: Query, features: Sequence[int], cuts: dict[int, IntArray], box: Region) -> Iterator[Region]:
+def _narrower(
+    query: ProbabilityQuery, features: Sequence[int], cuts: dict[int, IntArray], box: CellBox
+) -> Iterator[CellBox]:
     """The box with one end moved to the next cut, or without one level."""
     part = query.forest.partition
     for i in features:
@@ -291,22 +293,22 @@ def _narrower(query: Query, features: Sequence[int], cuts: dict[int, IntArray], 
             if len(inside):
                 low, high = box.low.copy(), box.high.copy()
                 low[i], high[i] = inside[0] + 1, inside[-1]
-                yield Region(low, box.high, box.member)
-                yield Region(box.low, high, box.member)
+                yield CellBox(low, box.high, box.member)
+                yield CellBox(box.low, high, box.member)
             continue
         levels = part.member_offsets[i] + np.flatnonzero(query.forest.cells_of(box, i))
         for at in levels if len(levels) > 1 else []:
             member = box.member.copy()
             member[at] = False
-            yield Region(box.low, box.high, member)
+            yield CellBox(box.low, box.high, member)
 
 
 # -- greedy merging ----------------------------------------------------------------------------------------
 
 
 def greedy_boxes(
-    query: Query, features: Sequence[int], level: float, most: int | None = None
-) -> list[tuple[Region, float]]:
+    query: ProbabilityQuery, features: Sequence[int], level: float, most: int | None = None
+) -> list[tuple[CellBox, float]]:
     """Rules by merging neighbouring leaves (section 4), disjoint, the one that captures most weight first.
 
     The possible leaves are the leaves, cut down to S, of the rows of positive weight, as far as their CRP_S reaches
@@ -317,7 +319,7 @@ def greedy_boxes(
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S.
     level : float
@@ -332,7 +334,7 @@ def greedy_boxes(
     """
     weights = query.weights(features)
     leaves = _possible_leaves(query, features, weights, level)
-    rules: list[tuple[Region, float]] = []
+    rules: list[tuple[CellBox, float]] = []
     while leaves and (most is None or len(rules) < most):
         at = int(np.argmax([w for _, w in leaves]))
         box, weight = leaves.pop(at)
@@ -344,11 +346,11 @@ def greedy_boxes(
 
 
 def _possible_leaves(
-    query: Query, features: Sequence[int], weights: FloatArray, level: float
-) -> list[tuple[Region, float]]:
+    query: ProbabilityQuery, features: Sequence[int], weights: FloatArray, level: float
+) -> list[tuple[CellBox, float]]:
     forest = query.forest
     rows = np.flatnonzero(weights > 0)
-    found: dict[Region, float] = {}
+    found: dict[CellBox, float] = {}
     for k in np.unique(forest.leaves[rows]):
         box = _intersection(query, features, forest.leaf(int(k)))
         if box is None or box in found:
@@ -359,26 +361,26 @@ def _possible_leaves(
     return list(found.items())
 
 
-def _intersection(query: Query, features: Sequence[int], leaf: Region) -> Region | None:
+def _intersection(query: ProbabilityQuery, features: Sequence[int], leaf: CellBox) -> CellBox | None:
     """The admissible part of a leaf on S, the admissible cells elsewhere; None if there is none."""
     forest = query.forest
     masks = {i: forest.cells_of(leaf, i) & forest.cells_of(query.free, i) for i in features}
     return box_of(query, masks) if all(m.any() for m in masks.values()) else None
 
 
-def _weight(query: Query, features: Sequence[int], weights: FloatArray, box: Region) -> float:
+def _weight(query: ProbabilityQuery, features: Sequence[int], weights: FloatArray, box: CellBox) -> float:
     return float(weights[query.forest.inside(box, features)].sum())
 
 
 def _merge(
-    query: Query,
+    query: ProbabilityQuery,
     features: Sequence[int],
     weights: FloatArray,
     level: float,
-    box: Region,
+    box: CellBox,
     weight: float,
-    leaves: list[Region],
-) -> tuple[Region, float]:
+    leaves: list[CellBox],
+) -> tuple[CellBox, float]:
     while True:
         hulls = {_hull(query, features, box, leaf) for leaf in leaves if _touch(query, features, box, leaf)}
         gains = [(w, h) for h in hulls if (w := _weight(query, features, weights, h)) > weight + 1e-12]
@@ -390,7 +392,7 @@ def _merge(
             return box, weight
 
 
-def _hull(query: Query, features: Sequence[int], a: Region, b: Region) -> Region:
+def _hull(query: ProbabilityQuery, features: Sequence[int], a: CellBox, b: CellBox) -> CellBox:
     forest, masks = query.forest, {}
     for i in features:
         mask = forest.cells_of(a, i) | forest.cells_of(b, i)
@@ -402,13 +404,13 @@ def _hull(query: Query, features: Sequence[int], a: Region, b: Region) -> Region
     return box_of(query, masks)
 
 
-def _touch(query: Query, features: Sequence[int], a: Region, b: Region) -> bool:
+def _touch(query: ProbabilityQuery, features: Sequence[int], a: CellBox, b: CellBox) -> bool:
     """Whether two boxes overlap or are neighbours: no gap of cells between them on any ordered feature of S."""
     ordered = [i for i in features if query.forest.partition.ordered[i]]
     return all(a.low[i] <= b.high[i] + 1 and b.low[i] <= a.high[i] + 1 for i in ordered)
 
 
-def _apart(query: Query, features: Sequence[int], a: Region, b: Region) -> bool:
+def _apart(query: ProbabilityQuery, features: Sequence[int], a: CellBox, b: CellBox) -> bool:
     """Whether two boxes have no cell in common on some feature of S."""
     forest = query.forest
     return any(not (forest.cells_of(a, i) & forest.cells_of(b, i)).any() for i in features)

@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike
 from ocf.errors import SolverError
 from ocf.formulations.divergent_set import SetModel, minimal_set
 from ocf.formulations.maximal_rule import BoxModel, maximal_rule
-from ocf.regional.forest import Region
-from ocf.regional.query import Query, reaches
+from ocf.regional.forest import CellBox
+from ocf.regional.query import ProbabilityQuery, reaches
 from ocf.rules.search import FoundBox
 from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver, Solver
 
 
 def solve_minimal_sets(
-    query: Query,
+    query: ProbabilityQuery,
     candidates: Sequence[int],
     level: float,
     *,
@@ -37,7 +37,7 @@ def solve_minimal_sets(
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
     level : float
         The paper's pi.
@@ -77,13 +77,13 @@ def solve_minimal_sets(
 
 
 def solve_most_divergent_set(
-    query: Query, candidates: Sequence[int], *, solver: str = "highs", options: SolverOptions | None = None
+    query: ProbabilityQuery, candidates: Sequence[int], *, solver: str = "highs", options: SolverOptions | None = None
 ) -> tuple[int, ...]:
     """A subset with the largest CDP_S, by the same model without a level.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     candidates : sequence of int
     solver : {"highs", "scip"}
     options : SolverOptions, optional
@@ -117,20 +117,20 @@ def _next_set(
 
 
 def solve_box(
-    query: Query,
+    query: ProbabilityQuery,
     features: Sequence[int],
     level: float,
     *,
     solver: str = "highs",
     options: SolverOptions | None = None,
-    earlier: Sequence[Region] = (),
-    start: Region | None = None,
+    earlier: Sequence[CellBox] = (),
+    start: CellBox | None = None,
 ) -> FoundBox:
     """The maximal rule on S by the model of `ocf.formulations.rules`.
 
     Parameters
     ----------
-    query : Query
+    query : ProbabilityQuery
     features : sequence of int
         S.
     level : float
@@ -138,9 +138,9 @@ def solve_box(
     solver : str
     options : SolverOptions, optional
         With a time limit the best box so far is returned, with a bound.
-    earlier : sequence of Region
+    earlier : sequence of CellBox
         Rules from which this one has to be disjoint.
-    start : Region, optional
+    start : CellBox, optional
         A box that reaches the level, for instance a greedy one. The heavier it is, the smaller the model.
 
     Raises

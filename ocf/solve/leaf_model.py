@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.partition import Partition
-from ocf.formulations.blocks.columns import Columns, columns_of, grid_unit, quadratic_form, relation_rows
+from ocf.formulations.blocks.columns import MoveColumns, columns_of, grid_unit, quadratic_form, relation_rows
 from ocf.formulations.oblique import build
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
@@ -103,7 +103,7 @@ class TreeSearch:
             self._stiffness[key] = np.where(bare, np.inf, size), np.where(bare[:, None], 0.0, miss)
         return self._stiffness[key]
 
-    def matrix(self, problem: Problem, columns: Columns) -> tuple[_Matrix, bool]:
+    def matrix(self, problem: Problem, columns: MoveColumns) -> tuple[_Matrix, bool]:
         """Compiled matrix of a problem, and whether it is an earlier query's."""
         if problem.constraints:  # their rows are this row's own
             return _Matrix.compile(problem), False

@@ -22,7 +22,7 @@ from ocf.solve.outcome import Outcome, Run
 from ocf.solve.polytope import UNIT, Polytope
 from ocf.solvers import SOLVERS, Solver, get_solver
 from ocf.solvers.adapter import Claim
-from ocf.solvers.highs_warm import HighsFamily, cleaned
+from ocf.solvers.highs_warm import WarmHighs, cleaned
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import PROOF_TOLERANCE, meets
@@ -54,7 +54,7 @@ class Query(LeafModel):
         self.may_switch = solver not in SOLVERS
         self.solver_names: set[str] = set()
         self.version = ""
-        self._families: dict[Any, tuple[HighsFamily, FloatArray]] = {}
+        self._families: dict[Any, tuple[WarmHighs, FloatArray]] = {}
         self._multipliers: dict[Any, FloatArray] = {}
 
     def restart(self) -> None:
@@ -434,7 +434,7 @@ class Query(LeafModel):
             )
             # raw options are meant for the solver that was asked for
             options = self.options if self.solver == "highs" else replace(self.options, options={})
-            self._families[key] = HighsFamily(form, options), np.asarray(shift)
+            self._families[key] = WarmHighs(form, options), np.asarray(shift)
         family, shift = self._families[key]
         lower, upper = self._opened(task, own)
         sides = np.concatenate([task.side, [side for _, side in self.relation_rows]])

@@ -29,7 +29,7 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
 from ocf.solve.compile import compile_formulation
-from ocf.solve.task import Row
+from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
 from ocf.trees.joining import split_trees
@@ -230,7 +230,7 @@ class PreparedModel:
         current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist()
         return current
 
-    def judge(self, row: Row, problem: Problem, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+    def judge(self, row: AskedRow, problem: Problem, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
         """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier."""
         detector = detector if problem.plausibility is not None else None
         target = problem.target

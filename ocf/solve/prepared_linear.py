@@ -22,7 +22,7 @@ from ocf.problem.linear_problem import LinearProblem, Move
 from ocf.problem.targets import ClassTarget, Target
 from ocf.readers.linear import LinearModel
 from ocf.solve.prepared import MAX_CANDIDATES
-from ocf.solve.task import Row
+from ocf.solve.task import AskedRow
 from ocf.support.messages import listed, nearest
 
 
@@ -110,7 +110,9 @@ class PreparedLinear:
         """No isolation forest: plausibility is for trees."""
         return None
 
-    def judge(self, row: Row, problem: LinearProblem, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+    def judge(
+        self, row: AskedRow, problem: LinearProblem, detector: Detector | None = None
+    ) -> Callable[[FloatArray], bool]:
         """Who tells of a coded point whether the user's model gives it the target."""
 
         def confirm(point: FloatArray) -> bool:

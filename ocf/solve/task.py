@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class AskedRow:
     """A row to explain.
 
     Attributes

@@ -18,7 +18,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.ranges import Interval, range_of_cells
+from ocf.cells.ranges import ValueInterval, range_of_cells
 from ocf.cells.reduction import reduce
 from ocf.solve.cell_search import solve
 from ocf.solve.outcome import Outcome
@@ -132,7 +132,7 @@ def _flat_cells(cells: CellProblem, point: FloatArray) -> Iterator[tuple[int, An
         if held is None:
             continue
         here = float(problem.cost.of(feature, origin, value))
-        if isinstance(held, Interval):
+        if isinstance(held, ValueInterval):
             # a cell's point is its cheapest, and towards either end the cost does not fall
             ends = [v if _costs(problem, i, v) == here else value for v in (held.lowest, held.highest)]
             if ends[0] < ends[1]:

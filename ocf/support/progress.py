@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class Progress:
+class ProgressBar:
     """Progress bar on stderr, or nothing.
 
     Parameters
@@ -31,7 +31,7 @@ class Progress:
 
     Examples
     --------
-    >>> with Progress(2) as bar:
+    >>> with ProgressBar(2) as bar:
     ...     bar.advance("optimal")
     ...     bar.advance("optimal")
     >>> bar.counts
@@ -46,7 +46,7 @@ class Progress:
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         if self.enabled:
             self._bar = _bar(self.unit)
             self._task = self._bar.add_task("", total=self.total, statuses="")

@@ -361,7 +361,7 @@ class Ensemble:
         """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
         out = np.zeros(len(x), bool)
         reached = self.apply(x)
-        above = self._ancestors
+        above = self.ancestors
         for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):
             terms = self.oblique_terms(int(v), x)
             near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_doubt(
@@ -371,7 +371,7 @@ class Ensemble:
         return out
 
     @cached_property
-    def _ancestors(self) -> BoolArray:
+    def ancestors(self) -> BoolArray:
         """Whether a node lies above a leaf, (n_nodes, n_leaves)."""
         above = np.zeros((len(self.kind), self.n_leaves), bool)
         above[self.kind == SplitKind.LEAF, self.leaf[self.kind == SplitKind.LEAF]] = True

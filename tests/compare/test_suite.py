@@ -9,7 +9,7 @@ import pytest
 
 from ocf.compare import built_in, load_suite, parse_suite
 from ocf.compare.methods import Method
-from ocf.compare.plan import Instance, instances, jobs
+from ocf.compare.plan import PlannedInstance, instances, jobs
 from ocf.compare.suite import all_methods, limited, parse_memory, part
 from ocf.errors import ProblemError
 
@@ -172,5 +172,5 @@ def test_instance_is_the_same_in_another_folder() -> None:
         for p in ("here", "there")
     )
     assert a.recipe != b.recipe
-    assert Instance(a.recipe, a.ask, 0).key == Instance(b.recipe, b.ask, 0).key
-    assert Instance(a.recipe, a.ask, 0).key != Instance(a.recipe, a.ask, 1).key
+    assert PlannedInstance(a.recipe, a.ask, 0).key == PlannedInstance(b.recipe, b.ask, 0).key
+    assert PlannedInstance(a.recipe, a.ask, 0).key != PlannedInstance(a.recipe, a.ask, 1).key

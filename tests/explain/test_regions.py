@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from ocf import Explainer
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.ranges import Interval
+from ocf.cells.ranges import ValueInterval
 from ocf.cli import app
 from ocf.errors import ProblemError
 from ocf.explain.regions import Regions
@@ -164,10 +164,10 @@ def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
 
 
 def test_intervals_hold_their_ends() -> None:
-    assert 1.0 in Interval(1.0, 2.0)
-    assert 2 in Interval(1.0, 2.0)
-    assert np.nextafter(2.0, 3.0) not in Interval(1.0, 2.0)
-    assert 1e300 in Interval(0.0, np.inf)
+    assert 1.0 in ValueInterval(1.0, 2.0)
+    assert 2 in ValueInterval(1.0, 2.0)
+    assert np.nextafter(2.0, 3.0) not in ValueInterval(1.0, 2.0)
+    assert 1e300 in ValueInterval(0.0, np.inf)
 
 
 @pytest.mark.parametrize("axes", [("area", "rooms"), ("kitchen", "area"), (None, None), ("rooms", None)])

@@ -11,7 +11,7 @@ from small_rules import random_query
 from ocf.formulations.blocks import tree_values
 from ocf.formulations.divergent_set import minimal_set
 from ocf.formulations.maximal_rule import maximal_rule
-from ocf.regional.query import Query, probability, reaches
+from ocf.regional.query import ProbabilityQuery, probability, reaches
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
 from ocf.solvers import Status
@@ -27,7 +27,7 @@ def limit_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree_values, "MOST_STATES", tree_values.MOST_STATES)
 
 
-def question(seed: int, regional: bool) -> tuple[Query, list[int]]:
+def question(seed: int, regional: bool) -> tuple[ProbabilityQuery, list[int]]:
     query, space = random_query(np.random.default_rng(seed), regional=regional)
     return query, list(range(len(space)))
 

@@ -13,7 +13,7 @@ from oracle.harness import Case, prepare
 from oracle.instances import LIBRARIES, REGRESSORS, Spec, specs
 from oracle.test_agreement import bounded
 
-from ocf.cells.ranges import Interval
+from ocf.cells.ranges import ValueInterval
 from ocf.explain.region import Region
 from ocf.explain.regions import Regions
 
@@ -39,7 +39,7 @@ def points_in(case: Case, region: Region, rng: np.random.Generator, n: int = 12)
         allowed = region.ranges[feature.name]
         if allowed is None:
             out[:, i] = math.nan
-        elif isinstance(allowed, Interval):
+        elif isinstance(allowed, ValueInterval):
             low, high = np.clip([allowed.lowest, allowed.highest], -1e6, 1e6)
             drawn = [low, high, *rng.uniform(low, high, n)]
             values = [v for v in drawn if brute_force.is_admissible(feature, float(origin), float(v))]

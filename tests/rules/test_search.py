@@ -9,7 +9,7 @@ import pytest
 from ocf.errors import ProblemError, SolverError
 from ocf.features.inference import infer_space
 from ocf.formulations.blocks import tree_values
-from ocf.regional.query import Query
+from ocf.regional.query import ProbabilityQuery
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
 from ocf.rules.fitting import fit_forest
@@ -17,7 +17,7 @@ from ocf.solvers import SolveResult, Status
 
 
 @pytest.fixture(scope="module")
-def band() -> Query:
+def band() -> ProbabilityQuery:
     """Wanted where a lies in (3, 7); b says nothing. One tree, so that the estimates are shares of rows."""
     a, b = np.meshgrid(np.arange(11.0), np.arange(3.0))
     table = pd.DataFrame({"a": a.ravel(), "b": b.ravel()})
@@ -27,10 +27,10 @@ def band() -> Query:
         space, space.from_frame(table), wanted.astype(int), regression=False, n_estimators=1, bootstrap=False,
         max_features=None,
     )  # fmt: skip
-    return Query(forest, forest.at(forest.cells[0]), forest.everywhere(), wanted)
+    return ProbabilityQuery(forest, forest.at(forest.cells[0]), forest.everywhere(), wanted)
 
 
-def test_the_rule_is_the_band(band: Query) -> None:
+def test_the_rule_is_the_band(band: ProbabilityQuery) -> None:
     box, weight = rule_search.best_box(band, [0], 0.9)
     assert box is not None
     np.testing.assert_array_equal(band.forest.inside(box), band.wanted)
@@ -38,7 +38,7 @@ def test_the_rule_is_the_band(band: Query) -> None:
     assert rule_search.greedy_boxes(band, [0], 0.9)[0][1] == pytest.approx(weight)
 
 
-def test_a_limit_leaves_the_start_and_a_bound(band: Query) -> None:
+def test_a_limit_leaves_the_start_and_a_bound(band: ProbabilityQuery) -> None:
     greedy = rule_search.greedy_boxes(band, [0], 0.9)[0]
     found = rule_search.largest_box(band, [0], 0.9, start=greedy, most=0)
     assert (found.status, found.region, found.bound) == (Status.FEASIBLE, greedy[0], pytest.approx(1.0))
@@ -46,7 +46,7 @@ def test_a_limit_leaves_the_start_and_a_bound(band: Query) -> None:
     assert rule_search.largest_box(band, [0], 0.9, time_limit=0.0).status is Status.UNKNOWN
 
 
-def test_no_box_of_a_feature_that_says_nothing(band: Query) -> None:
+def test_no_box_of_a_feature_that_says_nothing(band: ProbabilityQuery) -> None:
     assert rule_search.largest_box(band, [1], 0.9).status is Status.INFEASIBLE
     assert rule_search.greedy_boxes(band, [1], 0.9) == []
     assert rule_search.minimal_sets(band, [1], 0.9) == []
@@ -54,14 +54,14 @@ def test_no_box_of_a_feature_that_says_nothing(band: Query) -> None:
     assert rule_solving.solve_box(band, [1], 0.9).status is Status.INFEASIBLE
 
 
-def test_disjoint_rules_run_out(band: Query) -> None:
+def test_disjoint_rules_run_out(band: ProbabilityQuery) -> None:
     first = rule_search.largest_box(band, [0], 0.9)
     assert first.region is not None
     assert rule_search.largest_box(band, [0], 0.9, earlier=[first.region]).region is None
     assert rule_solving.solve_box(band, [0], 0.9, earlier=[first.region]).region is None
 
 
-def test_a_start_is_taken_by_the_model(band: Query) -> None:
+def test_a_start_is_taken_by_the_model(band: ProbabilityQuery) -> None:
     start = rule_search.greedy_boxes(band, [0], 0.9)[0][0]
     found = rule_solving.solve_box(band, [0], 0.9, start=start)
     assert (found.status, found.weight) == (Status.OPTIMAL, pytest.approx(3 / 11))
@@ -73,7 +73,7 @@ def test_most_used_features_come_first() -> None:
     assert rule_search.most_used(use, np.ones(4, bool), 10) == [2, 3, 0]
 
 
-def test_errors_name_the_remedy(band: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_remedy(band: ProbabilityQuery, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProblemError, match="no feature may change"):
         rule_search.divergent_set(band, [], 0.9)
     with pytest.raises(SolverError, match="highs or scip"):
@@ -89,7 +89,7 @@ def test_errors_name_the_remedy(band: Query, monkeypatch: pytest.MonkeyPatch) ->
             rule_search.best_box(band, [0], 0.9)
 
 
-def test_a_set_that_is_not_proven_is_not_given(band: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypatch: pytest.MonkeyPatch) -> None:
     class OutOfTime:
         def solve(self, *_: object) -> SolveResult:
             return SolveResult(Status.UNKNOWN)

@@ -10,7 +10,7 @@ import pytest
 
 from ocf.errors import SolverError
 from ocf.solvers import Status, compile_model, get_solver
-from ocf.solvers.highs_warm import HighsFamily
+from ocf.solvers.highs_warm import WarmHighs
 from ocf.solvers.standard_form import StandardForm
 
 
@@ -53,7 +53,7 @@ def test_continuous_ones_go_to_either(form: StandardForm, solver: str) -> None:
 
 def test_a_family_restarts_with_other_sides(form: StandardForm) -> None:
     smooth = replace(form, integer=np.zeros(3, bool), A=-form.A, row_lower=-form.row_upper, row_upper=-form.row_lower)
-    family = HighsFamily(smooth)
+    family = WarmHighs(smooth)
     for need in (2.0, 2.5, 3.0):
         found = family.solve(row_upper=np.array([-need]))
         gap = need - 1.4

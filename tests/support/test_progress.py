@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -16,8 +16,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(total: int, enabled: bool | None = None) -> Progress:
-    with Progress(total, enabled) as bar:
+def run(total: int, enabled: bool | None = None) -> ProgressBar:
+    with ProgressBar(total, enabled) as bar:
         for status in ("infeasible", "optimal", "optimal")[:total]:
             bar.advance(status)
     return bar
@@ -54,7 +54,7 @@ def test_no_stderr_at_all_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_bar_is_taken_down_when_a_row_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = Progress(3, enabled=True)
+    bar = ProgressBar(3, enabled=True)
     with pytest.raises(ZeroDivisionError), bar:
         raise ZeroDivisionError
     bar.advance("optimal")  # counts on, without a bar
@@ -64,8 +64,8 @@ def test_the_bar_is_taken_down_when_a_row_fails(capsys: pytest.CaptureFixture[st
 def test_rich_is_imported_only_for_a_bar() -> None:
     code = """
 import sys
-from ocf.support.progress import Progress
-with Progress(5) as bar:
+from ocf.support.progress import ProgressBar
+with ProgressBar(5) as bar:
     bar.advance("optimal")
 print("rich" in sys.modules)
 """

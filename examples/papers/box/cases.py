@@ -16,7 +16,7 @@ import runs
 from runs import Runs, markdown
 
 from ocf import Explanation
-from ocf.support.progress import Progress
+from ocf.support.progress import ProgressBar
 
 
 class Words:
@@ -54,7 +54,7 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Results of all jobs, each made once and kept."""
     results = []
-    with Progress(len(jobs)) as bar:
+    with ProgressBar(len(jobs)) as bar:
         for job in jobs:
             result = kept.get(job)
             if result is None:
