@@ -69,7 +69,7 @@ class RawAnswer:
 
 
 @dataclass(frozen=True)
-class Question:
+class SolverQuestion:
     """A form with everything that bears on how its answer is to be read."""
 
     form: StandardForm
@@ -93,7 +93,7 @@ class Question:
 
 def ask(
     form: StandardForm, options: SolverOptions | None, warm_start: ArrayLike | None, cutoff: float | None
-) -> Question:
+) -> SolverQuestion:
     """Check what the caller passes to `Solver.solve` and round the bounds of integer columns.
 
     Parameters
@@ -125,7 +125,7 @@ def ask(
         usable = usable and (cutoff is None or form.objective(start) < cutoff)
     # HiGHS 1.15 presolves integer columns with fractional bounds to wrong optima (its issues 3271 and 3274).
     lower, upper = whole_bounds(form.lower, form.upper, form.integer)
-    return Question(form.with_bounds(lower, upper), options or SolverOptions(), start, usable, cutoff)
+    return SolverQuestion(form.with_bounds(lower, upper), options or SolverOptions(), start, usable, cutoff)
 
 
 def settle(form: StandardForm) -> RawAnswer | None:
@@ -142,13 +142,13 @@ def settle(form: StandardForm) -> RawAnswer | None:
 
 
 def conclude(
-    question: Question, answer: RawAnswer, solver: str, version: str, options: Mapping[str, Any]
+    question: SolverQuestion, answer: RawAnswer, solver: str, version: str, options: Mapping[str, Any]
 ) -> SolveResult:
     """Turn a solver's answer into a result that claims no more than the point and the bound support.
 
     Parameters
     ----------
-    question : Question
+    question : SolverQuestion
     answer : RawAnswer
         Of the solver.
     solver, version : str
@@ -240,7 +240,7 @@ def _without_point(
     return replace(result, status=Status.INFEASIBLE, bound=cutoff, message=CUTOFF)
 
 
-def _best_point(question: Question, answer: RawAnswer) -> tuple[Vector | None, str]:
+def _best_point(question: SolverQuestion, answer: RawAnswer) -> tuple[Vector | None, str]:
     """Pick the cheaper of the solver's point and the start; complain about a solver's point that is none."""
     form, cutoff = question.form, question.cutoff
     complaint = ""

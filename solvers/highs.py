@@ -33,7 +33,7 @@ from highspy import HighsModelStatus as ModelStatus
 from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, Question, RawAnswer, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, ask, conclude, settle, with_remedies
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
@@ -122,7 +122,7 @@ class HighsSolver:
         return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
 
     def _run(
-        self, question: Question, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
     ) -> RawAnswer:
         form = question.form
         # Taken out of self while it runs: after a Ctrl-C that HiGHS does not heed, the object must not be used again.
@@ -153,7 +153,7 @@ class HighsSolver:
 
     def _without_presolve(
         self,
-        question: Question,
+        question: SolverQuestion,
         scale: float,
         answer: RawAnswer,
         raw: dict[str, Any],
@@ -168,7 +168,7 @@ class HighsSolver:
         return replace(again, seconds=again.seconds + answer.seconds, records=later)
 
     def _unbounded_or_infeasible(
-        self, question: Question, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self, question: SolverQuestion, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
     ) -> RawAnswer:
         """Tell the two apart: without costs nothing is unbounded."""
         flat = replace(question, form=question.form.with_costs(np.zeros(question.form.n_cols)))

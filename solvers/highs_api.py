@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from highspy import HighsStatus, cb
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, Question
+from ocf.solvers.adapter import Claim, SolverQuestion
 from ocf.solvers.result import Progress
 from ocf.solvers.standard_form import StandardForm
 
@@ -86,7 +86,7 @@ class ProgressListener:
             self.records.append(Progress(time.perf_counter() - self._began, *now))
 
 
-def raw_options(question: Question, scale: float) -> dict[str, Any]:
+def raw_options(question: SolverQuestion, scale: float) -> dict[str, Any]:
     """Translate to HiGHS's own options; the user's raw ones come last.
 
     The tolerances stay at HiGHS's defaults. Tightened to 1e-9 it reported an optimum that was not one on 2 of 5 runs
@@ -100,7 +100,7 @@ def raw_options(question: Question, scale: float) -> dict[str, Any]:
 
     Parameters
     ----------
-    question : Question
+    question : SolverQuestion
     scale : float
         By which the objective is multiplied.
     """

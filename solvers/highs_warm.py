@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.errors import ProblemError
-from ocf.solvers.adapter import Claim, Question
+from ocf.solvers.adapter import Claim, SolverQuestion
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
@@ -133,7 +133,7 @@ class WarmHighs:
         self._highs = None
         if highs is None:
             highs = highspy.Highs()
-            set_options(highs, raw_options(Question(form, self._options, None, False, None), self._scale))
+            set_options(highs, raw_options(SolverQuestion(form, self._options, None, False, None), self._scale))
             pass_form(highs, form, self._scale)
             return highs
         rows, columns = np.arange(form.n_rows, dtype=np.int32), np.arange(form.n_cols, dtype=np.int32)

@@ -31,7 +31,7 @@ from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, Question, RawAnswer, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, ask, conclude, settle, with_remedies
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
@@ -124,7 +124,7 @@ class ScipSolver:
         return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
 
     def _run(
-        self, question: Question, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
     ) -> RawAnswer:
         model, variables = build_model(question.form, scale)
         _set_options(model, raw, question.options.log)
@@ -153,7 +153,7 @@ class ScipSolver:
         return answer
 
     def _unbounded_or_infeasible(
-        self, question: Question, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self, question: SolverQuestion, answer: RawAnswer, raw: dict[str, Any], interrupt: Callable[[], bool] | None
     ) -> RawAnswer:
         """Tell the two apart: without costs nothing is unbounded."""
         form = question.form.with_costs(np.zeros(question.form.n_cols))

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ocf.problem.problem import Problem
 
 
-class Ask(Protocol):
+class AskAgain(Protocol):
     """Solves a problem with choices of leaves excluded."""
 
     def __call__(self, problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
         """The explanation."""
 
 
-def explain_several(ask: Ask, problem: Problem, several: Several) -> list[Explanation]:
+def explain_several(ask: AskAgain, problem: Problem, several: Several) -> list[Explanation]:
     """The best explanations of one row, in the order of their costs.
 
     Parameters

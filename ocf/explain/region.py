@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class CounterfactualRegion:
     """A box in which the model gives the target.
 
     Attributes

@@ -14,7 +14,7 @@ from ocf.support.wording import plain_text
 
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
-    from ocf.explain.region import Region
+    from ocf.explain.region import CounterfactualRegion
     from ocf.problem.problem import Problem
 
 
@@ -25,7 +25,7 @@ _HALF = 0.45
 _MARGIN = 0.06
 
 
-class Regions(Protocol):
+class DrawnRegions(Protocol):
     """What is drawn: regions of one problem, nearest first."""
 
     problem: Problem
@@ -35,11 +35,13 @@ class Regions(Protocol):
     def complete(self) -> bool | None:
         """Whether these are all regions within the radius."""
 
-    def __iter__(self) -> Iterator[Region]:
+    def __iter__(self) -> Iterator[CounterfactualRegion]:
         """The regions, nearest first."""
 
 
-def plot(regions: Regions, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False) -> Any:
+def plot(
+    regions: DrawnRegions, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False
+) -> Any:
     """Draw regions; see `ocf.explain.regions.Regions.plot`."""
     plt = optional("matplotlib.pyplot", "plot", "Regions.plot")
     from matplotlib.collections import PolyCollection
@@ -76,13 +78,13 @@ def plot(regions: Regions, x: str | None = None, y: str | None = None, ax: Any =
     return ax
 
 
-def _title(regions: Regions, n: int, held: bool) -> str:
+def _title(regions: DrawnRegions, n: int, held: bool) -> str:
     what = "at the row's other values" if held else "projected on two features"
     cut = "" if regions.complete else "; the limit cut the list off"
     return f"{n} region{'s' * (n != 1)} within a cost of {regions.radius:g}, {what}{cut}"
 
 
-def _axes(regions: Regions, x: str | None, y: str | None) -> list[int]:
+def _axes(regions: DrawnRegions, x: str | None, y: str | None) -> list[int]:
     """Positions of the two features: the given ones, else those whose ranges differ most from region to region."""
     space = regions.problem.space
     given = [None if name is None else space.index(name) for name in (x, y)]
@@ -98,7 +100,7 @@ def _axes(regions: Regions, x: str | None, y: str | None) -> list[int]:
     return [i for i in places if i is not None]
 
 
-def _holds_the_row(region: Region, regions: Regions, places: Sequence[int]) -> bool:
+def _holds_the_row(region: CounterfactualRegion, regions: DrawnRegions, places: Sequence[int]) -> bool:
     """Whether a region holds the row's own values of all features but those that are plotted."""
     problem = regions.problem
     rest = [i for i in range(len(problem.space)) if i not in places and not np.isnan(problem.origin[i])]

@@ -20,7 +20,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import ValueInterval, range_of_cells
 from ocf.cells.reduction import reduce
 from ocf.errors import ProblemError
-from ocf.explain.region import Region
+from ocf.explain.region import CounterfactualRegion
 from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import PureBox, decompose
 
@@ -56,7 +56,7 @@ class Regions:
         self.problem = alternatives[0].problem
         self._model = model
         self.radius, self.limit = radius, limit
-        self._found: list[Region] = []
+        self._found: list[CounterfactualRegion] = []
         self._source = self._search(alternatives)
         self._exhausted = self._cut = False
 
@@ -65,7 +65,7 @@ class Regions:
         """Whether these are all regions within the radius; None while the search has not come to its end."""
         return not self._cut if self._exhausted else None
 
-    def __iter__(self) -> Iterator[Region]:
+    def __iter__(self) -> Iterator[CounterfactualRegion]:
         k = 0
         while k < len(self._found) or self._more():
             yield self._found[k]
@@ -89,7 +89,7 @@ class Regions:
             self._found.append(region)
         return not self._exhausted
 
-    def _search(self, alternatives: Sequence[CellProblem]) -> Iterator[Region]:
+    def _search(self, alternatives: Sequence[CellProblem]) -> Iterator[CounterfactualRegion]:
         """Regions by increasing cost; the first come one by one, later ones in batches."""
         streams = [self._boxes(cells) for cells in alternatives]
         boxes = _whole(merge(*streams, key=lambda box: box.cost), alternatives[0])
@@ -104,7 +104,7 @@ class Regions:
         live = reduce(cells, self.radius * (1 + 1e-6) + 1e-9).cells.live
         return decompose(cells.with_(live=cells.live & live), radius=self.radius, target_only=True, nearest_first=True)
 
-    def _confirmed(self, cells: CellProblem, boxes: Sequence[PureBox]) -> Iterator[Region]:
+    def _confirmed(self, cells: CellProblem, boxes: Sequence[PureBox]) -> Iterator[CounterfactualRegion]:
         """Regions of the boxes to which the user's model gives the target."""
         target, classes = self.problem.target, self.problem.ensemble.decision.classes
         points = np.array([_nearest(cells, box) for box in boxes])
@@ -113,7 +113,7 @@ class Regions:
         shown = None if self._model.probabilities is None else self._model.probabilities(table)
         for k in np.flatnonzero(target.met_by(answers, shown)).tolist():
             of = list(target.indices) if isinstance(target, ProbabilityTarget) else [int(answers[k])]
-            yield Region(
+            yield CounterfactualRegion(
                 _ranges(cells, boxes[k]),
                 boxes[k].cost,
                 points[k],
@@ -205,7 +205,7 @@ def _ranges(cells: CellProblem, box: PureBox) -> dict[str, Range]:
     }
 
 
-def _record(region: Region) -> dict[str, Any]:
+def _record(region: CounterfactualRegion) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, allowed in region.ranges.items():
         if isinstance(allowed, ValueInterval):

@@ -14,7 +14,7 @@ from oracle.instances import LIBRARIES, REGRESSORS, Spec, specs
 from oracle.test_agreement import bounded
 
 from ocf.cells.ranges import ValueInterval
-from ocf.explain.region import Region
+from ocf.explain.region import CounterfactualRegion
 from ocf.explain.regions import Regions
 
 #: Enough for the small instances; a few radii would have more.
@@ -32,7 +32,7 @@ def values_of(case: Case, point: np.ndarray) -> dict[str, Any]:
     return {f.name: math.nan if math.isnan(v) else f.label(float(v)) for f, v in pairs}
 
 
-def points_in(case: Case, region: Region, rng: np.random.Generator, n: int = 12) -> np.ndarray:
+def points_in(case: Case, region: CounterfactualRegion, rng: np.random.Generator, n: int = 12) -> np.ndarray:
     """Admissible coded rows of a region, its corners among them."""
     out = np.empty((n, len(case.question.space)))
     for i, (feature, origin) in enumerate(zip(case.question.space.features, case.question.origin, strict=True)):
