@@ -124,7 +124,14 @@ def _key(recipe: Recipe, folder: str | None) -> str:
 
 @contextlib.contextmanager
 def borrowed(recipe: Recipe, folder: str | None) -> Any:
-    """A client for a case, from those of this process that wait, or a new one; kept afterwards."""
+    """A client for a case, from those of this process that wait, or a new one; kept afterwards.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    folder : str or None
+        Of data sets.
+    """
     client = None
     with _lock:
         for waiting in _idle:

@@ -97,7 +97,15 @@ def load_dataset(name: str, folder: str | Path | None = None) -> Dataset:
 
 
 def dataset_files(name: str, folder: str | Path | None = None) -> list[Path]:
-    """Files that a data set of a folder is read from; none for the others."""
+    """Files that a data set of a folder is read from; none for the others.
+
+    Parameters
+    ----------
+    name : str
+        As `load_dataset` takes it.
+    folder : path, optional
+        Default: the environment variable ``OCF_DATA``.
+    """
     folder = folder or os.environ.get("OCF_DATA")
     if not folder or name in SHIPPED or name.startswith(OPENML):
         return []

@@ -46,6 +46,11 @@ class Difference:
 def difference(a: Comparison, b: Comparison) -> Difference:
     """Compare a second comparison with a first, run by run.
 
+    Parameters
+    ----------
+    a, b : Comparison
+        The first, which is the measure, and the second.
+
     Raises
     ------
     ProblemError

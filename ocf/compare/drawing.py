@@ -108,23 +108,64 @@ class Figure:
         self._ax.set_axisbelow(True)
 
     def line(self, xs: Sequence[float], ys: Sequence[float], style: int, *, dashed: bool = False) -> None:
-        """A method's line through points; a bound's is dotted."""
+        """A method's line through points; a bound's is dotted.
+
+        Parameters
+        ----------
+        xs, ys : sequences of float, of one length
+            In the axes' units; those outside are put at the ends.
+        style : int
+            Number of the method, which gives the colour and the dashes; numbers past the last begin again.
+        dashed : bool
+            Whether it is a bound's.
+        """
         kind = {"linewidth": 1.5, "dashes": _scaled(BOUND, 1.5)} if dashed else {"linewidth": 2, **_dashes(style)}
         self._ax.plot(self.x.inside(xs), self.y.inside(ys), color=_colour(style), **kind)
 
     def steps(self, xs: Sequence[float], ys: Sequence[float], style: int, *, dashed: bool = False) -> None:
-        """A line that stays level until the next x."""
+        """A line that stays level until the next x.
+
+        Parameters
+        ----------
+        xs, ys : sequences of float, of one length
+            `ys` hold from their x to the next; those outside the axes are put at the ends.
+        style : int
+            Number of the method, which gives the colour and the dashes; numbers past the last begin again.
+        dashed : bool
+            Whether it is a bound's.
+        """
         self.line(np.repeat(xs, 2)[1:].tolist(), np.repeat(ys, 2)[:-1].tolist(), style, dashed=dashed)
 
     def band(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], style: int) -> None:
-        """The area between two lines."""
+        """The area between two lines.
+
+        Parameters
+        ----------
+        xs : sequence of float
+        low, high : sequences of float
+            Where the area begins and ends at each x.
+        style : int
+            Number of the method, which gives the colour; numbers past the last begin again.
+        """
         there, back = self.x.inside(xs), self.y.inside([*high, *reversed(low)])
         self._ax.fill([*there, *reversed(there)], back, color=_colour(style), alpha=0.13, linewidth=0)
 
     def dots(
         self, xs: Sequence[float], ys: Sequence[float], style: int, words: Sequence[str], *, hollow: bool = False
     ) -> None:
-        """Marks, with what each stands for."""
+        """Marks, with what each stands for.
+
+        Parameters
+        ----------
+        xs, ys : sequences of float, of one length
+            In the axes' units; those outside are put at the ends.
+        style : int
+            Number of the method, which gives the colour; numbers past the last begin again.
+        words : sequence of str
+            One text a mark.
+        hollow : bool
+            Whether only the outlines of the marks are drawn.
+        """
         if not len(xs):
             return
         colour = _colour(style)
@@ -180,7 +221,13 @@ def _log_locator(low: float, high: float) -> Any:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Round numbers of a logarithmic axis within a range."""
+    """Round numbers of a logarithmic axis within a range.
+
+    Parameters
+    ----------
+    low, high : float
+        Above 0; both may be among the numbers.
+    """
     return [v for v in _log_locator(low, high).tick_values(low, high).tolist() if low <= v <= high]
 
 
@@ -199,7 +246,17 @@ def _scaled(dashes: Sequence[float], width: float) -> tuple[float, ...]:
 
 
 def padded(values: Sequence[float], *, log: bool, share: float = 0.04) -> tuple[float, float]:
-    """Range that holds all values with some room around them."""
+    """Range that holds all values with some room around them.
+
+    Parameters
+    ----------
+    values : sequence of float
+        At least one; above 0 if `log`.
+    log : bool
+        Whether the axis is logarithmic, and so the room.
+    share : float
+        Room at each end, as a share of what the values span.
+    """
     low, high = min(values), max(values)
     go: Callable[[float], float] = math.log10 if log else float
     back: Callable[[float], float] = (lambda v: 10.0**v) if log else float

@@ -126,7 +126,17 @@ def instances(
 
 
 def jobs(suite: Suite, found: Sequence[PlannedInstance], methods: Sequence[Method]) -> Iterator[Job]:
-    """Runs of instances; the methods take turns, so that a change in the machine's speed meets all of them."""
+    """Runs of instances; the methods take turns, so that a change in the machine's speed meets all of them.
+
+    Parameters
+    ----------
+    suite : Suite
+        Gives the limits, and says whether there are LP relaxations.
+    found : sequence of PlannedInstance
+        As `instances` finds them.
+    methods : sequence of Method
+        Those of the suite that are available.
+    """
     for instance in found:
         if suite.bounds:
             for formulation in dict.fromkeys(m.formulation for m in methods):

@@ -191,7 +191,15 @@ class Case:
         return self.desired
 
     def waiting(self, target: Any, count: int) -> list[int]:
-        """Positions of the first rows that do not have the target yet."""
+        """Positions of the first rows that do not have the target yet.
+
+        Parameters
+        ----------
+        target : object
+            As a suite gives it: ``"desired"``, or what `Explainer.problem` takes.
+        count : int
+            How many rows at most.
+        """
         wanted = self.target(target)
         found: list[int] = []
         for position in range(len(self.rows)):
@@ -351,6 +359,13 @@ def _trained(recipe: Recipe, data: Dataset) -> tuple[Any, pd.DataFrame, pd.DataF
 
 def estimator(recipe: Recipe, *, regression: bool = False) -> Any:
     """The model that a recipe trains, not fitted yet, on one thread; its regressor where a value is predicted.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        With a model that is trained, not a file.
+    regression : bool
+        Whether a value is predicted and not a class.
 
     Raises
     ------

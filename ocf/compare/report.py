@@ -31,6 +31,12 @@ def write_report(c: Comparison, folder: Path) -> list[Path]:
 
     Without matplotlib there is no page, and a warning names the command that installs it.
 
+    Parameters
+    ----------
+    c : Comparison
+    folder : Path
+        It must exist; files of these names are replaced.
+
     Returns
     -------
     list of Path
@@ -137,7 +143,15 @@ def facts(c: Comparison) -> list[tuple[str, str]]:
 
 
 def cell(value: Any, form: str = ".3g") -> str:
-    """A value for reading."""
+    """A value for reading.
+
+    Parameters
+    ----------
+    value : object
+        An `Interval`, a `Share`, a float, or what is shown as `str` shows it.
+    form : str
+        Format of floats.
+    """
     if isinstance(value, Interval):
         if math.isnan(value.value):
             return "–"
@@ -242,7 +256,14 @@ def _failures(c: Comparison) -> list[dict[str, Any]]:
 
 
 def to_markdown(c: Comparison, found: list[Table]) -> str:
-    """The words and tables of the report."""
+    """The words and tables of the report.
+
+    Parameters
+    ----------
+    c : Comparison
+    found : list of Table
+        As `ocf.compare.tables.tables` makes them of it.
+    """
     suite = c.results.suite
     lines = [f"# Comparison {suite['name']}", "", suite["suite"]["description"], "", summary(c), ""]
     if c.disagreements:

@@ -132,7 +132,16 @@ def _run(writer: Writer, todo: Sequence[Job], data: str | None, jobs: int | None
 
 
 def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int | None) -> Iterator[Any]:
-    """Results of tasks as they end, in any order, through whatever backend joblib is configured for."""
+    """Results of tasks as they end, in any order, through whatever backend joblib is configured for.
+
+    Parameters
+    ----------
+    work : callable
+        Called with the items of a task as its arguments; maybe in another process.
+    tasks : sequence of tuple
+    jobs : int or None
+        Tasks at the same time; -1 for one per core, None for what `joblib.parallel_config` says, or else 1.
+    """
     from joblib import Parallel, delayed, effective_n_jobs
 
     if jobs is not None and (jobs == 0 or jobs < -1):
@@ -238,7 +247,14 @@ def _say(writer: Writer, surveys: Iterable[Survey]) -> None:
 
 
 def execute(job: Job, data: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Do one run, wherever this is called, and give its line of the results and the facts of the machine."""
+    """Do one run, wherever this is called, and give its line of the results and the facts of the machine.
+
+    Parameters
+    ----------
+    job : Job
+    data : str or None
+        Folder of data sets.
+    """
     start = datetime.now(UTC).isoformat(timespec="milliseconds")
     try:
         with borrowed(job.instance.recipe, data) as client:

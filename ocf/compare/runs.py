@@ -56,7 +56,14 @@ def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
-    """LP bound and size of the whole formulation, before any reduction."""
+    """LP bound and size of the whole formulation, before any reduction.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
+    """
     from ocf.solvers.highs import HighsSolver
 
     bound = math.inf
@@ -80,6 +87,14 @@ def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
 
 def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
     """Check an answer against the user's model and against the question, in a process that had no part in it.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
+    record : dict
+        The answer, as `explain` makes it.
 
     Returns
     -------
@@ -110,6 +125,12 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
     """Load the compiled kernels and what is made lazily, so that no run pays for it.
 
     Nothing here may start a solver: its threads and state would not survive the fork.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
     """
     from ocf.cells.incumbent import find_incumbent
     from ocf.cells.reduction import reduce
@@ -126,13 +147,28 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
 
 
 def rehearsal(case: Case, request: dict[str, Any]) -> None:
-    """A run whose answer nobody reads: after it, Numba's cache on the disk holds what even a warm server lacks."""
+    """A run whose answer nobody reads: after it, Numba's cache on the disk holds what even a warm server lacks.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it. Of its method the formulation, solver, reduction and options are
+        replaced.
+    """
     box = {"solver": "box", "formulation": "interval", "reduce": False}
     explain(case, request | {"method": request["method"] | box | {"options": {}}})
 
 
 def settle(case: Case, request: dict[str, Any]) -> None:
-    """Make what all runs on a question share: its cells, and the isolation forest if it asks for one."""
+    """Make what all runs on a question share: its cells, and the isolation forest if it asks for one.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
+    """
     problem, _ = _problem(case, request)
     case.explainer.alternatives(problem)
 

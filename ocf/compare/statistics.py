@@ -31,7 +31,16 @@ class Interval(NamedTuple):
 
 
 def capped(times: ArrayLike, limit: float, factor: float = 1.0) -> Array:
-    """Times with `factor` times the limit in place of unsolved runs."""
+    """Times with `factor` times the limit in place of unsolved runs.
+
+    Parameters
+    ----------
+    times : (n,) array
+        Seconds; inf where unsolved.
+    limit : float
+        Seconds.
+    factor : float
+    """
     times = np.asarray(times, np.float64)
     return np.where(np.isfinite(times), times, factor * limit)
 
@@ -51,7 +60,17 @@ def shifted_geometric_mean(values: ArrayLike, shift: float) -> float:
 
 
 def penalised_average(times: ArrayLike, limit: float, factor: float) -> float:
-    """PAR-k: mean time, where an unsolved run counts `factor` times the limit."""
+    """PAR-k: mean time, where an unsolved run counts `factor` times the limit.
+
+    Parameters
+    ----------
+    times : (n,) array
+        Seconds; inf where unsolved.
+    limit : float
+        Seconds.
+    factor : float
+        The k of PAR-k.
+    """
     times = capped(times, limit, factor)
     return float(times.mean()) if len(times) else math.nan
 
@@ -142,7 +161,15 @@ def bootstrap(statistic: Callable[[Array], Array], sample: ArrayLike) -> Interva
 
 
 def geometric_mean_interval(values: ArrayLike, shift: float) -> Interval:
-    """Shifted geometric mean with its bootstrap interval."""
+    """Shifted geometric mean with its bootstrap interval.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Finite, at least 0.
+    shift : float
+        Above 0; see `shifted_geometric_mean`.
+    """
     logs = np.log(np.asarray(values, np.float64) + shift)
     return Interval(*(math.exp(v) - shift for v in bootstrap(lambda x: x.mean(axis=-1), logs)))
 

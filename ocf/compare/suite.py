@@ -351,7 +351,15 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
 
 
 def parse_memory(value: Any, where: str = "memory") -> int:
-    """Bytes from a number or from an amount such as ``"4 GB"`` or ``"512 MiB"``."""
+    """Bytes from a number or from an amount such as ``"4 GB"`` or ``"512 MiB"``.
+
+    Parameters
+    ----------
+    value : object
+        A number of bytes, or a text with a unit.
+    where : str
+        Names the file or option in the message of an error.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
         return int(value)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?i?B)\s*", str(value), re.IGNORECASE)
@@ -436,7 +444,16 @@ def all_methods() -> list[Method]:
 
 
 def limited(suite: Suite, *, time: float | None = None, memory: int | None = None) -> Suite:
-    """Suite with other limits, which makes it another suite."""
+    """Suite with other limits, which makes it another suite.
+
+    Parameters
+    ----------
+    suite : Suite
+    time : float, optional
+        Seconds a run; default: the suite's.
+    memory : int, optional
+        Bytes a run; default: the suite's.
+    """
     limits = suite.limits
     if time is not None:
         limits = replace(limits, time=float(time))
@@ -447,6 +464,14 @@ def limited(suite: Suite, *, time: float | None = None, memory: int | None = Non
 
 def part(suite: Suite, methods: Sequence[str] | None = None, sets: Sequence[str] | None = None) -> Suite:
     """Part of a suite: some of its methods or data sets, with results that go into the folder of the whole.
+
+    Parameters
+    ----------
+    suite : Suite
+    methods : sequence of str, optional
+        Names of methods; all by default.
+    sets : sequence of str, optional
+        Data sets, as `Recipe.data_label` names them; all by default.
 
     Raises
     ------

@@ -62,7 +62,14 @@ class GuessingThresholds(ThresholdTransformer):
         self.features = features
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the reference ensemble and thin out its thresholds."""
+        """Fit the reference ensemble and thin out its thresholds.
+
+        Parameters
+        ----------
+        X : DataFrame or array (n, n_columns)
+            The reference ensemble is fitted on it as it is: encode words before.
+        y : (n,) array of class labels
+        """
         table = self._table(X, reset=True)
         y = self._labels(X, y)
         if not 0 <= self.tolerance <= 1:

@@ -131,6 +131,12 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the discretizer, if it is not, and the tree.
 
+        Parameters
+        ----------
+        X : DataFrame or array (n, n_columns)
+            As the discretizer takes it; binary features where there is none.
+        y : (n,) array of class labels
+
         Raises
         ------
         DataError

@@ -84,7 +84,16 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
 
 
 def name_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> str:
-    """A threshold in the user's words, such as ``"age > 37.5"`` or ``"job = clerk"``."""
+    """A threshold in the user's words, such as ``"age > 37.5"`` or ``"job = clerk"``.
+
+    Parameters
+    ----------
+    threshold : Threshold
+    space : FeatureSpace
+        Of its feature.
+    digits : int
+        Significant ones, of numbers.
+    """
     feature = space.features[threshold.feature]
     if feature.kind == "categorical":
         return f"{feature.name} = {feature.levels[int(threshold.value)]}"
@@ -98,6 +107,12 @@ def name_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> str:
 def check_threshold(threshold: Threshold, space: FeatureSpace) -> None:
     """Refuse a threshold whose value is no number, or no index of a level where it should be one.
 
+    Parameters
+    ----------
+    threshold : Threshold
+    space : FeatureSpace
+        Of its feature.
+
     Raises
     ------
     DataError
@@ -110,7 +125,14 @@ def check_threshold(threshold: Threshold, space: FeatureSpace) -> None:
 
 
 def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
-    """Distinct names of thresholds: with six digits where these tell them apart, with all of them elsewhere."""
+    """Distinct names of thresholds: with six digits where these tell them apart, with all of them elsewhere.
+
+    Parameters
+    ----------
+    thresholds : sequence of Threshold
+    space : FeatureSpace
+        Of their features.
+    """
     short = [name_of(t, space) for t in thresholds]
     once = {name for name in short if short.count(name) == 1}
     return [name if name in once else name_of(t, space, 17) for name, t in zip(short, thresholds, strict=True)]

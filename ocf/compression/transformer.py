@@ -84,6 +84,11 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
         """Numbers of features and thresholds, compression and inconsistency rate on rows.
 
         See `ocf.compression.thresholds`.
+
+        Parameters
+        ----------
+        X : DataFrame or array (n, n_columns)
+        y : (n,) array of class labels
         """
         bits = binarize(self.kept_, self.space_, self._table(X, reset=False))
         return metrics(bits, y, [t.feature for t in self.kept_])
@@ -166,7 +171,13 @@ class ThresholdBinarizer(ThresholdTransformer):
             return cls(data).fit()
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Take over the document; `X` and `y` are not looked at."""
+        """Take over the document; `X` and `y` are not looked at.
+
+        Parameters
+        ----------
+        X, y : object, optional
+            Only there because transformers of scikit-learn take them.
+        """
         data = self.document
         if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
             raise DataError(f"this holds no thresholds that ocf wrote (schema {SCHEMA!r})")
@@ -193,6 +204,13 @@ class ThresholdBinarizer(ThresholdTransformer):
 
 
 def class_indices(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
-    """Index of each label among the model's classes; -1 for those that the model does not know."""
+    """Index of each label among the model's classes; -1 for those that the model does not know.
+
+    Parameters
+    ----------
+    classes : sequence
+        The model's labels, in its order.
+    y : (n,) array of class labels
+    """
     known = {label: index for index, label in enumerate(classes)}
     return np.array([known.get(label, -1) for label in y.tolist()], np.int64)

@@ -320,7 +320,15 @@ def check_settings(
 
 
 def words_of(schema: type, key: str) -> str:
-    """What the value of a key of a `TypedDict` should be, in words."""
+    """What the value of a key of a `TypedDict` should be, in words.
+
+    Parameters
+    ----------
+    schema : type
+        A `TypedDict`, as `check_settings` takes it.
+    key : str
+        One of its keys.
+    """
     return str(_meta(settings_of(schema)[key]).description)
 
 
