@@ -32,10 +32,6 @@ STILL_LONG = frozenset(
     }
 )
 
-
-#: Rooms whose functions do not all document their parameters yet: rooms are only ever taken away here.
-STILL_UNDOCUMENTED = frozenset({"ocf.explain", "ocf.solve"})
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -157,7 +153,6 @@ def test_public_functions_document_their_parameters() -> None:
     lacking = {
         name: missing
         for module, _, tree in sources()
-        if module.rpartition(".")[0] not in STILL_UNDOCUMENTED and module not in STILL_UNDOCUMENTED
         for name, node, in_class in public_functions(tree, module)
         if len(given := arguments(node, in_class)) > 1 and (missing := sorted(set(given) - documented(node)))
     }

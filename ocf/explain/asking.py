@@ -51,13 +51,36 @@ class Prepared(Protocol[Q]):
         """Why nothing is proven of a problem; empty where proofs hold."""
 
     def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
-        """Isolation forest for a target."""
+        """Isolation forest for a target.
+
+        Parameters
+        ----------
+        wish : Plausibility or None
+            None: no forest is asked for.
+        target : Target
+        """
 
     def judge(self, row: AskedRow, problem: Q, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
-        """Who tells of a coded point whether the user's model gives it the target."""
+        """Who tells of a coded point whether the user's model gives it the target.
+
+        Parameters
+        ----------
+        row : AskedRow
+        problem : Problem or LinearProblem
+            Of the row.
+        detector : Detector, optional
+            That must not take the point for an outlier.
+        """
 
     def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
-        """What the user's model gives each coded row."""
+        """What the user's model gives each coded row.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        space : FeatureSpace, optional
+            In whose dtypes the rows are shown to the model; by default those of the data.
+        """
 
 
 class Asking(ABC, Generic[P]):
@@ -90,12 +113,31 @@ class Asking(ABC, Generic[P]):
 
     @abstractmethod
     def pose(self, row: AskedRow, task: Task) -> P:
-        """The problem of a row."""
+        """The problem of a row.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        """
 
     def explain_rows(
         self, frame: pd.DataFrame, coded: FloatArray, task: Task, n_jobs: int, progress: bool | None
     ) -> Explanations:
-        """Explain rows that are read, in order."""
+        """Explain rows that are read, in order.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+            As the user gave them.
+        coded : (n, n_features) float64
+            The same rows.
+        task : Task
+        n_jobs : int
+            Rows solved at the same time, in processes of their own; -1 for one per core.
+        progress : bool or None
+            Progress bar on stderr; None: only on a terminal and for several rows.
+        """
         engine_for(self._engines, task)  # refuses before any row is solved
         current = self._common.current(coded, task.space)
         labels = list(frame.index)
@@ -104,7 +146,13 @@ class Asking(ABC, Generic[P]):
             return Explanations(run_batch(partial(self.explain_row, task=task), rows, n_jobs, bar.advance))
 
     def explain_row(self, row: AskedRow, task: Task) -> list[Explanation]:
-        """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``."""
+        """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        """
         try:
             return self.explanations_of(row, task, self.pose(row, task))
         except OcfError as error:
@@ -114,11 +162,29 @@ class Asking(ABC, Generic[P]):
             return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
 
     def explanations_of(self, row: AskedRow, task: Task, problem: P) -> list[Explanation]:
-        """The explanations of a row whose problem is known."""
+        """The explanations of a row whose problem is known.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        problem : Problem or LinearProblem
+            Of the row.
+        """
         return [self.solve(row, task, problem)]
 
     def solve(self, row: AskedRow, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
-        """Solve a problem of a row, away from some choices of leaves, and explain what was found."""
+        """Solve a problem of a row, away from some choices of leaves, and explain what was found.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        problem : Problem or LinearProblem
+            Of the row.
+        excluded : tuple of (n_trees,) int64
+            Choices of leaves that the answer may not lie in.
+        """
         begin = time.perf_counter()
         detector = self._common.detector(task.plausibility, problem.target)
         judge = self._common.judge(row, problem, detector)
@@ -136,7 +202,17 @@ class Asking(ABC, Generic[P]):
         )
 
     def explained(self, row: AskedRow, problem: P, outcome: Outcome, **said: Any) -> Explanation:
-        """Explanation of an outcome, verified; see `ocf.explain.answers.from_outcome`."""
+        """Explanation of an outcome, verified; see `ocf.explain.answers.from_outcome`.
+
+        Parameters
+        ----------
+        row : AskedRow
+        problem : Problem or LinearProblem
+            Whose target the outcome's point meets.
+        outcome : Outcome
+        said
+            `method` and `times`, and where they are known `detector`, `ties`, `ties_complete` and `ranges`.
+        """
         why = self._common.unproven(problem)
         if why:
             outcome = unproven(outcome, why)
@@ -162,7 +238,14 @@ class Asking(ABC, Generic[P]):
 
 
 def rows_of(space: FeatureSpace, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
-    """Rows as a table in the user's columns."""
+    """Rows as a table in the user's columns.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    rows : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        A table is taken as it is; the columns of an array are those of `space`, in order.
+    """
     if isinstance(rows, pd.Series):
         rows = rows.to_frame().T.infer_objects()
     if not isinstance(rows, pd.DataFrame):
@@ -176,7 +259,13 @@ def rows_of(space: FeatureSpace, rows: pd.DataFrame | pd.Series[Any] | ArrayLike
 
 
 def one_row_of(space: FeatureSpace, row: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
-    """A single row as a table in the user's columns."""
+    """A single row as a table in the user's columns.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    row : one-row DataFrame, Series, or array (n_columns,)
+    """
     frame = rows_of(space, row)
     if len(frame) != 1:
         raise DataError(f"expected one row, not {len(frame)}")
@@ -185,6 +274,13 @@ def one_row_of(space: FeatureSpace, row: pd.DataFrame | pd.Series[Any] | ArrayLi
 
 def table_of_model(model: UserModel, table: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
     """The data in the columns that the model takes.
+
+    Parameters
+    ----------
+    model : UserModel
+    table : DataFrame (n, n_columns)
+    columns : tuple of labels
+        Those that the model takes; the result has their order.
 
     Raises
     ------
@@ -198,7 +294,16 @@ def table_of_model(model: UserModel, table: pd.DataFrame, columns: tuple[str, ..
 
 
 def space_of_table(model: UserModel, table: pd.DataFrame | None, features: Any) -> FeatureSpace:
-    """The features of the data, as far as the settings leave them to be inferred."""
+    """The features of the data, as far as the settings leave them to be inferred.
+
+    Parameters
+    ----------
+    model : UserModel
+    table : DataFrame (n, n_columns) or None
+        None is refused: there is nothing to infer features from.
+    features : mapping of feature name to settings, or None
+        See `ocf.features.inference.infer_space`.
+    """
     if table is None:
         raise DataError("give data (ideally the training data) or a FeatureSpace as features")
     return infer_space(table_of_model(model, table, table_columns(model, tuple(table.columns))), features)

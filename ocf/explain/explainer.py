@@ -159,7 +159,16 @@ class Explainer(Asking[Problem]):
         return self.prepared.alternatives(problem)
 
     def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
-        """The problem of a single tree, leaf by leaf; see `ocf.solve.leaf_search`."""
+        """The problem of a single tree, leaf by leaf; see `ocf.solve.leaf_search`.
+
+        Parameters
+        ----------
+        problem : Problem
+            Of this explainer.
+        options : SolverOptions, optional
+        solver : str
+            As in `ocf.solve.leaf_query.Query`.
+        """
         return self._leaves.query(problem, options or SolverOptions(), solver)
 
     # -- explanations --------------------------------------------------------------------------------------
@@ -274,7 +283,13 @@ class Explainer(Asking[Problem]):
         return self.ask(X, Question(**asked))
 
     def ask(self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question) -> Explanations:
-        """As `explain`, with the settings as one `Question`."""
+        """As `explain`, with the settings as one `Question`.
+
+        Parameters
+        ----------
+        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        question : Question
+        """
         frame = rows_of(self.space, X)
         coded = self.space.from_frame(frame)
         task = self._task(question)
@@ -313,13 +328,28 @@ class Explainer(Asking[Problem]):
         )
 
     def pose(self, row: AskedRow, task: Task) -> Problem:
-        """The problem of a row."""
+        """The problem of a row.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        """
         current = int(row.current) if self.classes else None
         target = parse_target(self.ensemble, task.target, current, task.probability)
         return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
-        """The best explanation of a row, the best that differ, and what conflicts where there is none."""
+        """The best explanation of a row, the best that differ, and what conflicts where there is none.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+            Says how many are wanted, and whether to find out what conflicts.
+        problem : Problem
+            Of the row.
+        """
         found = explain_several(partial(self.solve, row, task), problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
             found[0] = self._diagnosed(row, task, problem, found[0])

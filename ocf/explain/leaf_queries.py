@@ -191,9 +191,11 @@ def nearest_instances(
     instances : DataFrame or array (n, n_columns)
         Rows to choose from; those to which the model gives the target are taken.
     target, norm
-        As in `Explainer.explain`; also `weights`, `features_to_vary`, `permitted_range` and `probability`.
+        As in `Explainer.explain`.
     labels : (n,) array, optional
         True classes of the instances. If given, an instance must have a wanted class by its label, too.
+    settings
+        `weights`, `features_to_vary`, `permitted_range`, `probability` and `constraints`, as in `Explainer.explain`.
 
     Returns
     -------

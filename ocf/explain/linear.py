@@ -113,7 +113,15 @@ class LinearExplainer(Asking[LinearProblem]):
     def ask(
         self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question, margin: float = 0.0
     ) -> Explanations:
-        """As `explain`, with the settings as one `Question`."""
+        """As `explain`, with the settings as one `Question`.
+
+        Parameters
+        ----------
+        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        question : Question
+        margin : float
+            By how much the decision value must win.
+        """
         frame = rows_of(self.space, X)
         coded = self.space.from_frame(frame)
         if np.isnan(coded).any():
@@ -141,7 +149,13 @@ class LinearExplainer(Asking[LinearProblem]):
         return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
-        """The problem of a row."""
+        """The problem of a row.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        """
         target = self.prepared.class_index(task.target, int(row.current))
         return self.prepared.problem(row.coded, target, task.cost, task.space)
 

@@ -36,7 +36,15 @@ def batch_to_fragment(explanations: Sequence[Answer]) -> str:
 
 
 def to_page(explanations: Sequence[Answer], path: str | Path | None = None) -> str:
-    """Self-contained web page; written to `path` if one is given."""
+    """Self-contained web page; written to `path` if one is given.
+
+    Parameters
+    ----------
+    explanations : sequence of Answer
+        At least one; one alone is shown without a summary.
+    path : str or Path, optional
+        Written over where it exists.
+    """
     one = len(explanations) == 1
     title = f"Counterfactual of row {explanations[0].row}" if one else "Counterfactual explanations"
     summary = None if one else _summary(explanations)

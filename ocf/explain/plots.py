@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 def plot(e: Answer, ax: Any = None) -> Any:
-    """Bars of what each change costs, the dearest on top, each with its words."""
+    """Bars of what each change costs, the dearest on top, each with its words.
+
+    Parameters
+    ----------
+    e : Answer
+    ax : matplotlib Axes, optional
+        By default those of a new figure.
+    """
     plt = optional("matplotlib.pyplot", "plot", "Explanation.plot")
     changes = e.changes.sort_values("cost", kind="stable")
     if ax is None:

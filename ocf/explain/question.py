@@ -121,7 +121,14 @@ class Question:
         return asked
 
     def constraints_of(self, space: FeatureSpace, own: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-        """The constraints, checked against the features; by default the explainer's own."""
+        """The constraints, checked against the features; by default the explainer's own.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        own : tuple of Constraint
+            The explainer's own.
+        """
         return checked(own if self.constraints is None else self.constraints, space)
 
 
@@ -131,6 +138,15 @@ SETTINGS = tuple(field.name for field in fields(Question))
 
 def warn_of_broken(constraints: Sequence[Constraint], space: FeatureSpace, rows: FloatArray, known: FloatArray) -> None:
     """Name constraints that the data itself breaks in a warning.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+    space : FeatureSpace
+    rows : (n, n_features) float64
+        Coded rows to explain.
+    known : (n_known, n_features) float64
+        Coded rows of the data.
 
     Raises
     ------

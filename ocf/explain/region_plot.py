@@ -42,7 +42,14 @@ class DrawnRegions(Protocol):
 def plot(
     regions: DrawnRegions, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False
 ) -> Any:
-    """Draw regions; see `ocf.explain.regions.Regions.plot`."""
+    """Draw regions; see `ocf.explain.regions.Regions.plot`.
+
+    Parameters
+    ----------
+    regions : DrawnRegions
+    x, y, ax, held
+        As in `ocf.explain.regions.Regions.plot`.
+    """
     plt = optional("matplotlib.pyplot", "plot", "Regions.plot")
     from matplotlib.collections import PolyCollection
 

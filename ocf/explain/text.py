@@ -102,7 +102,14 @@ def counted(explanations: Iterable[Answer]) -> str:
 
 
 def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[str, str, str, str]]:
-    """Name, value before, value after and cost of each change, as text."""
+    """Name, value before, value after and cost of each change, as text.
+
+    Parameters
+    ----------
+    e : Answer
+    changes : DataFrame, optional
+        With the columns of `Answer.changes`, which is the default.
+    """
     return [
         (str(name), word(old, new), word(new, old, new=True), number(cost))
         for name, old, new, cost in (e.changes if changes is None else changes)[

@@ -13,7 +13,17 @@ from ocf.problem.problem import Problem
 
 
 def class_offsets(classes: Sequence[Any], problem: Problem, class_costs: Mapping[Any, float]) -> FloatArray:
-    """Cost of ending in each leaf, inf for classes without one, (n_leaves,); ``L(y)`` of section 3.9."""
+    """Cost of ending in each leaf, inf for classes without one, (n_leaves,); ``L(y)`` of section 3.9.
+
+    Parameters
+    ----------
+    classes : sequence of labels
+        By index.
+    problem : Problem
+        Of a single tree.
+    class_costs : mapping of class label to float
+        As `checked_class_costs` gives them.
+    """
     tree = problem.ensemble
     decided = tree.decide(tree.base_score + tree.contributions)
     prices = np.full(len(classes), np.inf)
@@ -23,7 +33,15 @@ def class_offsets(classes: Sequence[Any], problem: Problem, class_costs: Mapping
 
 
 def checked_class_costs(classes: Sequence[Any], class_costs: Mapping[Any, float]) -> dict[Any, float]:
-    """Class costs by label, refused where they make no sense."""
+    """Class costs by label, refused where they make no sense.
+
+    Parameters
+    ----------
+    classes : sequence of labels
+        Empty for a regressor, which is refused.
+    class_costs : mapping of class label to float
+        Finite, at least 0; a label may be given as text.
+    """
     if not classes:
         raise ProblemError("class costs need a classifier, and the model is a regressor")
     out = {}

@@ -21,6 +21,12 @@ _PROVEN = (Status.OPTIMAL, Status.INFEASIBLE)
 def compare(first_way: Way, first: Outcome, second_way: Way, second: Outcome) -> dict[str, Any]:
     """The claims of the second way, and whether they contradict those of the first.
 
+    Parameters
+    ----------
+    first_way, second_way : Way
+    first, second : Outcome
+        Of the same problem, one by each way.
+
     Returns
     -------
     dict
@@ -54,6 +60,15 @@ def contradiction(one: str, bounding: Outcome, other: str, found: Outcome) -> st
 
     The user's model has confirmed both points, so a bound is wrong that lies above the cost of the other's point by
     more than 1e-9 of it.
+
+    Parameters
+    ----------
+    one, other : str
+        The two ways, in words.
+    bounding : Outcome
+        Of the one way, whose bound is taken.
+    found : Outcome
+        Of the other way, whose point is taken, if it has one.
     """
     if found.cost is None or bounding.bound <= found.cost + slack(found.cost):
         return ""
@@ -62,7 +77,14 @@ def contradiction(one: str, bounding: Outcome, other: str, found: Outcome) -> st
 
 
 def judged(outcome: Outcome, check: Mapping[str, Any]) -> Outcome:
-    """The first way's outcome, which a contradiction makes an error."""
+    """The first way's outcome, which a contradiction makes an error.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    check : mapping
+        As `compare` gives it.
+    """
     if check["verdict"] == AGREES:
         return outcome
     if check["verdict"] == OPEN:

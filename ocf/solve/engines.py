@@ -85,10 +85,29 @@ class Engine(Protocol[P]):
     def solve(
         self, problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = (), way: Way | None = None
     ) -> Finding[P]:
-        """Solve a problem: in its own way of choosing, or in the given one, and away from some choices of leaves."""
+        """Solve a problem: in its own way of choosing, or in the given one, and away from some choices of leaves.
+
+        Parameters
+        ----------
+        problem : Problem or LinearProblem
+        task : Task
+        judge : callable
+            Whether the user's own model gives the target to a coded point.
+        excluded : tuple of (n_trees,) int64
+            Choices of leaves that the answer may not lie in.
+        way : Way, optional
+            By default the engine chooses, by what the task says.
+        """
 
     def second_way(self, problem: P, task: Task, first: Way) -> Way:
         """A way that is independent of the first, to check it by.
+
+        Parameters
+        ----------
+        problem : Problem or LinearProblem
+        task : Task
+        first : Way
+            In which the problem was solved.
 
         Raises
         ------
@@ -99,6 +118,12 @@ class Engine(Protocol[P]):
 
 def engine_for(engines: Sequence[Engine[P]], task: Task) -> Engine[P]:
     """The first engine that accepts a task.
+
+    Parameters
+    ----------
+    engines : sequence of Engine
+        In the order in which they are asked.
+    task : Task
 
     Raises
     ------
@@ -142,7 +167,17 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
 
 
 def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
-    """Whether a problem is proven infeasible; any point will do against it."""
+    """Whether a problem is proven infeasible; any point will do against it.
+
+    Parameters
+    ----------
+    engine : Engine
+    problem : Problem or LinearProblem
+    task : Task
+        Its gap does not matter, nor how many optimal points it asks for.
+    judge : callable
+        Whether the user's own model gives the target to a coded point.
+    """
     loose = replace(task, options=replace(task.options, mip_gap=1e9), n_optimal=1)
     return engine.solve(problem, loose, judge).outcome.status is Status.INFEASIBLE
 
@@ -168,7 +203,13 @@ class CellEngine:
         return ""
 
     def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`."""
+        """See `Engine.second_way`.
+
+        Parameters
+        ----------
+        problem, task, first
+            As in `Engine.second_way`.
+        """
         return second_way(self._prepared.alternatives(problem)[0], first)
 
     def solve(
@@ -179,7 +220,13 @@ class CellEngine:
         excluded: tuple[IntArray, ...] = (),
         way: Way | None = None,
     ) -> Finding[Problem]:
-        """See `Engine.solve`."""
+        """See `Engine.solve`.
+
+        Parameters
+        ----------
+        problem, task, judge, excluded, way
+            As in `Engine.solve`.
+        """
         prepared = self._prepared
         alternatives = tuple(cells.with_(excluded=excluded) for cells in prepared.alternatives(problem))
         way = way or choose(alternatives[0], task.formulation, task.solver)
@@ -240,12 +287,27 @@ class LeafEngine:
         return ""
 
     def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`."""
+        """See `Engine.second_way`.
+
+        Parameters
+        ----------
+        problem, task, first
+            As in `Engine.second_way`.
+        """
         single = self._prepared.ensemble.n_trees == 1 and task.plausibility is None
         return second_value_way(Way(task.formulation, task.solver), single)
 
     def query(self, problem: Problem, options: SolverOptions, solver: str) -> Query:
-        """The question of one row to the leaves; see `ocf.solve.leaf_query`."""
+        """The question of one row to the leaves; see `ocf.solve.leaf_query`.
+
+        Parameters
+        ----------
+        problem : Problem
+            Its plausibility, if any, is a least depth without a weight.
+        options : SolverOptions
+        solver : str
+            As in `ocf.solve.leaf_query.Query`.
+        """
         from ocf.solve.leaf_query import Query
 
         if problem.penalty is not None:
@@ -260,7 +322,13 @@ class LeafEngine:
         excluded: tuple[IntArray, ...] = (),
         way: Way | None = None,
     ) -> Finding[Problem]:
-        """See `Engine.solve`; no choice of leaves can be excluded, for there is one answer a row."""
+        """See `Engine.solve`; no choice of leaves can be excluded, for there is one answer a row.
+
+        Parameters
+        ----------
+        problem, task, judge, excluded, way
+            As in `Engine.solve`.
+        """
         way = way or Way(task.formulation, task.solver)
         query = self.query(problem, task.options, way.solver)
         if way.formulation == "hyperplanes":
@@ -321,7 +389,13 @@ class LinearEngine:
         return ""
 
     def second_way(self, problem: LinearProblem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`: the same model by the other solver."""
+        """See `Engine.second_way`: the same model by the other solver.
+
+        Parameters
+        ----------
+        problem, task, first
+            As in `Engine.second_way`.
+        """
         return other_linear_way(first)
 
     def solve(
@@ -332,7 +406,13 @@ class LinearEngine:
         excluded: tuple[IntArray, ...] = (),
         way: Way | None = None,
     ) -> Finding[LinearProblem]:
-        """See `Engine.solve`; there are no leaves to exclude."""
+        """See `Engine.solve`; there are no leaves to exclude.
+
+        Parameters
+        ----------
+        problem, task, judge, excluded, way
+            As in `Engine.solve`.
+        """
         from ocf.solve.linear_search import solve_linear
 
         way = way or Way("linear", _matrix_solver(task.solver))

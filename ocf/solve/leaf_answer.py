@@ -51,6 +51,13 @@ class LeafTask:
     upper: FloatArray
 
     def fixed(self, x: FloatArray, integer: BoolArray) -> LeafTask:
-        """The same with the integer columns fixed at a solution's values."""
+        """The same with the integer columns fixed at a solution's values.
+
+        Parameters
+        ----------
+        x : (n_columns,) float64
+            The solution; rounded to whole numbers where it is taken.
+        integer : (n_columns,) bool
+        """
         whole = np.rint(x)
         return replace(self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper))

@@ -16,6 +16,14 @@ def demand_of(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, 
     """Least cost of a total of ``w . move >= need`` with moves in [0, room]: l1 and l2 parts each by itself.
 
     A sum of costs is at least the sum of the least ones, so both may be added.
+
+    Parameters
+    ----------
+    need : float
+    w, room : (n,) float64
+        Weights, of which the positive ones count, and how far each move can go; inf for no end.
+    linear, square : (n,) float64
+        Cost of a move and of its square.
     """
     usable = (w > 0) & (room > 0)
     w, room, linear, square = w[usable], room[usable], linear[usable], square[usable]

@@ -87,6 +87,14 @@ class TreeSearch:
         """For each hyperplane ``z'Qz`` with ``2 Q z = w``, (n_planes,), and by how much that fails, (n_planes, n).
 
         The former is infinite where the hyperplane weighs features without a square, or Q is singular.
+
+        Parameters
+        ----------
+        problem : Problem
+        form : (n_features, n_features) sparse float64
+            Its quadratic form Q.
+        weights : (n_planes, n_features) float64
+            What each hyperplane weighs the numbers by.
         """
         key = (problem.cost.squares, problem.cost.forms, weights.tobytes())
         if key not in self._stiffness:
@@ -104,7 +112,14 @@ class TreeSearch:
         return self._stiffness[key]
 
     def matrix(self, problem: Problem, columns: MoveColumns) -> tuple[_Matrix, bool]:
-        """Compiled matrix of a problem, and whether it is an earlier query's."""
+        """Compiled matrix of a problem, and whether it is an earlier query's.
+
+        Parameters
+        ----------
+        problem : Problem
+        columns : MoveColumns
+            Of the problem.
+        """
         if problem.constraints:  # their rows are this row's own
             return _Matrix.compile(problem), False
         form = (problem.cost.squares, problem.cost.forms)
@@ -211,7 +226,15 @@ class LeafModel:
     # -- the leaves -------------------------------------------------------------------------------------------
 
     def box(self, leaf: Leaves, eps: float) -> tuple[FloatArray, FloatArray]:
-        """Admissible closed interval of every number within a leaf, shrunk by eps at the leaf's own ends, (n,) each."""
+        """Admissible closed interval of every number within a leaf, shrunk by eps at the leaf's own ends, (n,) each.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+            A leaf, or one leaf per tree.
+        eps : float
+            Margin by which splits must hold, in units of the features.
+        """
         low, high = self.limits[0].copy(), self.limits[1].copy()
         region = self.search.region(leaf)
         special = np.flatnonzero(self.search.split & (np.isfinite(region.low) | np.isfinite(region.high)))
@@ -230,14 +253,28 @@ class LeafModel:
         return low, high
 
     def allowed(self, leaf: Leaves, i: int) -> BoolArray:
-        """Which listed values of feature i the leaf admits, over the columns of the feature."""
+        """Which listed values of feature i the leaf admits, over the columns of the feature.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        i : int
+            One of `levels`.
+        """
         values, region, part = self.columns.value[self.levels[i]], self.search.region(leaf), self.search.part
         if not part.ordered[i]:
             return region.member[part.member_offsets[i] + values.astype(np.int64)]
         return np.asarray((region.low[i] < values) & (values <= region.high[i]))
 
     def rows(self, leaf: Leaves, eps: float) -> tuple[IntArray, FloatArray, FloatArray, bool]:
-        """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts."""
+        """Hyperplanes of a leaf's path: places, signs, upper sides over the columns, and whether none contradicts.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        eps : float
+            Margin by which splits must hold, in units of their totals.
+        """
         place, sign, side = [], [], []
         for v, left in self.search.region(leaf).path.items():
             t = self.threshold(v, left, eps)
@@ -254,7 +291,17 @@ class LeafModel:
         return np.array(place, int), np.array(sign), np.array(side), True
 
     def threshold(self, v: int, left: bool, eps: float) -> float:
-        """What the total of a node may be at most to the left, and must be at least to the right, but for a margin."""
+        """What the total of a node may be at most to the left, and must be at least to the right, but for a margin.
+
+        Parameters
+        ----------
+        v : int
+            An oblique node.
+        left : bool
+            Whether the path goes left there.
+        eps : float
+            The margin; above 0 the tree's own threshold is taken.
+        """
         t = float(self.tree.threshold[v])
         return self._between.get(v, (t, t))[0 if left else 1] if eps == 0 else t
 
@@ -312,7 +359,14 @@ class LeafModel:
         return {r: v for v, r in self.matrix.place.items()}
 
     def bounds_of_columns(self, leaf: Leaves, eps: float) -> tuple[FloatArray, FloatArray]:
-        """Bounds of the columns within a leaf."""
+        """Bounds of the columns within a leaf.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        eps : float
+            Margin by which splits of a single feature must hold, in units of the feature.
+        """
         columns = self.columns
         low, high = self.box(leaf, eps)
         unit = np.where(columns.unit != 0, np.abs(columns.unit), 1.0)
@@ -341,7 +395,14 @@ class LeafModel:
     # -- lower bounds that need no solver ---------------------------------------------------------------------
 
     def cheap_bound(self, leaf: Leaves, eps: float) -> float:
-        """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more."""
+        """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        eps : float
+            Margin by which splits must hold, in units of their totals.
+        """
         lower, upper = self.bounds_of_columns(leaf, eps)
         if self._empty(lower, upper):
             return np.inf

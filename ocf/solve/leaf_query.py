@@ -73,7 +73,17 @@ class Query(LeafModel):
         return "+".join(sorted(self.solver_names)) or "closed form"
 
     def outcome(self, status: Status, best: LeafAnswer | None, bound: float, sizes: dict[str, int]) -> Outcome:
-        """The answer, with what it took."""
+        """The answer, with what it took.
+
+        Parameters
+        ----------
+        status : Status
+        best : LeafAnswer or None
+            None, or without a point, where nothing was found.
+        bound : float
+        sizes : dict of str to int
+            See `ocf.solve.outcome.Outcome`.
+        """
         run = self.run
         point = best.point if best else None
         run.best = Incumbent(np.zeros(0, np.int64), point, best.cost) if best and point is not None else None
@@ -84,7 +94,17 @@ class Query(LeafModel):
     # -- one leaf ---------------------------------------------------------------------------------------------
 
     def solve_leaf(self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
-        """The cheapest point of a leaf, if it can be cheaper than the cutoff."""
+        """The cheapest point of a leaf, if it can be cheaper than the cutoff.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+            A leaf, or one leaf per tree.
+        cutoff : float
+            Cost of the best point so far; inf without one.
+        eps : float
+            Margin by which every split of the path must hold, in units of its total.
+        """
         lower, upper = self.bounds_of_columns(leaf, eps)
         columns = self.columns
         place, sign, side, possible = self.rows(leaf, eps)

@@ -38,7 +38,15 @@ logger = logging.getLogger(__name__)
 
 
 def target_leaves(problem: Problem, part: Partition) -> IntArray:
-    """Leaves of a single tree that the target accepts and some point reaches."""
+    """Leaves of a single tree that the target accepts and some point reaches.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a single tree.
+    part : Partition
+        Of that tree.
+    """
     accepted = np.zeros(problem.ensemble.n_leaves, bool)
     for requirements in problem.target.alternatives(problem.ensemble):
         accepted |= (requirements.gain >= requirements.need).all(axis=1)

@@ -122,13 +122,28 @@ def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausib
 
 
 def other_solvers(cells: CellProblem, first: Way) -> list[str]:
-    """Names of solvers that go on, in turn, where the one that ``"auto"`` chose errs."""
+    """Names of solvers that go on, in turn, where the one that ``"auto"`` chose errs.
+
+    Parameters
+    ----------
+    cells : CellProblem
+        Any alternative of the problem.
+    first : Way
+        That was chosen; its solver is left out.
+    """
     found = {name: _usable(name) for name in (*SOLVERS, *CELL_SOLVERS) if name != first.solver}
     return [name for name, solver in found.items() if solver is not None and not solver.refuses(cells)]
 
 
 def second_way(cells: CellProblem, first: Way) -> Way:
     """A way that shares neither formulation nor solver with the first.
+
+    Parameters
+    ----------
+    cells : CellProblem
+        Any alternative of the problem.
+    first : Way
+        In which the problem was solved.
 
     Raises
     ------

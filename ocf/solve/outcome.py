@@ -117,7 +117,15 @@ class Run:
         return self.best.cost if self.best else np.inf
 
     def ask(self, judge: Callable[[FloatArray], bool], point: FloatArray) -> bool:
-        """Ask the user's own model about a point, on the clock."""
+        """Ask the user's own model about a point, on the clock.
+
+        Parameters
+        ----------
+        judge : callable
+            Whether the model gives the target to a coded point.
+        point : (n_features,) float64
+            Coded.
+        """
         begin = time.perf_counter()
         answer = judge(point)
         self.times["confirm"] += time.perf_counter() - begin
@@ -134,7 +142,16 @@ class Run:
             self.best = best
 
     def close(self, status: Status, bound: float, by: str) -> None:
-        """End with a status, a bound and who proved it."""
+        """End with a status, a bound and who proved it.
+
+        Parameters
+        ----------
+        status : Status
+        bound : float
+            A higher one that is known already stays.
+        by : str
+            See `Outcome.proved_by`; "" where nothing is proven.
+        """
         self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
         self.record()
 

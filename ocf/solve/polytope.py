@@ -396,7 +396,15 @@ class Polytope:
         return solved[: len(free)], y
 
     def refine(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q."""
+        """One Newton step on the conditions of optimality with the solver's active sets, for costs with a Q.
+
+        Parameters
+        ----------
+        x : (n,) float64
+            Point of the solver.
+        y : (m,) float64
+            Its multipliers; half-spaces with positive ones are taken as tight.
+        """
         assert self.Q is not None
         if len(self.k):
             return x, y

@@ -47,6 +47,7 @@ MAX_CHECKED, MAX_BASES = 1000, 8
 Key = tuple[Any, ...]
 
 
+# long: a third of it documents what its methods do and take
 class PreparedModel:
     """A model of trees and its data, with everything that one row makes and the next can use.
 
@@ -118,7 +119,17 @@ class PreparedModel:
     def partition(
         self, missing: frozenset[int], detector: Detector | None = None, space: FeatureSpace | None = None
     ) -> Partition:
-        """Cells of all trees, with the isolation trees behind those of the model."""
+        """Cells of all trees, with the isolation trees behind those of the model.
+
+        Parameters
+        ----------
+        missing : frozenset of int
+            Features whose values are missing.
+        detector : Detector, optional
+            Whose isolation trees are added.
+        space : FeatureSpace, optional
+            With the dtypes of the rows; by default those of the data.
+        """
         space = space or self.space
         key = self._key(missing, detector, space)
         if key not in self._partitions:
@@ -177,7 +188,14 @@ class PreparedModel:
     # -- problems ------------------------------------------------------------------------------------------
 
     def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
-        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for."""
+        """Isolation forest for a target, fitted on the rows of the data that have it where that is asked for.
+
+        Parameters
+        ----------
+        wish : Plausibility or None
+            None: there is no forest.
+        target : Target
+        """
         if wish is None:
             return None
         key = (wish.key, target)
@@ -200,7 +218,18 @@ class PreparedModel:
         constraints: tuple[Constraint, ...] = (),
         wish: Plausibility | None = None,
     ) -> Problem:
-        """The problem of one coded row in the dtypes of `space`."""
+        """The problem of one coded row in the dtypes of `space`.
+
+        Parameters
+        ----------
+        origin : (n_features,) float64
+            Coded; NaN where a value is missing.
+        target : Target
+        cost : Cost
+        space : FeatureSpace
+        constraints : tuple of Constraint
+        wish : Plausibility, optional
+        """
         detector = self.detector(wish, target)
         part = self.partition(missing_places(origin), detector, space)
         if self._check:
@@ -226,12 +255,27 @@ class PreparedModel:
     # -- what the user's model says ------------------------------------------------------------------------
 
     def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
-        """Class index or value that the user's model gives each coded row, in the dtypes of `space`."""
+        """Class index or value that the user's model gives each coded row, in the dtypes of `space`.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        space : FeatureSpace, optional
+            By default that of the data.
+        """
         current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist()
         return current
 
     def judge(self, row: AskedRow, problem: Problem, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
-        """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier."""
+        """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier.
+
+        Parameters
+        ----------
+        row : AskedRow
+        problem : Problem
+            Of the row; without a plausibility the detector is not asked.
+        detector : Detector, optional
+        """
         detector = detector if problem.plausibility is not None else None
         target = problem.target
 
@@ -251,7 +295,14 @@ class PreparedModel:
         return self._known_targets[target]
 
     def known_cells(self, problem: Problem, part: Partition) -> IntArray:
-        """Distinct cells of the data's rows that have the target."""
+        """Distinct cells of the data's rows that have the target.
+
+        Parameters
+        ----------
+        problem : Problem
+        part : Partition
+            Of the problem.
+        """
         if problem.cuts_cells:
             return np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
         key = (problem.target, *self._key_of(problem))
@@ -268,7 +319,15 @@ class PreparedModel:
         return self._solvers[name]
 
     def matrices(self, formulation: str, alternatives: tuple[CellProblem, ...]) -> Matrices:
-        """The compiled formulation of each alternative of a problem, made when it is asked for."""
+        """The compiled formulation of each alternative of a problem, made when it is asked for.
+
+        Parameters
+        ----------
+        formulation : str
+            As in `ocf.formulations.FORMULATIONS`.
+        alternatives : tuple of CellProblem
+            All those of the problem.
+        """
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
         kept = {} if problem.cuts_cells else self._compiled
@@ -333,7 +392,14 @@ class Matrices:
 
 
 def known_rows(space: FeatureSpace, table: pd.DataFrame | None) -> FloatArray:
-    """Rows of the data without missing values, coded; at most a few thousand."""
+    """Rows of the data without missing values, coded; at most a few thousand.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    table : DataFrame (n, n_columns) or None
+        None: there are no rows.
+    """
     if table is None:
         return np.zeros((0, len(space)))
     coded = space.from_frame(table)

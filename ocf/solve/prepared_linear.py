@@ -69,7 +69,18 @@ class PreparedLinear:
                 )
 
     def problem(self, origin: FloatArray, target: int, cost: Cost, space: FeatureSpace) -> LinearProblem:
-        """The problem of one coded row."""
+        """The problem of one coded row.
+
+        Parameters
+        ----------
+        origin : (n_features,) float64
+            Coded.
+        target : int
+            Index of the class that is wanted.
+        cost : Cost
+        space : FeatureSpace
+            With the bounds and weights of the features.
+        """
         signs = requirement_signs(len(self.classes), target)
         sums, size = self._sums, np.abs(signs)
         tables = tuple(table @ signs.T for table in sums.tables)
@@ -87,7 +98,15 @@ class PreparedLinear:
         )
 
     def class_index(self, target: Any, current: int) -> int:
-        """The class that is wanted of a row that has the class `current`."""
+        """The class that is wanted of a row that has the class `current`.
+
+        Parameters
+        ----------
+        target : class label or "opposite"
+            A label may be given as text.
+        current : int
+            Index of a class.
+        """
         if isinstance(target, str) and target == "opposite" and "opposite" not in self.classes:
             if len(self.classes) != 2:
                 raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, self.classes))}")
@@ -98,7 +117,14 @@ class PreparedLinear:
         raise ProblemError(f"the model has no class {nearest(target, self.classes)}")
 
     def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
-        """Class index that the user's model gives each coded row."""
+        """Class index that the user's model gives each coded row.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        space : FeatureSpace, optional
+            In whose dtypes the rows are shown to the model; by default those of the data.
+        """
         current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist() if len(coded) else []
         return current
 
@@ -107,13 +133,28 @@ class PreparedLinear:
         return self._unproven
 
     def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
-        """No isolation forest: plausibility is for trees."""
+        """No isolation forest: plausibility is for trees.
+
+        Parameters
+        ----------
+        wish, target
+            As in `ocf.solve.prepared.PreparedModel.detector`; neither is used.
+        """
         return None
 
     def judge(
         self, row: AskedRow, problem: LinearProblem, detector: Detector | None = None
     ) -> Callable[[FloatArray], bool]:
-        """Who tells of a coded point whether the user's model gives it the target."""
+        """Who tells of a coded point whether the user's model gives it the target.
+
+        Parameters
+        ----------
+        row : AskedRow
+        problem : LinearProblem
+            Of the row.
+        detector : Detector, optional
+            Not used: there is none for linear models.
+        """
 
         def confirm(point: FloatArray) -> bool:
             table = counterfactual_frame(problem.space, row.original, row.coded, point)

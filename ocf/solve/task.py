@@ -63,7 +63,14 @@ class Task:
     diagnose: bool = False
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
-        """How an outcome came about."""
+        """How an outcome came about.
+
+        Parameters
+        ----------
+        way : Way
+            In which the row was solved.
+        outcome : Outcome
+        """
         last = outcome.results[-1] if outcome.results else None
         return {
             "formulation": way.formulation,
