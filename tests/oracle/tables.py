@@ -206,7 +206,7 @@ LEVEL_STEPS: dict[str, Callable[[Rng], Any]] = {
     "onehot_drop": lambda rng: OneHotEncoder(drop=("first", "if_binary")[rng.integers(2)]),
     "onehot_rare": lambda rng: OneHotEncoder(min_frequency=0.3, handle_unknown="infrequent_if_exist"),
     "ordinal": lambda rng: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-    "target": lambda rng: TargetEncoder(),
+    "target": lambda rng: TargetEncoder(random_state=int(rng.integers(2**31))),
     "filled": lambda rng: make_pipeline(
         SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     ),

@@ -449,7 +449,7 @@ def test_claims_are_not_taken_at_face_value(hard):
 
     def conclude(**answer):
         claimed = {"claim": solver_base.Claim.OPTIMAL, "raw_status": "done", "seconds": 0.0, **answer}
-        return solver_base.conclude(question, solver_base.Answer(**claimed), "test", "1", {})
+        return solver_base.conclude(question, solver_base.RawAnswer(**claimed), "test", "1", {})
 
     ones = np.ones(hard.n_cols)
     wrong = conclude(x=np.zeros(hard.n_cols), bound=0.0)
