@@ -27,6 +27,7 @@ from ocf.errors import ConformanceError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, whole
 from ocf.readers.isotree_hyperplanes import Hyperplanes, read_hyperplanes
 from ocf.readers.sklearn import tree_of
+from ocf.readers.sklearn_checks import average_path_length
 from ocf.readers.sklearn_common import RowLayout, Tree, check_fitted, stack_trees
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
@@ -143,14 +144,6 @@ def _rounding_bound(ensemble: Ensemble, normaliser: float) -> float:
 # -- scikit-learn ----------------------------------------------------------------------------------------------
 
 
-def _average_path_length(size: FloatArray) -> FloatArray:
-    """Average path length of an isolation tree of `size` rows (Liu, Ting and Zhou 2008, equation 1), (n,)."""
-    size = np.asarray(size, np.float64)
-    many = np.maximum(size, 3.0)
-    length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
-    return np.where(size > 2, length, np.where(size == 2, 1.0, 0.0))
-
-
 def _read_sklearn(model: Any) -> IsolationModel:
     import sklearn
 
@@ -160,10 +153,10 @@ def _read_sklearn(model: Any) -> IsolationModel:
         tree = estimator.tree_
         taken = tree_of(estimator, np.zeros((tree.node_count, 1)), np.asarray(columns))
         # asked after the nodes were checked: it writes a depth for each child
-        depth = tree.compute_node_depths() + _average_path_length(tree.n_node_samples) - 1.0
+        depth = tree.compute_node_depths() + average_path_length(tree.n_node_samples) - 1.0
         trees.append(replace(taken, values=depth[:, None]))
     layout = RowLayout.of(model)
-    normaliser = float(_average_path_length(np.array([model.max_samples_]))[0])
+    normaliser = float(average_path_length(np.array([model.max_samples_]))[0])
     if normaliser == 0:
         raise ModelError("the isolation forest was fitted on samples of a single row: it tells no rows apart")
     measure = partial(_measure_sklearn, model, layout, normaliser)
@@ -189,7 +182,7 @@ def _recount_sklearn(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
     total = np.zeros(len(given))
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         splits = np.asarray(estimator.decision_path(given[:, columns]).sum(axis=1)).ravel() - 1
-        total += splits + _average_path_length(estimator.tree_.n_node_samples[estimator.apply(given[:, columns])])
+        total += splits + average_path_length(estimator.tree_.n_node_samples[estimator.apply(given[:, columns])])
     return total / len(model.estimators_)
 
 

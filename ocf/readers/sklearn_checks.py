@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ocf.arrays import FloatArray
 from ocf.errors import ModelError
 
 Attributes = Mapping[str, Any]
@@ -277,6 +278,20 @@ def _pair(value: Any, attributes: Attributes) -> str | None:
     return None if fits else "two finite numbers"
 
 
+def average_path_length(size: Any) -> FloatArray:
+    """Average path length of an isolation tree of `size` rows (Liu, Ting and Zhou 2008, equation 1), (n,).
+
+    Parameters
+    ----------
+    size : (n,) array
+        Numbers of rows.
+    """
+    size = np.asarray(size, np.float64)
+    many = np.maximum(size, 3.0)
+    length = 2.0 * (np.log(many - 1.0) + np.euler_gamma) - 2.0 * (many - 1.0) / many
+    return np.where(size > 2, length, np.where(size == 2, 1.0, 0.0))
+
+
 # -- trees and ensembles -----------------------------------------------------------------------------------
 
 
@@ -288,13 +303,21 @@ def _tree_of_its_columns(value: Any, attributes: Attributes) -> str | None:
     classes = _get(attributes, "classes_")
     if isinstance(classes, np.ndarray) and value.n_outputs == 1 and value.max_n_classes != len(classes):
         return "a tree of as many classes as classes_"
-    return None
+    return None if _counts_its_classes(value, attributes) else "a tree of n_classes_ classes"
+
+
+def _counts_its_classes(tree: Any, attributes: Attributes) -> bool:
+    """Whether a tree has as many classes as its estimator counts."""
+    count = _get(attributes, "n_classes_", tree.max_n_classes)
+    return tree.n_outputs > 1 or (_is_count(count) and bool(count == tree.max_n_classes))
 
 
 def _is_tree(estimator: Any, n_features: int) -> bool:
     """Whether an estimator is a fitted tree of some number of columns."""
     state = vars(estimator) if hasattr(estimator, "__dict__") else {}
-    return type(_get(state, "tree_")).__name__ == "Tree" and bool(_get(state, "n_features_in_") == n_features)
+    tree = _get(state, "tree_")
+    fits = type(tree).__name__ == "Tree" and bool(_get(state, "n_features_in_") == n_features)
+    return fits and _counts_its_classes(tree, state)
 
 
 def _trees(value: Any, attributes: Attributes) -> str | None:
@@ -356,16 +379,26 @@ def _weights(value: Any, attributes: Attributes) -> str | None:
     return None if positive else "a finite weight for each tree, none below 0, not all 0"
 
 
-def _per_node(value: Any, attributes: Attributes) -> str | None:
-    """Depths that an isolation forest keeps: a number for each node of each of its trees."""
-    trees = _get(attributes, "estimators_")
-    if not isinstance(value, tuple | list) or not isinstance(trees, list) or len(value) != len(trees):
-        return "a list of numbers for each tree"
-    for numbers, tree in zip(value, trees, strict=True):
-        known = isinstance(numbers, np.ndarray) and numbers.dtype.kind in "iuf" and _is_tree(tree, tree.n_features_in_)
-        if not known or numbers.shape != (tree.tree_.node_count,) or not np.isfinite(numbers).all():
-            return "a finite number for each node of each tree"
-    return None
+def _per_node(true: Callable[[Any], Any], what: str) -> Check:
+    """Numbers that an isolation forest keeps of each node of its trees, as they follow from these."""
+
+    def check(value: Any, attributes: Attributes) -> str | None:
+        trees = _get(attributes, "estimators_")
+        if not isinstance(value, tuple | list) or not isinstance(trees, list) or len(value) != len(trees):
+            return "a list of numbers for each tree"
+        for numbers, tree in zip(value, trees, strict=True):
+            known = isinstance(numbers, np.ndarray) and numbers.dtype.kind in "iuf"
+            if not known or not _is_tree(tree, _get(vars(tree), "n_features_in_")):
+                return "a finite number for each node of each tree"
+            if numbers.shape != (tree.tree_.node_count,) or not np.allclose(numbers, true(tree.tree_), 1e-9, 0):
+                return f"{what} of each node of each tree"
+        return None
+
+    return check
+
+
+_node_depths = _per_node(lambda tree: tree.compute_node_depths(), "the depth")
+_path_lengths = _per_node(lambda tree: average_path_length(tree.n_node_samples), "the average path length")
 
 
 # -- histogram gradient boosting ---------------------------------------------------------------------------
@@ -583,7 +616,7 @@ FIELDS: dict[str, dict[str, Check]] = {
     "BaggingClassifier": _BAGGING,
     "BaggingRegressor": _BAGGING,
     "IsolationForest": _BAGGING
-    | {"_decision_path_lengths": _per_node, "_average_path_length_per_tree": _per_node, "offset_": _number}
+    | {"_decision_path_lengths": _node_depths, "_average_path_length_per_tree": _path_lengths, "offset_": _number}
     | {"max_samples_": _count, "_max_samples": _count, "_max_features": _count},
     "AdaBoostClassifier": _FITTED
     | _CLASSES

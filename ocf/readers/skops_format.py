@@ -188,6 +188,8 @@ class _Reader:
         for part in _parts(self.schema):
             self.parts += 1
             foreign.update(_foreign(part))
+            if not isinstance(part.get("__id__"), int | str | None):  # also of parts that are not needed
+                _refuse("schema.json", f"has a part whose __id__ is {part['__id__']!r}, which is no number")
         if foreign:
             raise _ForeignError(", ".join(sorted(foreign)))
         return self.build(self.schema, "")
@@ -329,7 +331,9 @@ def _type(reader: _Reader, part: dict[str, Any], where: str) -> Any:
 
 
 def _ndarray(reader: _Reader, part: dict[str, Any], where: str) -> Any:
-    if part.get("type") == "json":
+    if part.get("type") not in ("json", "numpy"):
+        _refuse(where, "must be an array of type json or numpy")
+    if part["type"] == "json":
         return _objects(reader, part, where)
     array = reader.array(part.get("file"), where)
     if _name(part) == "numpy.ndarray":

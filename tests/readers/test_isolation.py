@@ -87,8 +87,8 @@ def test_other_models_are_refused(rows: np.ndarray) -> None:
 
 def test_a_wrong_reading_is_noticed(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     forest = IsolationForest(n_estimators=5, random_state=0).fit(rows)
-    true = isolation._average_path_length
-    monkeypatch.setattr(isolation, "_average_path_length", lambda n: true(n) + 1e-9 * (np.size(n) > 1))
+    true = isolation.average_path_length
+    monkeypatch.setattr(isolation, "average_path_length", lambda n: true(n) + 1e-9 * (np.size(n) > 1))
     with pytest.raises(ConformanceError, match="average depth"):
         read_isolation_forest(forest)
 
