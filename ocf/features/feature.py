@@ -229,12 +229,22 @@ class Feature:
         else:
             low, high = min(self.lower, origin), max(self.upper, origin)
             if self.permitted is not None:
-                low, high = max(low, float(self.permitted[0])), min(high, float(self.permitted[1]))
+                first, last = self._permitted_ends(origin)
+                low, high = max(low, first), min(high, last)
         if self.action in ("fixed", "increasing"):
             low = max(low, origin)
         if self.action in ("fixed", "decreasing"):
             high = min(high, origin)
         return low, high
+
+    def _permitted_ends(self, origin: float) -> tuple[float, float]:
+        """Ends of the permitted range: numbers that the column can hold, where a grid does not say so by itself."""
+        assert self.permitted is not None
+        first, last = (float(end) for end in self.permitted)
+        if self.kind != "numeric" or self.step is not None:
+            return first, last
+        low, high = float(self.at_least(first)), float(self.at_most(last))
+        return (min(low, origin), max(high, origin)) if first <= origin <= last else (low, high)
 
     def nearest(
         self,

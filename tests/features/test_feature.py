@@ -397,3 +397,12 @@ def test_data_must_be_a_table() -> None:
     with pytest.raises(DataError, match="must be a table"):
         as_table(np.zeros(3))
     assert list(as_table(np.zeros((1, 2)), ("a", "b")).columns) == ["a", "b"]
+
+
+def test_ends_of_a_permitted_range_are_numbers_that_the_column_can_hold() -> None:
+    feature = Feature("x", "numeric", dtype="float32", lower=-10.0, upper=10.0, permitted=(0.1, 0.7))
+    low, high = feature.limits(5.0)
+    assert 0.1 <= low <= 0.1 + 1e-8
+    assert 0.7 - 1e-7 <= high <= 0.7
+    assert (np.float32(low), np.float32(high)) == (low, high)
+    assert feature.limits(0.1)[0] == 0.1  # a row's own value may stay
