@@ -34,7 +34,3 @@ class MissingDependencyError(OcfError, ImportError):
 
 class SolverError(OcfError, RuntimeError):
     """A solver is unknown, not installed, or failed in a way that is not a result."""
-
-
-class VerificationError(OcfError, RuntimeError):
-    """A result contradicts the user's own model or its own claims."""
