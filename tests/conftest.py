@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import settings
 
 # the instances are tiny and the cores are shared: threads of the libraries would only get in each other's way
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # jobs of a shell in the background ignore Ctrl-C, and so would the processes that some tests interrupt
 if threading.current_thread() is threading.main_thread():
