@@ -125,4 +125,7 @@ def play_table(theme: str, seed: int, seen: Counter[tuple[str, str]]) -> str | N
     except FalseClaim as claim:
         seen[theme, f"FALSE {str(claim).partition(':')[0]}"] += 1
         return f"{claim}\n  {instance.describe()}"
+    except Exception as error:  # of the oracle itself: nothing was checked
+        seen[theme, "UNCHECKED"] += 1
+        return f"unchecked, {type(error).__name__}: {error}\n  {instance.describe()}"
     return None

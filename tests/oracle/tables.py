@@ -100,7 +100,7 @@ class TableInstance:
 
 def _floats(column: tuple[Any, pd.Series]) -> np.ndarray:
     values = column[1]
-    if isinstance(values.dtype, pd.CategoricalDtype) or values.dtype == object:
+    if not pd.api.types.is_numeric_dtype(values.dtype):  # categories, objects, text
         try:
             return values.astype("Float64").to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError):
