@@ -105,7 +105,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     margin : float
         By how much the decision values must win; 1 for the margin of support vectors.
     slack : float
-        Multiple of the rounding bound d that is taken off the right-hand side; -1 asks for a win beyond doubt.
+        Multiple of the rounding bound d that is taken off the right-hand side; -1 asks for a certain win.
     """
     model = pyo.ConcreteModel(name="linear")
     numeric = [i for i, move in enumerate(problem.moves) if move is not None]
@@ -130,7 +130,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     def reaches_target(m: pyo.ConcreteModel, r: int) -> Any:  # (17)
         terms, constant = _requirement(m, problem, r, unit)
         size = max([abs(c) for c, _ in terms], default=0.0) or 1.0  # solvers' tolerances are absolute
-        wanted = margin - slack * problem.doubt[r] - constant
+        wanted = margin - slack * problem.error_bound[r] - constant
         return (wanted / size, linear([(c / size, x) for c, x in terms]), None) if terms else _decided(wanted <= 0)
 
     _moves(model, ranges, counted)

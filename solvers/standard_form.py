@@ -230,7 +230,7 @@ class StandardForm:
         """Drop every row that says nothing, exactly: the same points stay feasible, the columns stay the same.
 
         Rows that the bounds of their columns already imply are dropped (empty rows among them), rows with one entry
-        become bounds, rows with equal coefficients become one. No tolerance is used: where rounding leaves a doubt, the
+        become bounds, rows with equal coefficients become one. No tolerance is used: where rounding may decide, the
         row stays. A contradiction sets ``infeasible``.
         """
         rows = tidy_rows(self.A, self.row_lower, self.row_upper, self.lower, self.upper, self.integer)

@@ -69,7 +69,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     if not np.array_equal(finer.upper, part.upper):
         raise AssertionError("constraint trees must not cut cells")
     slack = _slack(base, rows, far)
-    gain, need, doubt = _requirements(rows, best, groups, slack)
+    gain, need, error_bound = _requirements(rows, best, groups, slack)
     n_real, n_added = part.ensemble.n_leaves, len(groups)
     values = Values(
         problem,
@@ -90,7 +90,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         form.with_(
             problem=problem,
             partition=finer,
-            requirements=_extended(form.requirements, grown, gain, need, doubt),
+            requirements=_extended(form.requirements, grown, gain, need, error_bound),
             leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
             live=finer.reachable & (not values.unsatisfiable),
             values=values,
@@ -111,7 +111,7 @@ def _require_bounds(cells: CellProblem, slides: BoolArray, far: FloatArray) -> N
 
 
 def _extended(
-    target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, doubt: FloatArray
+    target: Requirements, grown: Ensemble, gain: FloatArray, need: FloatArray, error_bound: FloatArray
 ) -> Requirements:
     """Requirements of the target and of the constraints' leaves together."""
     curve = target.curve
@@ -125,7 +125,7 @@ def _extended(
         target,
         gain=np.vstack([above, below]),
         need=np.concatenate([target.need, need]),
-        doubt=np.concatenate([target.doubt, doubt]),
+        error_bound=np.concatenate([target.error_bound, error_bound]),
         curve=curve,
     )
 
@@ -264,7 +264,7 @@ def _requirements(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Gains of the constraints' leaves, needs and error bounds; a row is turned round, as requirements are ``>=``."""
     gain = np.empty((len(groups), len(rows)))
-    need, doubt = np.empty(len(rows)), np.zeros(len(rows))
+    need, error_bound = np.empty(len(rows)), np.zeros(len(rows))
     for r, row in enumerate(rows):
         own = [best[j, r] for j in groups]
         # a power of two, which changes no digit, brings the numbers to the size of the solvers' tolerances
@@ -275,8 +275,8 @@ def _requirements(
         if row.slope or row.limit.denominator > 1 or any(v.denominator > 1 for v in own):
             spare = ROUNDING * (abs(need[r]) + float(np.abs(gain[:, r]).sum())) + slack[r] * scale
             need[r] -= spare
-            doubt[r] = 2 * spare
-    return gain, need, doubt
+            error_bound[r] = 2 * spare
+    return gain, need, error_bound
 
 
 # -- constraint trees --------------------------------------------------------------------------------------

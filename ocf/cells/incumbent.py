@@ -110,10 +110,10 @@ def find_incumbent(
     """
     if cells.infeasible:
         return None
-    need, doubt = cells.requirements.need, cells.requirements.doubt
+    need, error_bound = cells.requirements.need, cells.requirements.error_bound
     tried: set[bytes] = set()
     # a clear win first: the model refuses none of those, and hardly a point lies within rounding of a tie
-    for wanted in (need + doubt, need) if np.any(doubt > 0) else (need,):
+    for wanted in (need + error_bound, need) if np.any(error_bound > 0) else (need,):
         for x in _search(cells, wanted, candidates, starts, effort, seed):
             if x.tobytes() in tried or not _allowed(cells, x):
                 continue

@@ -102,7 +102,7 @@ def _changes(pairs: pd.DataFrame, limit_a: float, limit_b: float) -> tuple[list[
 
 
 def _methods(pairs: pd.DataFrame, limit: float) -> tuple[Table, list[str]]:
-    """Ratios by method, and the methods that have become slower beyond doubt."""
+    """Ratios by method, and the methods that have become slower by more than noise."""
     rows, drifted = [], []
     for method, runs in pairs.groupby("method", sort=False):
         times = [runs[f"seconds_{x}"].where(runs[f"status_{x}"] == "ok", np.inf).to_numpy() for x in "ab"]

@@ -27,14 +27,14 @@ class _Additive:
     constant : (n_scores,)
     slopes : (n_scores, n_features)
     tables : tuple of (n_levels, n_scores)
-    doubt : (n_scores,)
+    error_bound : (n_scores,)
         Bound on |the library's score - this sum|.
     """
 
     constant: FloatArray
     slopes: FloatArray
     tables: tuple[FloatArray, ...]
-    doubt: FloatArray
+    error_bound: FloatArray
 
 
 def is_linear(model: Any) -> bool:

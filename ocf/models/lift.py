@@ -355,7 +355,7 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
     points = space.from_frame(frame)  # a narrow dtype may have rounded
     wanted = ensemble.apply(encoding.encode(frame))
     found = lifted.apply(points)
-    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~lifted.doubtful(points))
+    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~lifted.uncertain(points))
     if len(wrong):
         raise ConformanceError(
             "the splits of the model could not be carried over to the features exactly; the first point that parts "

@@ -226,7 +226,7 @@ class Detector:
 
     def requirement(self, forest: Ensemble) -> IsolationDepth:
         """The plausibility of a problem, with the isolation trees over its features."""
-        return IsolationDepth(forest, self.least, self.forest.doubt, self.wish.weight)
+        return IsolationDepth(forest, self.least, self.forest.error_bound, self.wish.weight)
 
     @cached_property
     def deepest(self) -> float:

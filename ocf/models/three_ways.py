@@ -58,7 +58,7 @@ def check_three_ways(
         raise DataError(f"the preprocessing refuses a row: {error}") from None
     lifted = part.ensemble
     wanted, found = ensemble.apply(columns), lifted.apply(coded)
-    sure = ~lifted.doubtful(coded) if lifted.is_oblique else np.ones(len(coded), bool)
+    sure = ~lifted.uncertain(coded) if lifted.is_oblique else np.ones(len(coded), bool)
     wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & sure[:, None])
     if len(wrong):
         row, tree = (int(k) for k in wrong[0])

@@ -26,7 +26,7 @@ class IsolationDepth:
         Isolation trees over the features of the problem's space, one output: the depth of the leaf.
     least : float or None
         Least average depth, delta of equation (33); None: none is required.
-    doubt : float
+    error_bound : float
         Bound on the rounding of the library's sum of depths; within it of the least, the library itself decides.
     weight : float
         Of the soft term.
@@ -34,13 +34,13 @@ class IsolationDepth:
 
     forest: Ensemble
     least: float | None
-    doubt: float = 0.0
+    error_bound: float = 0.0
     weight: float = 0.0
 
     @property
     def is_finite(self) -> bool:
         """Whether all its numbers are finite."""
-        return bool(np.isfinite([self.least or 0.0, self.doubt, self.weight]).all())
+        return bool(np.isfinite([self.least or 0.0, self.error_bound, self.weight]).all())
 
     @cached_property
     def penalty(self) -> FloatArray:
@@ -67,19 +67,24 @@ class IsolationDepth:
         if self.least is None:
             return replace(requirements, gain=gain)
         gain[-len(depth) :, -1] = depth[:, 0]
-        need = self.least * self.forest.n_trees - self.doubt
+        need = self.least * self.forest.n_trees - self.error_bound
         return replace(
             requirements,
             gain=gain,
             need=np.append(requirements.need, need),
-            doubt=np.append(requirements.doubt, 2 * self.doubt),
+            error_bound=np.append(requirements.error_bound, 2 * self.error_bound),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
-        return {"forest": self.forest.to_dict(), "least": self.least, "doubt": self.doubt, "weight": self.weight}
+        return {
+            "forest": self.forest.to_dict(),
+            "least": self.least,
+            "error_bound": self.error_bound,
+            "weight": self.weight,
+        }
 
     @classmethod
     def from_schema(cls, found: IsolationDepthSchema) -> IsolationDepth:
         """Plausibility from what `to_dict` wrote, known to have the right types."""
-        return cls(Ensemble.from_schema(found.forest), found.least, found.doubt, found.weight)
+        return cls(Ensemble.from_schema(found.forest), found.least, found.error_bound, found.weight)

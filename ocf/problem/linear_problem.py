@@ -57,9 +57,9 @@ class LinearProblem:
         In coded values; 0 for discrete features.
     tables : tuple of (n_levels, n_rows) float64, one per feature
         What each level adds; no levels for numeric features.
-    doubt : (n_rows,) float64
-        The class is given where each ``constant + slopes @ x + sum of tables`` exceeds its doubt, and is not where one
-        lies below minus its doubt.
+    error_bound : (n_rows,) float64
+        The class is given where each ``constant + slopes @ x + sum of tables`` exceeds its error bound, and is not
+        where one lies below minus its error bound.
     moves : tuple of Move or None, one per feature
         None for features that keep their value, and for discrete ones.
     level_costs : tuple of (n_levels,) float64, one per feature
@@ -75,7 +75,7 @@ class LinearProblem:
     constant: FloatArray
     slopes: FloatArray
     tables: tuple[FloatArray, ...]
-    doubt: FloatArray
+    error_bound: FloatArray
     moves: tuple[Move | None, ...]
     level_costs: tuple[FloatArray, ...]
     constraints: tuple[Constraint, ...] = ()

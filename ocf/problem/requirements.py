@@ -14,7 +14,7 @@ from scipy.special import logsumexp, softmax
 from ocf.arrays import FloatArray, IntArray
 from ocf.trees.ensemble import Ensemble
 
-#: Doubt of a requirement that no score meets beyond doubt, or only one so far out that its link is flat.
+#: Error bound of a requirement that no score certainly meets, or only one so far out that its link is flat.
 _BOUNDLESS = 1e3
 
 #: Relative rounding of the coefficients of a tangent.
@@ -32,15 +32,15 @@ class Requirements:
     ----------
     gain : (n_leaves, n_rows) float64
     need : (n_rows,) float64
-    doubt : (n_rows,) float64
-        A point that exceeds ``need + doubt`` in every row has the target beyond doubt; 0 where arithmetic is exact.
+    error_bound : (n_rows,) float64
+        A point that exceeds ``need + error_bound`` in every row certainly has the target; 0 where arithmetic is exact.
     curve : SoftmaxThreshold or None
         A condition that is not linear and that the rows hold from outside.
     """
 
     gain: FloatArray
     need: FloatArray
-    doubt: FloatArray
+    error_bound: FloatArray
     curve: SoftmaxThreshold | None = None
 
     def tightened(self, leaves: IntArray) -> Requirements | None:
@@ -136,8 +136,8 @@ def beats_row(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirem
     if exact is not None:
         return exact
     gain = ensemble.contributions @ coefficients.T
-    doubt = _rounding(ensemble, coefficients)
-    return Requirements(gain, need - doubt, 2 * doubt)
+    rounding = _rounding(ensemble, coefficients)
+    return Requirements(gain, need - rounding, 2 * rounding)
 
 
 def _versus(n: int, index: int, other: int) -> FloatArray:
@@ -154,7 +154,7 @@ def _rounding(ensemble: Ensemble, coefficients: FloatArray) -> FloatArray:
 
 
 def score_row(ensemble: Ensemble, coefficients: FloatArray, low: float, high: float) -> Requirements:
-    """``coefficients . scores >= low``, met beyond doubt from `high` on; either may be infinite.
+    """``coefficients . scores >= low``, certainly met from `high` on; either may be infinite.
 
     Parameters
     ----------
@@ -170,8 +170,8 @@ def score_row(ensemble: Ensemble, coefficients: FloatArray, low: float, high: fl
         return Requirements(gain, never, np.zeros(1))
     rounding = float(_rounding(ensemble, coefficients))
     need = low - float(coefficients @ ensemble.base_score) - rounding
-    doubt = high - low if math.isfinite(high) else _BOUNDLESS
-    return Requirements(gain, np.array([need]), np.array([doubt + 2 * rounding]))
+    between = high - low if math.isfinite(high) else _BOUNDLESS
+    return Requirements(gain, np.array([need]), np.array([between + 2 * rounding]))
 
 
 def _reach(ensemble: Ensemble) -> float:
@@ -221,7 +221,7 @@ def joined_requirements(parts: Sequence[Requirements], curve: SoftmaxThreshold |
     return Requirements(
         np.hstack([part.gain for part in parts]),
         np.concatenate([part.need for part in parts]),
-        np.concatenate([part.doubt for part in parts]),
+        np.concatenate([part.error_bound for part in parts]),
         curve,
     )
 
@@ -229,7 +229,7 @@ def joined_requirements(parts: Sequence[Requirements], curve: SoftmaxThreshold |
 def _exact_requirements(
     ensemble: Ensemble, coefficients: FloatArray, need: FloatArray, tie_wins: NDArray[Any]
 ) -> Requirements | None:
-    """Requirements without doubt where a tie is a true tie: half a quantum separates winning from losing."""
+    """Requirements without error where a tie is a true tie: half a quantum separates winning from losing."""
     quantum = _quantum(ensemble)
     if quantum is None or np.any(need):
         return None  # thresholds are of other quanta

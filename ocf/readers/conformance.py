@@ -40,7 +40,7 @@ def check_conformance(model: TreeModel, background: Rows | None = None, most: in
     Raises
     ------
     ConformanceError
-        If a score differs by more than rounding can explain, or a decision differs that rounding leaves no doubt of.
+        If a score differs by more than rounding can explain, or a decision that rounding cannot change.
     ModelError
         If the library fails on a point.
     """
@@ -259,7 +259,7 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     """Raise `ConformanceError` at the first point where library and ensemble disagree."""
     if model.ensemble.is_oblique:
         # a sum within rounding of its threshold may fall on either side, in the library's order of summation
-        points = points[~model.ensemble.doubtful(points)]
+        points = points[~model.ensemble.uncertain(points)]
     if len(points) == 0:
         return
     native, ours = model.scores(points), model.ensemble.scores(points)
@@ -287,17 +287,17 @@ def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> Bool
 
 
 def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> BoolArray:
-    rule, doubt = model.ensemble.decision, 2 * model.ensemble.rounding
+    rule, error_bound = model.ensemble.decision, 2 * model.ensemble.rounding
     if rule.kind == "value":
         unit = 2.0 ** (-21 if model.ensemble.precision == "float32" else -50)
-        low, high = links.apply(rule.link, ours[:, 0] - doubt), links.apply(rule.link, ours[:, 0] + doubt)
+        low, high = (links.apply(rule.link, ours[:, 0] + e) for e in (-error_bound, error_bound))
         return (answers >= low - unit * np.abs(low)) & (answers <= high + unit * np.abs(high))
     if rule.kind == "threshold":
-        sure = np.abs(ours[:, 0] - rule.threshold) > doubt
+        certain = np.abs(ours[:, 0] - rule.threshold) > error_bound
     else:
         ranked = np.sort(ours, axis=1)
-        sure = ranked[:, -1] - ranked[:, -2] > 2 * doubt
-    return ~sure | (answers == model.ensemble.decide(ours))
+        certain = ranked[:, -1] - ranked[:, -2] > 2 * error_bound
+    return ~certain | (answers == model.ensemble.decide(ours))
 
 
 # ---------------------------------------------------------------------------------------------- what to say

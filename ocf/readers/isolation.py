@@ -53,7 +53,7 @@ class IsolationModel:
         Name and version.
     names : tuple of str or None
         Columns that it was fitted with; None if it was fitted with an array.
-    doubt : float
+    error_bound : float
         Bound on how far the measured depth, times the number of trees, may lie from the exact sum of depths.
     """
 
@@ -63,7 +63,7 @@ class IsolationModel:
     recount: Callable[[Rows], FloatArray]
     library: str
     names: tuple[str, ...] | None
-    doubt: float
+    error_bound: float
 
 
 def is_isolation_forest(model: object) -> bool:
@@ -122,7 +122,7 @@ def _check(read: IsolationModel) -> None:
     rows = np.column_stack([rng.permutation(np.resize(c, count)) for c in columns])
     depth, _ = read.measure(rows)
     total = ensemble.scores(rows)[:, 0]
-    wrong = np.flatnonzero((np.abs(depth * ensemble.n_trees - total) > read.doubt) & ~ensemble.doubtful(rows))
+    wrong = np.flatnonzero((np.abs(depth * ensemble.n_trees - total) > read.error_bound) & ~ensemble.uncertain(rows))
     if len(wrong):
         k = int(wrong[0])
         raise ConformanceError(

@@ -1,7 +1,7 @@
 """Reader of oblique trees: `TAOClassifier` and `TAORegressor`, Bagging of them, and plain arrays (`ObliqueTree`).
 
 How they compare: a row goes left exactly when its float64 dot product with the weights is at most the threshold. A
-dot product of many terms rounds, in an order that libraries choose; `Ensemble.oblique_doubt` bounds what that can
+dot product of many terms rounds, in an order that libraries choose; `Ensemble.oblique_error_bound` bounds what that can
 matter. A split on a single column of weight 1 does not round and is read as an axis-aligned one.
 """
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Relative tolerance of solvers on rows that follow a square by tangents, in the units of `Compiled.instance`.
-TANGENT_DOUBT = 1e-7
+TANGENT_ERROR = 1e-7
 
 #: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. By a
 #: poor incumbent hundreds of leaves stay, and probing them took 0.25 s of a row on breast cancer, where a better
@@ -292,7 +292,7 @@ class CellRun(Run):
         form = instance.form
         self.measure(form)
         offset = time.perf_counter() - self.start
-        result = solver.solve(form, options, cutoff=self.upper + self._doubt if self.best else None)
+        result = solver.solve(form, options, cutoff=self.upper + self._tangent_error if self.best else None)
         if not self._noted(result, offset):
             return
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
@@ -332,7 +332,7 @@ class CellRun(Run):
 
     def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""
-        self.bound = max(self.bound, min(result.bound - self._doubt, self.upper))
+        self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
         if choice is None:
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
@@ -372,14 +372,14 @@ class CellRun(Run):
             self.close(Status.FEASIBLE, self.bound, "")
 
     @property
-    def _doubt(self) -> float:
+    def _tangent_error(self) -> float:
         """By how much the solver's bound must exceed the best cost where squares are met by tangents.
 
         Its tolerances are about as wide: choices of cells whose cost is that near are looked at one by one, exactly.
         """
         values = self.cells.values
         squares = values is not None and values.couples and (values.forms or self.cells.tangents)
-        return TANGENT_DOUBT * abs(self.upper) if squares and self.best else 0.0
+        return TANGENT_ERROR * abs(self.upper) if squares and self.best else 0.0
 
     def _admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells."""

@@ -333,7 +333,7 @@ class LeafModel:
         if not self.levels:
             return {}
         out, tree = {}, self.tree
-        doubts = self._row_doubts(np.arange(len(self.matrix.planes)), *self._limit_bounds())
+        error_bounds = self._row_error_bounds(np.arange(len(self.matrix.planes)), *self._limit_bounds())
         listed = self.columns.role == "level"
         for v, r in self.matrix.place.items():
             row = self.matrix.planes[r]
@@ -346,8 +346,8 @@ class LeafModel:
             for own in values:
                 totals, exact = np.add.outer(totals, own).ravel(), np.logical_and.outer(exact, own == 0).ravel()
             t = float(tree.threshold[v])
-            right = (totals > t + doubts[r]) | (exact & (totals > t))
-            left = (totals <= t - doubts[r]) | (exact & (totals <= t))
+            right = (totals > t + error_bounds[r]) | (exact & (totals > t))
+            left = (totals <= t - error_bounds[r]) | (exact & (totals <= t))
             out[v] = (
                 -np.inf if right.all() else _middle(totals[~right], totals[right]),
                 np.inf if left.all() else _middle(totals[left], totals[~left]),
@@ -426,7 +426,7 @@ class LeafModel:
         for k, s in enumerate((1.0, -1.0)):
             rows = s * planes
             w = rows[:, number]
-            need = eps - s * (threshold - self.shift) - self._row_doubts(np.arange(len(planes)), lower, upper)
+            need = eps - s * (threshold - self.shift) - self._row_error_bounds(np.arange(len(planes)), lower, upper)
             falls = columns.role[number] == "delta"
             room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
             levels = [(rows[:, own], columns.linear[own]) for own in (o[upper[o] > 0] for o in self.levels.values())]
@@ -469,13 +469,15 @@ class LeafModel:
         total = float((columns.linear * at + columns.square * at * at)[number].sum())
         return total + float(sum(columns.linear[own][upper[own] > 0].min() for own in self.levels.values()))
 
-    def _row_doubts(self, place: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    def _row_error_bounds(self, place: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """Rounding of hyperplanes' totals anywhere in a box of the columns, (n,)."""
         reach = np.maximum(np.abs(lower), np.abs(upper))
         reach = np.where(np.isfinite(reach), reach, 0.0)
         sizes = np.abs(self.matrix.planes[place]) @ reach + np.abs(self.weights[place]) @ np.abs(self.base)
-        doubts = [self.tree.oblique_doubt(self._nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)]
-        return 4.0 * np.array(doubts).reshape(-1)
+        bounds = [
+            self.tree.oblique_error_bound(self._nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)
+        ]
+        return 4.0 * np.array(bounds).reshape(-1)
 
 
 def _middle(below: FloatArray, above: FloatArray) -> float:

@@ -169,7 +169,7 @@ class Query(LeafModel):
         most = ends[:, number].sum(axis=1)
         for own in self.levels.values():
             most += rows[:, own[upper[own] > 0]].max(axis=1)
-        keep = ~(most < side - self._row_doubts(place, lower, upper))
+        keep = ~(most < side - self._row_error_bounds(place, lower, upper))
         tightest: dict[bytes, int] = {}
         for k in np.flatnonzero(keep).tolist():
             other = tightest.setdefault(rows[k].tobytes(), k)
@@ -285,9 +285,9 @@ class Query(LeafModel):
         outer = polytope.within(reach)
         outer = replace(
             outer,
-            h=polytope.h + self._doubts(task, outer, used, point),
+            h=polytope.h + self._plane_error_bounds(task, outer, used, point),
             k=polytope.k
-            + self._relation_doubts(outer, np.maximum(np.abs(outer.lo), np.abs(outer.hi)), point, used, 1.0),
+            + self._relation_error_bounds(outer, np.maximum(np.abs(outer.lo), np.abs(outer.hi)), point, used, 1.0),
         )
         bound = max(outer.bound(y, x), -spent if self.credit == 0 else -np.inf) + spent
         if inside is None:
@@ -475,14 +475,14 @@ class Query(LeafModel):
             upper[(columns.feature == columns.feature[j]) & (columns.role == role)] = 0.0
         return lower[own], upper[own]
 
-    def _doubts(self, task: LeafTask, polytope: Polytope, used: IntArray, point: FloatArray) -> FloatArray:
+    def _plane_error_bounds(self, task: LeafTask, polytope: Polytope, used: IntArray, point: FloatArray) -> FloatArray:
         """Rounding of each hyperplane's total anywhere in the polytope's box, (m,)."""
         reach = np.abs(point)
         reach[used] = np.maximum(np.abs(polytope.lo), np.abs(polytope.hi))
         reach = np.where(np.isfinite(reach), reach, 0.0)
-        return np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
+        return np.array([self._total_error_bound(r, reach) for r in task.place.tolist()])
 
-    def _relation_doubts(
+    def _relation_error_bounds(
         self, polytope: Polytope, reach: FloatArray, point: FloatArray, used: IntArray, sign: float
     ) -> FloatArray:
         """Rounding of each relation's sum, plus (or minus) what an equation of numbers may miss by, (r,)."""
@@ -512,20 +512,20 @@ class Query(LeafModel):
             out[i] -= sign * float(row.total(out) - row.limit) / abs(movable[i])
         return out
 
-    def _total_doubt(self, r: int, reach: FloatArray) -> float:
+    def _total_error_bound(self, r: int, reach: FloatArray) -> float:
         """Twice the rounding of a hyperplane's total: the tree's own, and that of the numbers here."""
         v = self._nodes[r]
         features, codes, weights = self.tree.oblique_entries(v)
         size = float(np.abs(weights) @ np.where(codes < 0, reach[features], 1.0))
-        return 2.0 * float(self.tree.oblique_doubt(v, size))
+        return 2.0 * float(self.tree.oblique_error_bound(v, size))
 
     def _inside(
         self, task: LeafTask, polytope: Polytope, used: IntArray, x: FloatArray, point: FloatArray
     ) -> FloatArray | None:
-        """The point moved to where the tree's own arithmetic has no doubt, and the tree's word for it."""
+        """The point moved to where the rounding of the tree's own sums decides nothing, if the tree says so too."""
         whole = point.copy()
         strict = task.sign < 0
-        least = self._doubts(task, polytope, used, point)
+        least = self._plane_error_bounds(task, polytope, used, point)
 
         def round_to(values: FloatArray) -> FloatArray:
             out = values.copy()
@@ -537,16 +537,16 @@ class Query(LeafModel):
         def margin(values: FloatArray, factor: float) -> FloatArray:
             reach = np.abs(whole)
             reach[used] = np.abs(values)
-            doubt = np.array([self._total_doubt(r, reach) for r in task.place.tolist()])
-            # a total whose terms are all 0 has no doubt, and goes to the left of a threshold of 0
-            doubt = np.where(strict & (doubt == 0), least, doubt)
+            error_bound = np.array([self._total_error_bound(r, reach) for r in task.place.tolist()])
+            # a total whose terms are all 0 has no error, and goes to the left of a threshold of 0
+            error_bound = np.where(strict & (error_bound == 0), least, error_bound)
             gaps = [
                 float(np.spacing(np.abs(values[k]).astype(self.narrow[i]))) if i in self.narrow else 0.0
                 for k, i in enumerate(used.tolist())
             ]
             rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
-            related = self._relation_doubts(polytope, np.abs(values), whole, used, -1.0)
-            return np.concatenate([factor * doubt, np.where(related > 0, factor, 1.0) * related]) + rounded
+            related = self._relation_error_bounds(polytope, np.abs(values), whole, used, -1.0)
+            return np.concatenate([factor * error_bound, np.where(related > 0, factor, 1.0) * related]) + rounded
 
         for factor in (1.0, 4.0, 64.0, 4096.0):
             found = polytope.move_inside(x, partial(margin, factor=factor), round_to)

@@ -53,10 +53,10 @@ def target_leaves(problem: Problem, part: Partition) -> IntArray:
     return np.flatnonzero(accepted & part.reachable)
 
 
-def _beyond_doubt(problem: Problem, leaf: Leaves) -> bool:
-    """Whether rounding of the scores leaves no doubt that a leaf has the target."""
+def _is_certain(problem: Problem, leaf: Leaves) -> bool:
+    """Whether a leaf has the target however the scores are rounded."""
     return any(
-        (r.gain[leaf] >= r.need + r.doubt).all() and r.curve is None
+        (r.gain[leaf] >= r.need + r.error_bound).all() and r.curve is None
         for r in problem.target.alternatives(problem.ensemble)
     )
 
@@ -146,7 +146,7 @@ def solve_leaves(
 def _refused(query: Query, answer: LeafAnswer, bound: float) -> LeafAnswer:
     """A leaf whose point the user's model refuses: all points of a leaf score alike, so that one speaks for all."""
     logger.info("the model refuses a point of leaf %d", answer.leaf)
-    if _beyond_doubt(query.problem, answer.leaf):
+    if _is_certain(query.problem, answer.leaf):
         return LeafAnswer(answer.leaf, None, np.inf, bound, "open")
     return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
 

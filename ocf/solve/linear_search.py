@@ -70,7 +70,7 @@ def solve_linear(
     slack = 1.0
     while run.status is None and slack >= -1.0:
         run.search(slack)
-        slack -= 2.0  # once more, for a win beyond doubt, where the model refused what rounding left open
+        slack -= 2.0  # once more, for a certain win, where the model refused what rounding left open
     return run.outcome()
 
 
@@ -95,11 +95,11 @@ class LinearRun(Run):
 
     def start_at_origin(self) -> None:
         """Nothing is cheaper than the row itself, where it is allowed and has the class already."""
-        origin = self.problem.origin
-        stays = all(move is None or move.low <= 0 <= move.high for move in self.problem.moves) and all(
-            not len(costs) or np.isfinite(costs[int(origin[i])]) for i, costs in enumerate(self.problem.level_costs)
+        problem, origin = self.problem, self.problem.origin
+        stays = all(move is None or move.low <= 0 <= move.high for move in problem.moves) and all(
+            not len(costs) or np.isfinite(costs[int(origin[i])]) for i, costs in enumerate(problem.level_costs)
         )
-        if stays and np.all(self.problem.surplus(origin) >= self.margin - self.problem.doubt) and self.confirm(origin):
+        if stays and np.all(problem.surplus(origin) >= self.margin - problem.error_bound) and self.confirm(origin):
             self.best = Incumbent(np.zeros(0, np.int64), origin, 0.0)
             self.close(Status.OPTIMAL, 0.0, "origin")
 
@@ -185,15 +185,15 @@ class LinearRun(Run):
         rising = rise > 0
         if not rising.any():
             # nothing that moves can add to any requirement: it is this point or none
-            clear = np.all(at_start >= -problem.doubt)
+            clear = np.all(at_start >= -problem.error_bound)
             return start if clear and self.confirm(start) else None
         # backwards too (t < 0): the solver may have gone too far within its tolerance
         t = float(np.max(-at_start[rising] / rise[rising]))
-        unit = max(float(np.max(problem.doubt[rising] / rise[rising])), 2.0**-53)
+        unit = max(float(np.max(problem.error_bound[rising] / rise[rising])), 2.0**-53)
         for k in range(DOUBLINGS):
             at = t + unit * (2.0**k - 1)
             point = self._towards(start, inside, moving, min(at, 1.0))
-            if np.all(problem.surplus(point) - self.margin >= -problem.doubt) and self.confirm(point):
+            if np.all(problem.surplus(point) - self.margin >= -problem.error_bound) and self.confirm(point):
                 return point
             if at >= 1.0:
                 return None

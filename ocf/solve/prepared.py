@@ -155,7 +155,7 @@ class PreparedModel:
         return self._partitions[key]
 
     def _check_decisions(self, space: FeatureSpace, rows: FloatArray) -> None:
-        """Hold the user's own answers to rows of the data against the trees; oblique ones may be in doubt."""
+        """Hold the user's own answers to rows of the data against the trees; rounding may decide oblique ones."""
         if len(rows) and not self.ensemble.is_oblique:
             table = space.to_frame(rows)
             check_decisions(self.ensemble, self.model.encode(table), np.asarray(self.model.decide(table)))

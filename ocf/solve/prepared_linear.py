@@ -58,11 +58,11 @@ class PreparedLinear:
             self._check(rows)
 
     def _check(self, rows: FloatArray) -> None:
-        """Compare decisions with the library's wherever rounding leaves no doubt."""
+        """Compare decisions with the library's wherever rounding cannot decide."""
         decided = np.asarray(self.model.decide(self.space.to_frame(rows)))
         for row, index in zip(rows, decided, strict=True):
             problem = self.problem(row, int(index), Cost(l1=1.0), self.space)
-            if np.any(problem.surplus(row) < -problem.doubt):
+            if np.any(problem.surplus(row) < -problem.error_bound):
                 raise ConformanceError(
                     f"the model gives {self.classes[int(index)]!r} to a row whose scores say otherwise: its decision "
                     "is not the sign or the largest of its linear scores"
@@ -92,7 +92,7 @@ class PreparedLinear:
             signs @ sums.constant,
             signs @ sums.slopes,
             tables,
-            size @ sums.doubt,
+            size @ sums.error_bound,
             tuple(_move(feature, origin[i]) for i, feature in enumerate(space.features)),
             tuple(_level_costs(feature, origin[i], cost) for i, feature in enumerate(space.features)),
         )

@@ -226,7 +226,7 @@ class IsolationDepthSchema(Struct):
 
     forest: EnsembleSchema
     least: float | None
-    doubt: Amount
+    error_bound: Amount
     weight: Amount
 
 

@@ -338,7 +338,7 @@ class Ensemble:
         values = x[:, features]
         return np.asarray(weights * np.where(codes < 0, values, values == codes))
 
-    def oblique_doubt(self, v: int, sizes: FloatArray | float) -> Any:
+    def oblique_error_bound(self, v: int, sizes: FloatArray | float) -> Any:
         """Bound on |a floating-point total of an oblique node - the exact total|, however the library sums.
 
         A sum of n products in any order, with or without fused operations, errs by at most ``n u / (1 - n u)`` times
@@ -357,14 +357,14 @@ class Ensemble:
         unit = 2.0**-53
         return n * unit / (1 - n * unit) * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
 
-    def doubtful(self, x: FloatArray) -> BoolArray:
+    def uncertain(self, x: FloatArray) -> BoolArray:
         """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
         out = np.zeros(len(x), bool)
         reached = self.apply(x)
         above = self.ancestors
         for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):
             terms = self.oblique_terms(int(v), x)
-            near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_doubt(
+            near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_error_bound(
                 int(v), np.abs(terms).sum(axis=1)
             )
             out |= near & above[v][reached].any(axis=1)

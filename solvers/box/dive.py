@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-12
 
 #: How a dive ended.
-EXHAUSTED, INTERRUPTED, IN_DOUBT = 0, 1, 2
+EXHAUSTED, INTERRUPTED, UNCERTAIN = 0, 1, 2
 
 for _k in range(64):
     POSITION[((0x03F79D71B4CB0A89 << _k) & (2**64 - 1)) >> 58] = _k
@@ -360,12 +360,12 @@ def dive(
     first : bool
         Whether to stop at the first point.
     x : (n_features,) int64
-        Receives the best point of this dive, or the one in doubt: cells of the partition.
+        Receives the best point of this dive, or the uncertain one: cells of the partition.
 
     Returns
     -------
     (ended, boxes, cost) : (int, int, float)
-        `EXHAUSTED`: nothing is left. `INTERRUPTED`: the boxes on the stack are left. `IN_DOUBT`: the same, and x asks
+        `EXHAUSTED`: nothing is left. `INTERRUPTED`: the boxes on the stack are left. `UNCERTAIN`: the same, and x asks
         for a verdict; its box stays on the stack. The cost is that of x, inf when nothing was found.
     """
     room, found, boxes = _sizes(instance), np.inf, 0
@@ -383,10 +383,10 @@ def dive(
         stack.bound[k] = max(stack.bound[k], bound)
         _leaves_of_cheapest(bits, live, scratch)
         verdict = _judge(instance, bits, scratch.side, room, error_bound, excluded, leaves, scratch.best)
-        if verdict == IN_DOUBT and found == np.inf:
+        if verdict == UNCERTAIN and found == np.inf:
             _write_cheapest(instance, scratch, x)
-            return IN_DOUBT, boxes, base
-        if verdict == IN_DOUBT:
+            return UNCERTAIN, boxes, base
+        if verdict == UNCERTAIN:
             return INTERRUPTED, boxes, found  # the point in x comes first
         if verdict == EXHAUSTED:
             found = base
@@ -454,7 +454,7 @@ def _judge(
     leaves: IntArray,
     best: FloatArray,
 ) -> int:
-    """Verdict on a point whose leaves are the live ones: `EXHAUSTED` it is admissible, `IN_DOUBT`, or `INTERRUPTED`.
+    """Verdict on a point whose leaves are the live ones: `EXHAUSTED` it is admissible, `UNCERTAIN`, or `INTERRUPTED`.
 
     A point that misses the target, is excluded, or stands in a leaf that died is not admissible.
     """
@@ -475,7 +475,7 @@ def _judge(
                 differs += excluded[k, tree] >= 0 and excluded[k, tree] != leaves[tree]
             if differs == 0:
                 return INTERRUPTED
-    return EXHAUSTED if sure else IN_DOUBT
+    return EXHAUSTED if sure else UNCERTAIN
 
 
 def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | None:
@@ -501,13 +501,13 @@ def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | No
     excluded = [*cells.excluded]
     x = np.zeros(len(instance.ordered), np.int64)
     push(stack, bits, whole(instance), -np.inf)
-    ended, limit = IN_DOUBT, np.array([np.inf])
-    while ended == IN_DOUBT:
-        known, error_bound = exclusions(cells, excluded), cells.requirements.doubt
+    ended, limit = UNCERTAIN, np.array([np.inf])
+    while ended == UNCERTAIN:
+        known, error_bound = exclusions(cells, excluded), cells.requirements.error_bound
         ended, boxes, cost = dive(
             instance, bits, stack, scratch, nothing, error_bound, known, limit, 0.0, node_limit, True, x
         )
-        if ended == IN_DOUBT:
+        if ended == UNCERTAIN:
             leaves = cells.partition.leaves_at(x)
             if (cells.margins(leaves) >= 0).all():
                 return x

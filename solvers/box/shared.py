@@ -290,8 +290,8 @@ class Shared:
             if not (self.cells.live[leaves].all() and (margins >= 0).all()):
                 self.excluded.add(key)
                 return False
-            doubtful = bool((margins < self.cells.requirements.doubt).any())
-            if doubtful and self.confirm is not None and not self.confirm(x.copy()):
+            uncertain = bool((margins < self.cells.requirements.error_bound).any())
+            if uncertain and self.confirm is not None and not self.confirm(x.copy()):
                 self.excluded.add(key)
                 self.refused += 1
                 return False

@@ -10,7 +10,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.incumbent import find_incumbent
 from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop, push
 from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
-from ocf.solvers.box.dive import IN_DOUBT, dive
+from ocf.solvers.box.dive import UNCERTAIN, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace, propagate, relaxed_bound
@@ -170,15 +170,15 @@ class Worker:
         bits, stack = self._bits, self._stack
         weights = Multipliers(multipliers.constant, multipliers.leaf[bits.leaf], multipliers.cell)
         push(stack, bits, self.domain, bound)
-        ended = IN_DOUBT
-        while ended == IN_DOUBT:
+        ended = UNCERTAIN
+        while ended == UNCERTAIN:
             ended, boxes, cost = dive(
                 instance,
                 bits,
                 stack,
                 self._dive_scratch,
                 weights,
-                search.cells.requirements.doubt,
+                search.cells.requirements.error_bound,
                 search.rejected(),
                 search.shared,
                 search.tolerance,

@@ -63,7 +63,8 @@ def test_incumbents_are_feasible_and_mostly_optimal(seed: int, with_candidates: 
     assert found.cost == cells.cost_of(found.cells)
     assert found.cost >= everything.optimum - 1e-12
     # no single feature can be moved to a cheaper cell
-    clear = (everything.sums >= cells.requirements.need + cells.requirements.doubt).all(axis=1) & everything.feasible
+    certain = cells.requirements.need + cells.requirements.error_bound
+    clear = (everything.sums >= certain).all(axis=1) & everything.feasible
     near = (everything.choices != found.cells).sum(axis=1) <= 1
     assert everything.cost[near & clear].min(initial=np.inf) >= found.cost - 1e-12
 
@@ -166,5 +167,5 @@ def test_deterministic() -> None:
 def test_nothing_feasible() -> None:
     cells = random_problem(2)
     requirements = cells.requirements
-    unreachable = type(requirements)(requirements.gain, requirements.need + 1e6, requirements.doubt)
+    unreachable = type(requirements)(requirements.gain, requirements.need + 1e6, requirements.error_bound)
     assert find(cells.with_(requirements=unreachable)) is None

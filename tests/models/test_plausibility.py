@@ -101,10 +101,10 @@ def test_the_requirement_holds_a_tie_and_little_more(explainer: Explainer, table
     for k in (np.flatnonzero(depths == detector.least)[0], np.flatnonzero(depths < detector.least)[0]):
         cells = explainer.cells(explainer.problem(x.iloc[[k]], 1, plausibility=detector.wish))
         leaves = cells.partition.leaves_at(cells.partition.locate(cells.problem.origin[None, :])[0])
-        margin, doubt = cells.margins(leaves)[-1], cells.requirements.doubt[-1]
-        assert margin == pytest.approx(20 * (depths[k] - detector.least), abs=2 * doubt)
+        margin, error_bound = cells.margins(leaves)[-1], cells.requirements.error_bound[-1]
+        assert margin == pytest.approx(20 * (depths[k] - detector.least), abs=2 * error_bound)
         assert (margin >= 0) == (depths[k] == detector.least)
-        assert 0 < doubt < 1e-9
+        assert 0 < error_bound < 1e-9
 
 
 def test_the_forest_may_see_the_table_the_matrix_or_what_a_pipeline_makes(

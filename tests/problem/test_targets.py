@@ -51,12 +51,12 @@ def test_votes_decide_exactly_with_argmaxs_rule_for_ties(n_trees: int, n_classes
     for k in range(n_classes):
         target = ClassTarget(k)
         np.testing.assert_array_equal(margins(ensemble, target, leaves) >= 0, decided == k)
-        assert not target.requirements(ensemble).doubt.any()
+        assert not target.requirements(ensemble).error_bound.any()
 
 
 @settings(max_examples=60)
 @given(st.integers(1, 5), st.booleans(), st.floats(-1, 1), st.integers(0, 10**6))
-def test_a_margin_beyond_doubt_decides_and_no_winner_is_excluded(
+def test_a_margin_beyond_the_error_bound_decides_and_no_winner_is_excluded(
     n_trees: int, tie_is_positive: bool, base: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -69,11 +69,11 @@ def test_a_margin_beyond_doubt_decides_and_no_winner_is_excluded(
     sums.append(np.cumsum(np.c_[ensemble.leaf_values[leaves[:, ::-1], 0], np.full(len(leaves), base)], axis=1))
     for k in (0, 1):
         target = ClassTarget(k)
-        doubt = target.requirements(ensemble).doubt[0]
+        error_bound = target.requirements(ensemble).error_bound[0]
         margin = margins(ensemble, target, leaves)
         decided = ensemble.decide(sums[0][:, -1:])
         assert (margin[decided == k] >= 0).all()
-        assert (decided[margin > doubt] == k).all()
+        assert (decided[margin > error_bound] == k).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -160,12 +160,12 @@ def test_what_is_no_target(data: dict[str, Any], words: str) -> None:
 
 
 def verdicts(ensemble: Ensemble, target: Target, leaves: IntArray) -> tuple[np.ndarray, np.ndarray]:
-    """Which choices of leaves may have a target, and which have it beyond doubt, by any alternative."""
+    """Which choices of leaves may have a target, and which certainly have it, by any alternative."""
     may, sure = np.zeros(len(leaves), bool), np.zeros(len(leaves), bool)
     for rows in target.alternatives(ensemble):
         margin = np.array([rows.gain[choice].sum(axis=0) - rows.need for choice in leaves])
         may |= (margin >= 0).all(axis=1)
-        sure |= (margin > rows.doubt).all(axis=1)
+        sure |= (margin > rows.error_bound).all(axis=1)
     return may, sure
 
 
@@ -177,7 +177,7 @@ def scores_of(ensemble: Ensemble, leaves: IntArray) -> FloatArray:
 
 
 def check(ensemble: Ensemble, target: Target, leaves: IntArray) -> None:
-    """No choice that has the target misses the requirements; what exceeds the doubt has it."""
+    """No choice that has the target misses the requirements; what exceeds the error bound has it."""
     scores = scores_of(ensemble, leaves)
     shown = links.show(ensemble, scores)
     answers = shown if ensemble.decision.kind == "value" else ensemble.decide(scores)

@@ -27,9 +27,9 @@ def check(forest: Any, rows: Any) -> None:
     read = read_isolation_forest(forest)
     depth, _ = read.measure(rows)
     total = read.ensemble.scores(np.asarray(rows, np.float64))[:, 0]
-    np.testing.assert_allclose(depth * read.ensemble.n_trees, total, rtol=0, atol=read.doubt)
+    np.testing.assert_allclose(depth * read.ensemble.n_trees, total, rtol=0, atol=read.error_bound)
     np.testing.assert_allclose(read.recount(rows), depth, rtol=1e-12)
-    assert read.doubt < 1e-10 * total.min()
+    assert read.error_bound < 1e-10 * total.min()
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_scores_are_the_models_own(model: Any) -> None:
     read = read_model(model.fit(X, Y))
     check_conformance(read, X)
     ensemble = read.ensemble
-    sure = ~ensemble.doubtful(X)
+    sure = ~ensemble.uncertain(X)
     assert sure.mean() > 0.99
     own = model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)[:, None]
     np.testing.assert_allclose(ensemble.scores(X)[sure], own[sure], rtol=0, atol=2 * ensemble.rounding)
@@ -71,7 +71,7 @@ def test_single_columns_become_axis_splits() -> None:
 
 
 @given(seed=st.integers(0, 300))
-def test_doubt_bounds_the_rounding_of_any_order(seed: int) -> None:
+def test_error_bounds_hold_for_sums_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
     weights = rng.normal(size=(3, n)) * 10.0 ** rng.integers(-3, 4, n)
@@ -82,13 +82,13 @@ def test_doubt_bounds_the_rounding_of_any_order(seed: int) -> None:
     x = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4, n)
     used = weights[0] * x
     exact = sum((Fraction(w) * Fraction(v) for w, v in zip(weights[0].tolist(), x.tolist(), strict=True)), Fraction(0))
-    doubt = Fraction(float(ensemble.oblique_doubt(0, float(np.abs(used).sum()))))
+    error_bound = Fraction(float(ensemble.oblique_error_bound(0, float(np.abs(used).sum()))))
     for order in (np.arange(n), rng.permutation(n), np.argsort(np.abs(used)), np.argsort(-np.abs(used))):
         total = 0.0
         for term in used[order].tolist():
             total += term
-        assert abs(Fraction(total) - exact) <= doubt
-    assert abs(Fraction(float(weights[0] @ x)) - exact) <= doubt
+        assert abs(Fraction(total) - exact) <= error_bound
+    assert abs(Fraction(float(weights[0] @ x)) - exact) <= error_bound
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()], ids=lambda s: type(s).__name__)

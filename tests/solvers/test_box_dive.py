@@ -34,20 +34,20 @@ def large(seed: int, n_trees: int = 30, depth: int = 4) -> CellProblem:
 
 
 def search(cells: CellProblem, budget: int, limit: float = np.inf) -> tuple[float, int]:
-    """Cheapest cost by dives of a few boxes each, and their number; doubtful points pass."""
+    """Cheapest cost by dives of a few boxes each, and their number; uncertain points pass."""
     instance = make_instance(cells)
     bits = make_bits(instance)
     stack, scratch = new_stack(instance, bits), new_scratch(instance, bits)
     shared, x, domain = np.array([limit]), np.zeros(len(instance.ordered), np.int64), whole(instance)
     none = np.zeros((0, len(instance.trees) - 1), np.int64)
     multipliers = no_relaxation(instance)
-    doubt = np.full(len(instance.need), -1e-6)  # ties are put before nobody
+    error_bound = np.full(len(instance.need), -1e-6)  # ties are put before nobody
     open_boxes, dives, best = [(0.0, copied(domain))], 0, np.inf
     while open_boxes:
         bound, box = open_boxes.pop()
         push(stack, bits, box, bound)
         ended, boxes, cost = dive(
-            instance, bits, stack, scratch, multipliers, doubt, none, shared, 1e-10, budget, False, x
+            instance, bits, stack, scratch, multipliers, error_bound, none, shared, 1e-10, budget, False, x
         )
         assert boxes <= budget
         if np.isfinite(cost):
@@ -139,13 +139,13 @@ def test_a_failing_model_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(worker, "BOXES", 5)
     cells = large(1)
     wide = np.full(len(cells.requirements.need), 1e6)
-    doubtful = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
+    uncertain = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
 
     def confirm(x: IntArray) -> bool:
         raise RuntimeError("the model is gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        solve_cells(cells.with_(requirements=doubtful), SolverOptions(threads=3), confirm=confirm)
+        solve_cells(cells.with_(requirements=uncertain), SolverOptions(threads=3), confirm=confirm)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -128,7 +128,7 @@ def test_excluded_choices_of_leaves(seed: int, use_lp: bool) -> None:
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.booleans())
 def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> None:
-    """With a wide band of doubt, a model that refuses by leaves shapes the answer."""
+    """With a wide error bound, a model that refuses by leaves shapes the answer."""
     cells = random_problem(seed)
     wide = np.full(len(cells.requirements.need), 0.7)
     requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
@@ -144,9 +144,9 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
         assert (cells.margins(chosen) < 0.7).any()
         return not refuses(chosen)
 
-    doubtful = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
+    uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
     refused = np.array([refuses(row) for row in leaves])
-    feasible = everything.feasible & ~(doubtful & refused)
+    feasible = everything.feasible & ~(uncertain & refused)
     optimum = everything.cost[feasible].min(initial=np.inf)
     check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
 
