@@ -111,7 +111,7 @@ class Compiled:
         values, slides = cells.values, self.slides
         assert values is not None
         assert slides is not None
-        leaf = {j: values.watch.start + k for k, j in enumerate(values.cell_leaf)}
+        leaf = {j: values.constraint_leaves.start + k for k, j in enumerate(values.cell_leaf)}
         entries: list[tuple[int, int, float]] = []
         low = np.zeros(len(cells.tangents))
         for k, (j, at) in enumerate(cells.tangents):

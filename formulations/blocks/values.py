@@ -47,7 +47,7 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
         In which some feature slides.
     leaves : sequence of variables, one per leaf
     """
-    in_cell = dict(zip(values.cell_leaf, leaves[values.watch], strict=True))
+    in_cell = dict(zip(values.cell_leaf, leaves[values.constraint_leaves], strict=True))
     sets: dict[tuple[Any, ...], list[int]] = {}
     for j in np.flatnonzero([w > 0 for w in values.widths]).tolist():
         key = (int(values.cell_feature[j]), values.price(j), values.gradient(j))

@@ -21,7 +21,7 @@ Nomenclature
 symbol                 meaning, shape
 =====================  =============================================================================
 ``anchor, far``        cheapest admissible value of a cell, and the end away from it, (n_cells,)
-``watch``              leaves of the constraint trees, a slice of all leaves
+``constraint_leaves``  leaves of the constraint trees, a slice of all leaves
 =====================  =============================================================================
 """
 
@@ -73,10 +73,10 @@ class Values:
     rows : tuple of Row
     constrained : tuple of int
         Features that occur in rows.
-    watch : slice
+    constraint_leaves : slice
         Leaves of the constraint trees.
-    trees : slice
-        The constraint trees; those before are the model's.
+    constraint_trees : slice
+        Those before are the model's.
     anchor, far : (n_cells,) float64
     slides : (n_features,) bool
     slack : (n_rows,) float64
@@ -93,8 +93,8 @@ class Values:
     problem: Problem
     rows: tuple[Row, ...]
     constrained: tuple[int, ...]
-    watch: slice
-    trees: slice
+    constraint_leaves: slice
+    constraint_trees: slice
     anchor: FloatArray
     far: FloatArray
     slides: BoolArray
@@ -121,13 +121,13 @@ class Values:
         broken = dict.fromkeys(r.name for r in self.rows if not r.holds(self.problem.space, self.problem.origin))
         return f"the row itself does not satisfy {', '.join(map(repr, broken))}" if broken else ""
 
-    def watching(self, leaves: IntArray) -> IntArray:
+    def of_constraints(self, leaves: IntArray) -> IntArray:
         """Those of the chosen leaves that the constraint trees contribute."""
-        return leaves[self.trees]
+        return leaves[self.constraint_trees]
 
-    def judging(self, leaves: IntArray) -> IntArray:
+    def of_model(self, leaves: IntArray) -> IntArray:
         """Those of the chosen leaves that the model's own trees contribute."""
-        return leaves[: self.trees.start]
+        return leaves[: self.constraint_trees.start]
 
     # -- sliding values ------------------------------------------------------------------------------------
 

@@ -341,7 +341,7 @@ class CellRun(Run):
         if placed is None:
             assert values is not None
             logger.info("exact arithmetic refuses a choice of cells that the solver's tolerances allow")
-            self._exclude(values.watching(leaves))
+            self._exclude(values.of_constraints(leaves))
             return
         if not self.confirm(placed.point):
             self.refused += 1
@@ -350,7 +350,7 @@ class CellRun(Run):
             if tightened:
                 self.cells = self.cells.with_(requirements=tightened)
             else:
-                self._exclude(leaves if values is None else values.judging(leaves))
+                self._exclude(leaves if values is None else values.of_model(leaves))
             return
         improved = placed.cost < self.upper
         if improved:
@@ -360,7 +360,7 @@ class CellRun(Run):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
         elif result.status is Status.OPTIMAL and values is not None and values.couples:
             # what these cells can give is known exactly now: ask for something cheaper in others
-            self._exclude(values.watching(leaves))
+            self._exclude(values.of_constraints(leaves))
             bends = list(values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point))
             new = values.worthwhile(bends, self.cells.tangents, self.upper)
             self.cells = self.cells.with_(tangents=(*self.cells.tangents, *new))

@@ -392,7 +392,7 @@ def test_squared_costs_inside_cells(seed: int, norm: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_constraints_over_cells_are_requirements(seed: int) -> None:
-    """At every choice of cells the watching trees' requirements say what the constraints say."""
+    """At every choice of cells the constraint trees' requirements say what the constraints say."""
     problem = random_problem(seed + 2000)
     rng = np.random.default_rng(seed)
     cells = to_cells(problem)
