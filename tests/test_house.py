@@ -28,7 +28,6 @@ STILL_LONG = frozenset(
         "ocf.solve.leaf_model.LeafModel",
         "ocf.solve.leaf_query.Query",
         "ocf.solve.leaf_search.solve_leaves",
-        "ocf.solve.polytope.Polytope",
     }
 )
 

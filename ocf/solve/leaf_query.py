@@ -16,8 +16,11 @@ from ocf.formulations.blocks.columns import grid_unit
 from ocf.formulations.oblique import closest_in_boxes
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
+from ocf.solve.active_set import refine, solve_by_active_set
+from ocf.solve.dual_ascent import ascend
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel, Leaves, TreeSearch
+from ocf.solve.move_inside import move_inside
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.polytope import UNIT, Polytope
 from ocf.solvers import SOLVERS, Solver, get_solver
@@ -404,7 +407,7 @@ class Query(LeafModel):
         """Point and multipliers that are optimal as far as the solver's tolerances go."""
         key = (task.leaf, task.place.tobytes(), task.lower[self.columns.integer].tobytes())
         if polytope.strictly_convex:
-            y = polytope.ascend(self._multipliers.get(key))
+            y = ascend(polytope, self._multipliers.get(key))
             x = polytope.argmin(y @ polytope.G)
             bound = polytope.bound(y)
             if bound >= cutoff:
@@ -414,17 +417,17 @@ class Query(LeafModel):
                 self._multipliers[key] = y
                 return x, y, Claim.OPTIMAL
         if polytope.Q is not None and not len(polytope.k):
-            found = polytope.active_set()
+            found = solve_by_active_set(polytope)
             if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
                 return *found, Claim.OPTIMAL
         point, multipliers, claim = self._by_highs(task, key, used)
         if point is None or multipliers is None:
             return point, multipliers, claim
         if polytope.Q is not None:
-            found = None if len(polytope.k) else polytope.active_set(point, multipliers)
-            point, multipliers = found or polytope.refine(point, multipliers)
+            found = None if len(polytope.k) else solve_by_active_set(polytope, point, multipliers)
+            point, multipliers = found or refine(polytope, point, multipliers)
         elif polytope.strictly_convex:
-            multipliers = max(polytope.ascend(multipliers), multipliers, key=polytope.bound)
+            multipliers = max(ascend(polytope, multipliers), multipliers, key=polytope.bound)
             better = polytope.argmin(multipliers @ polytope.G)
             near = np.abs(better - point).max() <= 1e-5 * np.abs(point - polytope.xbar).max()
             point = better if near else point
@@ -549,7 +552,7 @@ class Query(LeafModel):
             return np.concatenate([factor * error_bound, np.where(related > 0, factor, 1.0) * related]) + rounded
 
         for factor in (1.0, 4.0, 64.0, 4096.0):
-            found = polytope.move_inside(x, partial(margin, factor=factor), round_to)
+            found = move_inside(polytope, x, partial(margin, factor=factor), round_to)
             if found is None:
                 continue
             whole[used] = found

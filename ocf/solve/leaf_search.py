@@ -7,7 +7,7 @@
                                     └────── those that cannot beat the best so far are left ◀──┘
 
 The bounds come from weak duality in float64 and hold whatever the solver's tolerances let through; a point is moved
-off the hyperplanes by what the rounding of the tree's own dot products can amount to (`ocf.solve.polytope`).
+off the hyperplanes by what the rounding of the tree's own dot products can amount to (`ocf.solve.move_inside`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocf.cells.exact_programs import minimise
-from ocf.solve import polytope as halfspaces
+from ocf.solve import active_set
+from ocf.solve.active_set import solve_by_active_set
+from ocf.solve.move_inside import move_inside
 from ocf.solve.polytope import Polytope
 
 
@@ -58,7 +60,7 @@ def test_active_sets_equal_exact_arithmetic(seed: int, kinks: bool) -> None:
     rng = np.random.default_rng(seed)
     p = random_polytope(rng, int(rng.integers(1, 6)), int(rng.integers(0, 4)), kinks=kinks)
     optimum = exact_optimum(p)
-    found = p.active_set()
+    found = solve_by_active_set(p)
     if found is None:
         return
     assert optimum is not None
@@ -80,11 +82,11 @@ def test_active_sets_are_found(
 ) -> None:
     """In all problems that have a point, and none in the others; with and without a Newton method that guesses."""
     if not guesses:
-        monkeypatch.setattr(halfspaces, "MAX_STEPS", 0)
+        monkeypatch.setattr(active_set, "MAX_STEPS", 0)
     solvable = 0
     for seed in range(50):
         p = random_polytope(np.random.default_rng(seed), n, m, kinks=kinks, definite=definite)
-        optimum, found = exact_optimum(p), p.active_set()
+        optimum, found = exact_optimum(p), solve_by_active_set(p)
         assert (found is None) == (optimum is None), seed
         if found is not None and optimum is not None:
             x, y = found
@@ -97,7 +99,7 @@ def test_active_sets_are_found(
 def test_two_ends_on_one_side_of_the_origin_are_two_guesses() -> None:
     """The guess that a coordinate is at its low end once passed for confirmed by the guess that it is at its high."""
     p = random_polytope(np.random.default_rng(65), 3, 4, kinks=True)
-    found = p.active_set()
+    found = solve_by_active_set(p)
     assert found is not None
     assert p.cost(found[0]) == pytest.approx(float(exact_optimum(p) or 0), abs=1e-9)
 
@@ -120,7 +122,7 @@ def test_the_bound_of_a_large_form_loses_little_to_rounding() -> None:
     rng = np.random.default_rng(1)
     zero = np.zeros(n)
     p = Polytope(-rng.random((3, n)) + 0.2, np.full(3, -60.0), zero, np.full(n, 0.1), zero, zero, zero, zero, zero, q)
-    found = p.active_set()
+    found = solve_by_active_set(p)
     assert found is not None
     x, y = found
     assert (x == 0.1).any()
@@ -130,7 +132,7 @@ def test_the_bound_of_a_large_form_loses_little_to_rounding() -> None:
 
 
 def inside(p: Polytope, x: Any, margin: float) -> Any:
-    return p.move_inside(np.asarray(x, float), lambda v: np.full(len(p.h), margin), lambda v: np.clip(v, p.lo, p.hi))
+    return move_inside(p, np.asarray(x, float), lambda v: np.full(len(p.h), margin), lambda v: np.clip(v, p.lo, p.hi))
 
 
 def test_points_move_inside_along_the_box() -> None:
