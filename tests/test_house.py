@@ -25,9 +25,6 @@ STILL_LONG = frozenset(
         "ocf.explain.answers.from_outcome",
         "ocf.explain.explainer.Explainer",
         "ocf.explain.explainer.Explainer.explain",
-        "ocf.solve.leaf_model.LeafModel",
-        "ocf.solve.leaf_query.Query",
-        "ocf.solve.leaf_search.solve_leaves",
     }
 )
 

@@ -337,16 +337,16 @@ class LeafEngine:
             outcome = solve_globally(query, judge)
         else:
             outcome, problem = self._leaf_by_leaf(query, problem, task, judge)
-        way = Way(way.formulation, query.method_name)
+        way = Way(way.formulation, query.run.method_name)
         method = task.method(way, outcome)
-        matrix = query.matrix
+        model, matrix = query.model, query.model.matrix
         built = {"build": matrix.build_seconds, "compile": matrix.compile_seconds}
         return Finding(
             problem,
             outcome,
             way,
-            {**method, "solver_version": query.version or method["solver_version"]},
-            dict.fromkeys(built, 0.0) if query.matrix_is_old else built,
+            {**method, "solver_version": query.run.version or method["solver_version"]},
+            dict.fromkeys(built, 0.0) if model.matrix_is_old else built,
         )
 
     def _leaf_by_leaf(self, query: Query, problem: Problem, task: Task, judge: Judge) -> tuple[Outcome, Problem]:

@@ -38,7 +38,7 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
         Whether the user's own model gives the target to a coded point.
     """
     run = _Global(query, confirm)
-    for requirements in query.problem.alternatives:
+    for requirements in query.model.problem.alternatives:
         run.search(requirements)
     return run.outcome()
 
@@ -57,16 +57,16 @@ class _Global:
 
     def search(self, requirements: Requirements) -> None:
         """The cheapest point that meets one alternative of the target, if it beats the best so far."""
-        query = self.query
-        if query.impossible or (query.columns.lower > query.columns.upper).any():
+        query, model = self.query, self.query.model
+        if model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
-        models = hyperplanes.build(query.problem, requirements, query.search.part)
+        models = hyperplanes.build(model.problem, requirements, model.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
         name = "scip" if form.Q is not None else query.solver
         solver = cast(Solver, get_solver(name))
-        query.solver_names.add(name)
+        self.run.called(name)
         first = models.columns.n
-        offsets = query.tree.leaf_offsets
+        offsets = model.tree.leaf_offsets
         for _ in range(MAX_CHOICES):
             left = self.run.seconds_left()
             if left is not None and left <= 0:
@@ -75,11 +75,11 @@ class _Global:
             options = replace(query.options, time_limit=left)
             cutoff = self.upper if np.isfinite(self.upper) else None
             result = solver.solve(form, options, cutoff=cutoff)
-            query.note(result)
+            self.run.note(result)
             if result.status is Status.ERROR and query.may_switch and name != "scip":
                 self.run.message = f"{name} failed ({result.message}); scip went on"
                 name, solver = "scip", cast(Solver, get_solver("scip"))
-                query.solver_names.add(name)
+                self.run.called(name)
                 continue
             if result.status is Status.INFEASIBLE:
                 self.bound = min(self.bound, result.bound)
@@ -88,7 +88,7 @@ class _Global:
                 self.bound = min(self.bound, result.bound)
                 self.run.message = "; ".join(filter(None, [self.run.message, result.message]))
                 return
-            y = result.x[first : first + query.tree.n_leaves]
+            y = result.x[first : first + model.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
             self._take(chosen)
             near = meets(result.bound, self.upper)
@@ -121,7 +121,7 @@ class _Global:
 
     def outcome(self) -> Outcome:
         """The answer."""
-        query, best = self.query, self.best
+        model, best = self.query.model, self.best
         bound = min(self.bound, self.upper)
         if best is not None:
             met = meets(bound, best.cost)
@@ -130,5 +130,5 @@ class _Global:
         else:
             status = Status.INFEASIBLE if bound == np.inf else Status.UNKNOWN
         self.run.history.append(Progress(time.perf_counter() - self.run.start, bound, self.upper))
-        sizes = {"leaves": query.tree.n_leaves, "columns": query.columns.n, "choices": len(self.run.results)}
-        return query.outcome(status, best, bound, sizes)
+        sizes = {"leaves": model.tree.n_leaves, "columns": model.columns.n, "choices": len(self.run.results)}
+        return self.run.conclude(status, best, bound, sizes)

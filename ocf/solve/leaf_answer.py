@@ -1,4 +1,4 @@
-"""The answer of one leaf."""
+"""What is asked of one leaf, or of one leaf per tree, and its answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.solve.leaf_model import Leaves
+
+#: A leaf, or one leaf per tree.
+Leaves = int | tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,10 @@ class LeafTask:
     side: FloatArray
     lower: FloatArray
     upper: FloatArray
+
+    def is_open(self, integer: BoolArray) -> bool:
+        """Whether some integer column is not fixed; `integer` tells which they are, (n_columns,)."""
+        return bool((integer & (self.lower < self.upper)).any())
 
     def fixed(self, x: FloatArray, integer: BoolArray) -> LeafTask:
         """The same with the integer columns fixed at a solution's values.

@@ -3,13 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ocf.arrays import FloatArray
+from ocf.solve.leaf_answer import Leaves
+from ocf.solve.leaf_domain import RowDomain
+from ocf.solve.leaf_planes import PathRows, RowPlanes
 
 #: Halvings of the range of a price, given by its logarithm.
 BISECTIONS = 40
+
+
+class CheapBounds:
+    """Lower bounds on the leaves of one row: by their boxes, and by one hyperplane of each path at a time.
+
+    Parameters
+    ----------
+    domain : RowDomain
+    planes : RowPlanes
+        Over the same columns.
+    form : (n_features, n_features) sparse float64 or None
+        Quadratic form of the cost.
+    """
+
+    def __init__(self, domain: RowDomain, planes: RowPlanes, form: Any) -> None:
+        self.domain, self.planes, self.form = domain, planes, form
+        self._demanded: dict[float, FloatArray] = {}
+
+    def of_leaf(self, leaf: Leaves, eps: float) -> float:
+        """What the leaf's box costs, or one hyperplane of its path with the limits alone, if that is more.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        eps : float
+            Margin by which splits must hold, in units of their totals.
+        """
+        lower, upper = self.domain.bounds(leaf, eps)
+        if self.domain.is_empty(lower, upper):
+            return np.inf
+        rows = self.planes.path_rows(leaf, eps)
+        if rows is None:
+            return np.inf
+        return max(self.domain.box_cost(lower, upper), self._dearest(rows, eps))
+
+    def _dearest(self, rows: PathRows, eps: float) -> float:
+        """The most that reaching the side of one of some hyperplanes costs at least."""
+        if eps not in self._demanded:
+            self._demanded[eps] = self._demands(eps)
+        return float(self._demanded[eps][(rows.sign < 0).astype(int), rows.place].max(initial=-np.inf))
+
+    def _demands(self, eps: float) -> FloatArray:
+        """Least cost of reaching the left and the right side of each hyperplane within the limits, (2, n_planes)."""
+        domain, columns, planes = self.domain, self.domain.columns, self.planes
+        lower, upper = domain.limit_bounds()
+        number = np.isin(columns.role, ("delta", "up", "down"))
+        at = np.clip(0.0, lower, upper)[number]
+        linear, square = columns.linear[number], columns.square[number]
+        threshold = np.array([planes.tree.threshold[v] for v in planes.place])
+        error_bounds = planes.error_bounds(np.arange(len(planes)), lower, upper)
+        out = np.empty((2, len(planes)))
+        for k, s in enumerate((1.0, -1.0)):
+            rows = s * planes.over_columns
+            w = rows[:, number]
+            need = eps - s * (threshold - planes.shift) - error_bounds
+            falls = columns.role[number] == "delta"
+            room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
+            levels = [(rows[:, own], columns.linear[own]) for own in (o[upper[o] > 0] for o in domain.levels.values())]
+            if levels:
+                out[k] = priced_demands(need + w @ at, np.abs(w), room, linear, square, levels)
+            else:
+                above = (need + w @ at).tolist()
+                out[k] = [demand_of(*args, linear, square) for args in zip(above, np.abs(w), room, strict=True)]
+            need += sum((row.min(axis=1) for row, _ in levels), np.zeros(len(planes)))
+            out[k] += self._form_demands(need)
+        return out
+
+    def _form_demands(self, need: FloatArray) -> FloatArray:
+        """Least cost of each hyperplane's need by the quadratic form alone, (n_planes,).
+
+        ``d'Qd >= 2 z'Qd - z'Qz`` for any z. With z along ``Q^-1 w`` this is ``need**2 / w'Q^-1 w``, less what the
+        solution of the linear system misses by anywhere within the limits.
+        """
+        if self.form is None:
+            return np.zeros(len(need))
+        domain, planes = self.domain, self.planes
+        size, miss = planes.search.stiffness(domain.problem, self.form, planes.weights)
+        reach = np.maximum(np.abs(domain.limits[0] - domain.origin), np.abs(domain.limits[1] - domain.origin))
+        with np.errstate(invalid="ignore", over="ignore"):
+            left = need - np.where(miss > 0, miss * reach, 0.0).sum(axis=1)
+            out = np.where(left > 0, left**2 / (4 * size), 0.0)
+        return np.where(np.isfinite(out), out, 0.0) * (1 - 1e-9)
 
 
 def demand_of(need: float, w: FloatArray, room: FloatArray, linear: FloatArray, square: FloatArray) -> float:

@@ -22,8 +22,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
-from ocf.solve.leaf_answer import LeafAnswer
-from ocf.solve.leaf_model import Leaves
+from ocf.solve.leaf_answer import LeafAnswer, Leaves
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Progress, Status
 from ocf.support.tolerances import meets
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-# -- all leaves ------------------------------------------------------------------------------------------------
 
 
 def target_leaves(problem: Problem, part: Partition) -> IntArray:
@@ -51,14 +48,6 @@ def target_leaves(problem: Problem, part: Partition) -> IntArray:
     for requirements in problem.target.alternatives(problem.ensemble):
         accepted |= (requirements.gain >= requirements.need).all(axis=1)
     return np.flatnonzero(accepted & part.reachable)
-
-
-def _is_certain(problem: Problem, leaf: Leaves) -> bool:
-    """Whether a leaf has the target however the scores are rounded."""
-    return any(
-        (r.gain[leaf] >= r.need + r.error_bound).all() and r.curve is None
-        for r in problem.target.alternatives(problem.ensemble)
-    )
 
 
 def solve_leaves(
@@ -93,90 +82,132 @@ def solve_leaves(
     Outcome
         Of the best leaf.
     """
-    begin = time.perf_counter()
-    chosen = list(target_leaves(query.problem, query.search.part) if leaves is None else leaves)
-    extra = np.zeros(query.tree.n_leaves) if offsets is None else offsets
-    bounds = {leaf: query.cheap_bound(leaf, eps) + float(extra[leaf]) for leaf in chosen}
-    query.run.times["reduce"] += time.perf_counter() - begin
-    answers: list[LeafAnswer] = []
-    run, asked = query.run, set[Leaves]()
+    chosen = list(target_leaves(query.model.problem, query.model.search.part) if leaves is None else leaves)
+    extra = np.zeros(query.model.tree.n_leaves) if offsets is None else offsets
+    search = _LeafSearch(query, confirm, extra, eps, every)
+    search.bound(chosen)
+    search.solve(chosen)
+    return search.answers, search.outcome()
 
-    def total(answer: LeafAnswer) -> float:
-        return answer.cost + float(extra[answer.leaf])
 
-    def agreed(answer: LeafAnswer) -> bool:
-        assert answer.point is not None
-        return query.run.ask(confirm, answer.point)
+class _LeafSearch:
+    """State of one search: what is known of each leaf, and of which points the user's model has been asked.
 
-    waiting = sorted(chosen, key=lambda k: bounds[k])
-    while waiting:
-        best, done, pruned = np.inf, list(answers), list[LeafAnswer]()
-        for answer in done:
-            best = min(best, total(answer))
+    The bounds that need no solver count the offsets of the leaves; the answers do not.
+    """
+
+    def __init__(
+        self, query: Query, confirm: Callable[[FloatArray], bool], offsets: FloatArray, eps: float, every: bool
+    ) -> None:
+        self.query, self.run, self._confirm = query, query.run, confirm
+        self.offsets, self.eps, self.every = offsets, eps, every
+        self.bounds: dict[Leaves, float] = {}
+        self.answers: list[LeafAnswer] = []
+        self._asked = set[Leaves]()
+
+    def bound(self, leaves: Sequence[int]) -> None:
+        """Bound the cost of leaves, without a solver."""
+        begin = time.perf_counter()
+        bounds = self.query.model.bounds
+        self.bounds = {leaf: bounds.of_leaf(leaf, self.eps) + self._offset(leaf) for leaf in leaves}
+        self.run.times["reduce"] += time.perf_counter() - begin
+
+    def solve(self, leaves: Sequence[int]) -> None:
+        """Answer leaves that are bounded; the cheapest comes first then."""
+        waiting: list[Leaves] = sorted(leaves, key=lambda k: self.bounds[k])
+        while waiting:
+            waiting = self._round(waiting)
+        self.answers.sort(key=lambda a: (self._total(a), a.bound + self._offset(a.leaf)))
+
+    def _offset(self, leaf: Leaves) -> float:
+        return float(self.offsets[leaf])
+
+    def _total(self, answer: LeafAnswer) -> float:
+        return answer.cost + self._offset(answer.leaf)
+
+    def _round(self, waiting: Sequence[Leaves]) -> list[Leaves]:
+        """Answer leaves; those to look at again, since the model refused the point that they could not beat."""
+        best = min((self._total(answer) for answer in self.answers), default=np.inf)
+        done, pruned = list(self.answers), list[LeafAnswer]()
         for leaf in waiting:
-            own = float(extra[leaf])
-            left = query.run.seconds_left()
-            if left is not None and left <= 0:
-                answer = LeafAnswer(leaf, None, np.inf, max(bounds[leaf] - own, 0.0), "open")
-            elif bounds[leaf] == np.inf:
-                answer = LeafAnswer(leaf, None, np.inf, np.inf, "empty")
-            elif bounds[leaf] >= best and not every:
-                answer = LeafAnswer(leaf, None, np.inf, bounds[leaf] - own, "pruned")
-            else:
-                answer = query.solve_leaf(leaf, np.inf if every else best - own, eps)
+            answer = self._answer(leaf, best)
             (pruned if answer.claim == "pruned" else done).append(answer)
-            if total(answer) < best:
-                best = total(answer)
-                run.history.append(Progress(time.perf_counter() - run.start, -np.inf, best))
-        # the user's model is asked about the best point only, or about all that will be shown
-        shown = sorted((a for a in done if a.point is not None), key=total)[: None if every else 1]
-        wrong = [a for a in shown if a.leaf not in asked and not agreed(a)]
-        asked |= {a.leaf for a in shown}
-        answers = [a for a in done if a not in wrong] + [
-            _refused(query, a, bounds[a.leaf] - float(extra[a.leaf])) for a in wrong
-        ]
-        run.refused += len(wrong)
-        waiting = [a.leaf for a in pruned] if wrong and not every else []
-        if not waiting:
-            answers += pruned
-    answers.sort(key=lambda a: (total(a), a.bound + float(extra[a.leaf])))
-    return answers, _outcome(query, answers, extra)
+            if self._total(answer) < best:
+                best = self._total(answer)
+                self.run.history.append(Progress(time.perf_counter() - self.run.start, -np.inf, best))
+        refused = self._refused(done)
+        self.answers = [a for a in done if a not in refused] + [self._without_point(a) for a in refused]
+        if refused and not self.every:
+            return [a.leaf for a in pruned]
+        self.answers += pruned
+        return []
 
+    def _answer(self, leaf: Leaves, best: float) -> LeafAnswer:
+        """The answer of a leaf, as far as it can beat the best so far."""
+        own, bound = self._offset(leaf), self.bounds[leaf]
+        left = self.run.seconds_left()
+        if left is not None and left <= 0:
+            return LeafAnswer(leaf, None, np.inf, max(bound - own, 0.0), "open")
+        if bound == np.inf:
+            return LeafAnswer(leaf, None, np.inf, np.inf, "empty")
+        if bound >= best and not self.every:
+            return LeafAnswer(leaf, None, np.inf, bound - own, "pruned")
+        return self.query.solve_leaf(leaf, np.inf if self.every else best - own, self.eps)
 
-def _refused(query: Query, answer: LeafAnswer, bound: float) -> LeafAnswer:
-    """A leaf whose point the user's model refuses: all points of a leaf score alike, so that one speaks for all."""
-    logger.info("the model refuses a point of leaf %d", answer.leaf)
-    if _is_certain(query.problem, answer.leaf):
-        return LeafAnswer(answer.leaf, None, np.inf, bound, "open")
-    return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
+    def _refused(self, answers: Sequence[LeafAnswer]) -> list[LeafAnswer]:
+        """Those that the user's model refuses; it is asked about the best point only, or all that will be shown."""
+        shown = sorted((a for a in answers if a.point is not None), key=self._total)[: None if self.every else 1]
+        refused = [a for a in shown if a.leaf not in self._asked and not self._agrees(a)]
+        self._asked |= {a.leaf for a in shown}
+        self.run.refused += len(refused)
+        return refused
 
+    def _agrees(self, answer: LeafAnswer) -> bool:
+        assert answer.point is not None
+        return self.run.ask(self._confirm, answer.point)
 
-def _outcome(query: Query, answers: list[LeafAnswer], extra: FloatArray) -> Outcome:
-    run = query.run
-    best = answers[0] if answers and answers[0].point is not None else None
-    own = float(extra[best.leaf]) if best else 0.0
-    bound = min((a.bound + float(extra[a.leaf]) for a in answers), default=np.inf) - own
-    undecided = any(a.claim == "open" for a in answers)
-    if best is not None:
-        bound = min(bound, best.cost)
-        if meets(bound, best.cost):
-            bound, status = best.cost, Status.OPTIMAL
+    def _without_point(self, answer: LeafAnswer) -> LeafAnswer:
+        """A leaf whose point is refused: all points of a leaf score alike, so that one speaks for all."""
+        logger.info("the model refuses a point of leaf %d", answer.leaf)
+        if _is_certain(self.query.model.problem, answer.leaf):
+            bound = self.bounds[answer.leaf] - self._offset(answer.leaf)
+            return LeafAnswer(answer.leaf, None, np.inf, bound, "open")
+        return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
+
+    def outcome(self) -> Outcome:
+        """Outcome of the best leaf."""
+        run, answers, model = self.run, self.answers, self.query.model
+        best = answers[0] if answers and answers[0].point is not None else None
+        own = self._offset(best.leaf) if best else 0.0
+        bound = min((a.bound + self._offset(a.leaf) for a in answers), default=np.inf) - own
+        if best is not None:
+            bound = min(bound, best.cost)
+            if meets(bound, best.cost):
+                bound, status = best.cost, Status.OPTIMAL
+            else:
+                status = Status.FEASIBLE
+                left = run.seconds_left()
+                if left is None or left > 0:
+                    run.message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
+        elif any(a.claim == "open" for a in answers):
+            status = Status.UNKNOWN
         else:
-            status = Status.FEASIBLE
-            left = query.run.seconds_left()
-            if left is None or left > 0:
-                run.message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
-    elif undecided:
-        status = Status.UNKNOWN
-    else:
-        status = Status.INFEASIBLE
-    run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
-    sizes = {
-        "leaves": query.tree.n_leaves,
-        "leaves_left": len(answers),
-        "leaves_solved": sum(a.claim in ("solved", "open") for a in answers),
-        "rows": int(query.matrix.planes.shape[0]),
-        "columns": query.columns.n,
-        "binaries": int(query.columns.integer.sum()),
-    }
-    return query.outcome(status, best, bound, sizes)
+            status = Status.INFEASIBLE
+        run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
+        sizes = {
+            "leaves": model.tree.n_leaves,
+            "leaves_left": len(answers),
+            "leaves_solved": sum(a.claim in ("solved", "open") for a in answers),
+            "rows": len(model.planes),
+            "columns": model.columns.n,
+            "binaries": int(model.columns.integer.sum()),
+        }
+        return run.conclude(status, best, bound, sizes)
+
+
+def _is_certain(problem: Problem, leaf: Leaves) -> bool:
+    """Whether a leaf has the target however the scores are rounded."""
+    return any(
+        (r.gain[leaf] >= r.need + r.error_bound).all() and r.curve is None
+        for r in problem.target.alternatives(problem.ensemble)
+    )

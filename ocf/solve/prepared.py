@@ -35,7 +35,7 @@ from ocf.solvers.cell_form import Compiled
 from ocf.trees.joining import split_trees
 
 if TYPE_CHECKING:
-    from ocf.solve.leaf_model import TreeSearch
+    from ocf.solve.tree_search import TreeSearch
 
 #: Most candidate rows of a class that incumbents start from.
 MAX_CANDIDATES = 5000
@@ -335,7 +335,7 @@ class PreparedModel:
 
     def tree_search(self, problem: Problem) -> TreeSearch:
         """What all queries of the leaves of one partition share."""
-        from ocf.solve.leaf_model import TreeSearch
+        from ocf.solve.tree_search import TreeSearch
 
         part = self.tree_partition(problem)
         if id(part) not in self._searches:

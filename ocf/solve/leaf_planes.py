@@ -1,0 +1,211 @@
+"""The hyperplanes of oblique splits as one row sees them: sides, thresholds, and bounds on the rounding of totals."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.solve.leaf_answer import Leaves
+from ocf.solve.leaf_domain import RowDomain
+from ocf.solve.tree_search import LeafMatrix, TreeSearch
+
+#: Totals of listed features that are told apart at a node, at most.
+MOST_TOTALS = 20_000
+
+
+class PathRows(NamedTuple):
+    """Hyperplanes of a leaf's path: ``sign * planes[place] @ columns <= side``, (m,) each."""
+
+    place: IntArray
+    sign: FloatArray
+    side: FloatArray
+
+
+class RowPlanes:
+    """The hyperplanes over the columns of one row.
+
+    Parameters
+    ----------
+    search : TreeSearch
+    matrix : LeafMatrix
+    domain : RowDomain
+        Of the row.
+    """
+
+    def __init__(self, search: TreeSearch, matrix: LeafMatrix, domain: RowDomain) -> None:
+        self.search, self.tree, self.domain = search, search.tree, domain
+        self.over_columns, self.place = matrix.planes, matrix.place
+        self.nodes = {r: v for v, r in matrix.place.items()}
+        # weights of the numbers in each hyperplane
+        self.weights = np.zeros((len(matrix.place), len(domain.origin)))
+        for v, r in matrix.place.items():
+            features, codes, data = self.tree.oblique_entries(v)
+            np.add.at(self.weights[r], features[codes < 0], data[codes < 0])
+        self.shift = self.weights @ domain.base
+
+    def __len__(self) -> int:
+        return len(self.over_columns)
+
+    # -- the path of a leaf -----------------------------------------------------------------------------------
+
+    def path_rows(self, leaf: Leaves, eps: float) -> PathRows | None:
+        """Hyperplanes of a leaf's path; None where one contradicts the row's limits.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        eps : float
+            Margin by which splits must hold, in units of their totals.
+        """
+        place, sign, side = [], [], []
+        for v, left in self.search.region(leaf).path.items():
+            t = self.threshold(v, left, eps)
+            if v not in self.place:  # no column has a weight in it: its total is 0, which decides the split
+                if (t >= 0) != left:
+                    return None
+                continue
+            if not np.isfinite(t) or (not left and v in self._left_only):
+                return None
+            r, s = self.place[v], 1.0 if left else -1.0
+            place.append(r)
+            sign.append(s)
+            side.append(s * (t - self.shift[r]) - eps)
+        return PathRows(np.array(place, int), np.array(sign), np.array(side))
+
+    def not_implied(self, rows: PathRows, lower: FloatArray, upper: FloatArray) -> PathRows:
+        """Those that a box of the columns does not already imply, and of parallel ones the tightest.
+
+        Parameters
+        ----------
+        rows : PathRows
+        lower, upper : (n_columns,) float64
+        """
+        place, sign, side = rows
+        signed = sign[:, None] * self.over_columns[place]
+        number = self.domain.columns.role != "level"
+        with np.errstate(invalid="ignore"):
+            ends = np.where(signed == 0, 0.0, np.where(signed > 0, signed * upper, signed * lower))
+        most = ends[:, number].sum(axis=1)
+        for own in self.domain.levels.values():
+            most += signed[:, own[upper[own] > 0]].max(axis=1)
+        keep = ~(most < side - self.error_bounds(place, lower, upper))
+        tightest: dict[bytes, int] = {}
+        for k in np.flatnonzero(keep).tolist():
+            other = tightest.setdefault(signed[k].tobytes(), k)
+            if other != k:
+                loser = k if side[k] >= side[other] else other
+                keep[loser] = False
+                tightest[signed[k].tobytes()] = other if loser == k else k
+        return PathRows(place[keep], sign[keep], side[keep])
+
+    def threshold(self, v: int, left: bool, eps: float) -> float:
+        """What the total of a node may be at most to the left, and must be at least to the right, but for a margin.
+
+        Parameters
+        ----------
+        v : int
+            An oblique node.
+        left : bool
+            Whether the path goes left there.
+        eps : float
+            The margin; above 0 the tree's own threshold is taken.
+        """
+        t = float(self.tree.threshold[v])
+        return self._between.get(v, (t, t))[0 if left else 1] if eps == 0 else t
+
+    @cached_property
+    def _left_only(self) -> set[int]:
+        """Nodes whose total has no positive term within the limits, and whose threshold is not negative.
+
+        Rounding cannot make such a total positive. A closed half-space would let the total 0 through to the right.
+        """
+        out, tree = set(), self.tree
+        low, high = self.domain.limits
+        for v in self.place:
+            features, codes, weights = tree.oblique_entries(v)
+            rises = ((weights > 0) & ~(high[features] <= 0)) | ((weights < 0) & ~(low[features] >= 0))
+            positive = np.where(codes < 0, rises | np.isnan(self.domain.origin[features]), weights > 0)
+            if tree.threshold[v] >= 0 and not positive.any() and tree.oblique_slack[tree.oblique_index[v]] == 0:
+                out.add(v)
+        return out
+
+    @cached_property
+    def _between(self) -> dict[int, tuple[float, float]]:
+        """What to ask to the left and to the right of nodes that weigh listed features alone.
+
+        Such totals are few. A closed half-space lets those through to the right that the tree sends to the left, as a
+        total of 0 at a threshold of 0, and to the left it gives them no room for rounding. The middle between what may
+        go to a side and what surely does not is as good a threshold, and clear of both; infinite where there is nothing
+        that may.
+        """
+        domain, tree = self.domain, self.tree
+        if not domain.levels:
+            return {}
+        out = {}
+        error_bounds = self.error_bounds(np.arange(len(self)), *domain.limit_bounds())
+        listed = domain.columns.role == "level"
+        for v, r in self.place.items():
+            row = self.over_columns[r]
+            if row[~listed].any() or np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any():
+                continue
+            values = [np.unique(row[own]) for own in domain.levels.values() if row[own].any()]
+            if math.prod(map(len, values)) > MOST_TOTALS:
+                continue
+            totals, exact = np.zeros(1), np.full(1, tree.oblique_slack[tree.oblique_index[v]] == 0)
+            for own in values:
+                totals, exact = np.add.outer(totals, own).ravel(), np.logical_and.outer(exact, own == 0).ravel()
+            t = float(tree.threshold[v])
+            right = (totals > t + error_bounds[r]) | (exact & (totals > t))
+            left = (totals <= t - error_bounds[r]) | (exact & (totals <= t))
+            out[v] = (
+                -np.inf if right.all() else _middle(totals[~right], totals[right]),
+                np.inf if left.all() else _middle(totals[left], totals[~left]),
+            )
+        return out
+
+    # -- rounding ---------------------------------------------------------------------------------------------
+
+    def error_bounds(self, place: IntArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Bounds on the rounding of hyperplanes' totals anywhere in a box of the columns, (m,).
+
+        Parameters
+        ----------
+        place : (m,) int64
+            Which hyperplanes.
+        lower, upper : (n_columns,) float64
+        """
+        reach = np.maximum(np.abs(lower), np.abs(upper))
+        reach = np.where(np.isfinite(reach), reach, 0.0)
+        sizes = np.abs(self.over_columns[place]) @ reach + np.abs(self.weights[place]) @ np.abs(self.domain.base)
+        own = [
+            self.tree.oblique_error_bound(self.nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)
+        ]
+        return 4.0 * np.array(own).reshape(-1)
+
+    def error_bounds_at(self, place: IntArray, reach: FloatArray) -> FloatArray:
+        """Twice the rounding of hyperplanes' totals: the tree's own, and that of the numbers here, (m,).
+
+        Parameters
+        ----------
+        place : (m,) int64
+            Which hyperplanes.
+        reach : (n_features,) float64
+            Magnitudes of the values.
+        """
+        return np.array([self._error_bound_at(self.nodes[r], reach) for r in place.tolist()])
+
+    def _error_bound_at(self, v: int, reach: FloatArray) -> float:
+        features, codes, weights = self.tree.oblique_entries(v)
+        size = float(np.abs(weights) @ np.where(codes < 0, reach[features], 1.0))
+        return 2.0 * float(self.tree.oblique_error_bound(v, size))
+
+
+def _middle(below: FloatArray, above: FloatArray) -> float:
+    """Number between totals; beyond them where there are none on one side."""
+    if not len(below) or not len(above):
+        return float(below.max() + 1.0 if len(below) else above.min() - 1.0)
+    return float(below.max() + above.min()) / 2
