@@ -11,10 +11,11 @@ The modules of the last two, and Pyomo with them, are imported when they are nee
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ProblemError
@@ -76,38 +77,43 @@ class Finding(Generic[P]):
     ranges: Sequence[Mapping[str, Any]] = field(default=())
 
 
-class Engine(Protocol[P]):
+@dataclass(frozen=True, eq=False)
+class Request(Generic[P]):
+    """What an engine is asked.
+
+    Attributes
+    ----------
+    problem : Problem or LinearProblem
+    task : Task
+    judge : callable
+        Whether the user's own model gives the target to a coded point.
+    excluded : tuple of (n_trees,) int64
+        Choices of leaves that the answer may not lie in.
+    way : Way or None
+        In which to solve it; None: the engine chooses, by what the task says.
+    """
+
+    problem: P
+    task: Task
+    judge: Judge
+    excluded: tuple[IntArray, ...] = ()
+    way: Way | None = None
+
+
+class Engine(ABC, Generic[P]):
     """One kind of model, from a problem to an outcome."""
 
+    @abstractmethod
     def accepts(self, task: Task) -> str:
         """Why it does not take on a task, whatever the row; empty when it does."""
 
-    def solve(
-        self, problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = (), way: Way | None = None
-    ) -> Finding[P]:
-        """Solve a problem: in its own way of choosing, or in the given one, and away from some choices of leaves.
+    @abstractmethod
+    def solve(self, request: Request[P]) -> Finding[P]:
+        """Solve a problem."""
 
-        Parameters
-        ----------
-        problem : Problem or LinearProblem
-        task : Task
-        judge : callable
-            Whether the user's own model gives the target to a coded point.
-        excluded : tuple of (n_trees,) int64
-            Choices of leaves that the answer may not lie in.
-        way : Way, optional
-            By default the engine chooses, by what the task says.
-        """
-
-    def second_way(self, problem: P, task: Task, first: Way) -> Way:
-        """A way that is independent of the first, to check it by.
-
-        Parameters
-        ----------
-        problem : Problem or LinearProblem
-        task : Task
-        first : Way
-            In which the problem was solved.
+    @abstractmethod
+    def second_way(self, request: Request[P]) -> Way:
+        """A way that is independent of the request's, in which it was solved, to check the answer by.
 
         Raises
         ------
@@ -152,11 +158,12 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     excluded : tuple of (n_trees,) int64
         Choices of leaves that no answer may lie in.
     """
-    first = engine.solve(problem, task, judge, excluded)
+    request = Request(problem, task, judge, excluded)
+    first = engine.solve(request)
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1)
-    second = engine.solve(problem, unaided, judge, excluded, engine.second_way(problem, task, first.way))
+    second = engine.solve(replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way))))
     asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
     if second.way.formulation == first.way.formulation and asked_twice:
         way = first.way
@@ -179,13 +186,13 @@ def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
         Whether the user's own model gives the target to a coded point.
     """
     loose = replace(task, options=replace(task.options, mip_gap=1e9), n_optimal=1)
-    return engine.solve(problem, loose, judge).outcome.status is Status.INFEASIBLE
+    return engine.solve(Request(problem, loose, judge)).outcome.status is Status.INFEASIBLE
 
 
 # -- trees over cells ------------------------------------------------------------------------------------------
 
 
-class CellEngine:
+class CellEngine(Engine[Problem]):
     """Incumbent, reduction and a solver, over cells.
 
     Parameters
@@ -197,39 +204,21 @@ class CellEngine:
         self._prepared = prepared
 
     def accepts(self, task: Task) -> str:
-        """See `Engine.accepts`."""
+        """All formulations over cells."""
         if task.formulation in VALUE_FORMULATIONS:
             return f"the formulation {task.formulation!r} has values in the place of cells"
         return ""
 
-    def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`.
+    def second_way(self, request: Request[Problem]) -> Way:
+        """Another formulation by another solver."""
+        assert request.way is not None
+        return second_way(self._prepared.alternatives(request.problem)[0], request.way)
 
-        Parameters
-        ----------
-        problem, task, first
-            As in `Engine.second_way`.
-        """
-        return second_way(self._prepared.alternatives(problem)[0], first)
-
-    def solve(
-        self,
-        problem: Problem,
-        task: Task,
-        judge: Judge,
-        excluded: tuple[IntArray, ...] = (),
-        way: Way | None = None,
-    ) -> Finding[Problem]:
-        """See `Engine.solve`.
-
-        Parameters
-        ----------
-        problem, task, judge, excluded, way
-            As in `Engine.solve`.
-        """
-        prepared = self._prepared
-        alternatives = tuple(cells.with_(excluded=excluded) for cells in prepared.alternatives(problem))
-        way = way or choose(alternatives[0], task.formulation, task.solver)
+    def solve(self, request: Request[Problem]) -> Finding[Problem]:
+        """Solve the alternatives of the target together; tied points afterwards, where they are asked for."""
+        prepared, problem, task, judge = self._prepared, request.problem, request.task, request.judge
+        alternatives = tuple(cells.with_(excluded=request.excluded) for cells in prepared.alternatives(problem))
+        way = request.way or choose(alternatives[0], task.formulation, task.solver)
         matrices = prepared.matrices(way.formulation, alternatives)
         forms = [partial(matrices.compiled, k) for k in range(len(alternatives))]
         solver = prepared.solver(way.solver)
@@ -262,7 +251,7 @@ class CellEngine:
 # -- trees over values -----------------------------------------------------------------------------------------
 
 
-class LeafEngine:
+class LeafEngine(Engine[Problem]):
     """One tree leaf by leaf, or all trees at once, with values in the place of cells: oblique splits.
 
     Parameters
@@ -274,7 +263,7 @@ class LeafEngine:
         self._prepared = prepared
 
     def accepts(self, task: Task) -> str:
-        """See `Engine.accepts`."""
+        """One answer a row by a formulation over values."""
         if task.formulation not in VALUE_FORMULATIONS:
             return f"the formulation {task.formulation!r} has cells, which trees with oblique splits have not"
         if task.cross_check and (task.split_margin > 0 or task.class_costs):
@@ -286,14 +275,9 @@ class LeafEngine:
             )
         return ""
 
-    def second_way(self, problem: Problem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`.
-
-        Parameters
-        ----------
-        problem, task, first
-            As in `Engine.second_way`.
-        """
+    def second_way(self, request: Request[Problem]) -> Way:
+        """All trees at once for a single tree leaf by leaf, and the other way round; for several the other solver."""
+        task = request.task
         single = self._prepared.ensemble.n_trees == 1 and task.plausibility is None
         return second_value_way(Way(task.formulation, task.solver), single)
 
@@ -314,22 +298,10 @@ class LeafEngine:
             raise ProblemError("a plausibility with a weight has no model with hyperplanes: ask for a least depth")
         return Query(self._prepared.tree_search(problem), problem, options, solver)
 
-    def solve(
-        self,
-        problem: Problem,
-        task: Task,
-        judge: Judge,
-        excluded: tuple[IntArray, ...] = (),
-        way: Way | None = None,
-    ) -> Finding[Problem]:
-        """See `Engine.solve`; no choice of leaves can be excluded, for there is one answer a row.
-
-        Parameters
-        ----------
-        problem, task, judge, excluded, way
-            As in `Engine.solve`.
-        """
-        way = way or Way(task.formulation, task.solver)
+    def solve(self, request: Request[Problem]) -> Finding[Problem]:
+        """Solve over values; no choice of leaves can be excluded, for there is one answer a row."""
+        problem, task, judge = request.problem, request.task, request.judge
+        way = request.way or Way(task.formulation, task.solver)
         query = self.query(problem, task.options, way.solver)
         if way.formulation == "hyperplanes":
             from ocf.solve.ensemble_search import solve_globally
@@ -371,11 +343,11 @@ class LeafEngine:
 _NO_MATRIX = "the solver {!r} searches cells of trees; linear models need 'highs' or 'scip'"
 
 
-class LinearEngine:
+class LinearEngine(Engine[LinearProblem]):
     """Linear models: a score that is a sum over features."""
 
     def accepts(self, task: Task) -> str:
-        """See `Engine.accepts`."""
+        """One answer a row, by a solver that takes a matrix."""
         if task.formulation != "linear":
             return f"linear models have the formulation 'linear', not {task.formulation!r}"
         if task.several.n > 1 or task.n_optimal > 1:
@@ -388,40 +360,21 @@ class LinearEngine:
             return _NO_MATRIX.format(task.solver)
         return ""
 
-    def second_way(self, problem: LinearProblem, task: Task, first: Way) -> Way:
-        """See `Engine.second_way`: the same model by the other solver.
+    def second_way(self, request: Request[LinearProblem]) -> Way:
+        """The same model by the other solver."""
+        assert request.way is not None
+        return other_linear_way(request.way)
 
-        Parameters
-        ----------
-        problem, task, first
-            As in `Engine.second_way`.
-        """
-        return other_linear_way(first)
-
-    def solve(
-        self,
-        problem: LinearProblem,
-        task: Task,
-        judge: Judge,
-        excluded: tuple[IntArray, ...] = (),
-        way: Way | None = None,
-    ) -> Finding[LinearProblem]:
-        """See `Engine.solve`; there are no leaves to exclude.
-
-        Parameters
-        ----------
-        problem, task, judge, excluded, way
-            As in `Engine.solve`.
-        """
+    def solve(self, request: Request[LinearProblem]) -> Finding[LinearProblem]:
+        """Solve over values; there are no leaves to exclude."""
         from ocf.solve.linear_search import solve_linear
 
-        way = way or Way("linear", _matrix_solver(task.solver))
+        problem, task = request.problem, request.task
+        way = request.way or Way("linear", _matrix_solver(task.solver))
         solver = get_solver(way.solver)
         if isinstance(solver, CellSolver):
-            raise ProblemError(
-                f"the solver {way.solver!r} searches cells of trees; linear models need 'highs' or 'scip'"
-            )
-        outcome = solve_linear(problem, solver, task.options, judge, task.split_margin)
+            raise ProblemError(_NO_MATRIX.format(way.solver))
+        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin)
         method = task.method(way, outcome) | {"reduction": False}
         return Finding(problem, outcome, way, method, {})
 
