@@ -28,7 +28,6 @@ Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
 Action = Literal["free", "fixed", "increasing", "decreasing"]
 
 
-# long: half of it documents and declares what a user may say of a feature
 @dataclass(frozen=True)
 class Feature:
     """One thing about a row that a user can name and perhaps change.

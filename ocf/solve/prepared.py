@@ -47,7 +47,6 @@ MAX_CHECKED, MAX_BASES = 1000, 8
 Key = tuple[Any, ...]
 
 
-# long: a third of it documents what its methods do and take
 class PreparedModel:
     """A model of trees and its data, with everything that one row makes and the next can use.
 

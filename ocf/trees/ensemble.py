@@ -77,7 +77,6 @@ class Decision:
     slack: float = 0.0
 
 
-# long: half of it documents and declares the arrays, which belong in one struct
 @dataclass(frozen=True)
 class Ensemble:
     """Trees of all kinds in one struct of arrays.

@@ -324,7 +324,6 @@ def _write_cheapest(instance: Instance, scratch: Scratch, x: IntArray) -> None:
         x[f] = instance.cell[scratch.cheapest[f]]
 
 
-# long: a third of it is the list of the kernel's arrays
 @njit(cache=True, nogil=True)
 def dive(
     instance: Instance,
