@@ -1,13 +1,14 @@
-"""From the outcome of a solve to an explanation in the user's words."""
+"""From what an engine found to an explanation in the user's words."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ocf.arrays import FloatArray
 from ocf.explain.answer import TIMES
 from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
@@ -15,111 +16,67 @@ from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
 
 if TYPE_CHECKING:
-    from ocf.arrays import FloatArray
     from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
     from ocf.problem.linear_problem import LinearProblem
     from ocf.problem.problem import Problem
+    from ocf.solve.engines import Finding
     from ocf.solve.outcome import Outcome
+    from ocf.solve.task import AskedRow
 
 
-# -- how explanations are made ---------------------------------------------------------------------------------
-
-
-def from_outcome(
-    outcome: Outcome,
-    problem: Problem | LinearProblem,
-    *,
-    row: Any,
-    original: pd.DataFrame,
-    predicted: int | float,
-    classes: tuple[Any, ...],
+def from_finding(
+    found: Finding[Any],
+    row: AskedRow,
     model: UserModel,
-    method: Mapping[str, Any],
-    times: Mapping[str, float],
+    classes: tuple[Any, ...],
+    *,
     detector: Detector | None = None,
-    ties: Sequence[FloatArray] = (),
-    ties_complete: bool | None = None,
-    ranges: Sequence[Mapping[str, Any]] = (),
+    seconds: float | None = None,
 ) -> Explanation:
-    """Explanation of a solved problem, verified.
+    """Explanation of what an engine found, verified.
 
     Parameters
     ----------
-    outcome : Outcome
-    problem : Problem or LinearProblem
-    row : label
-    original : DataFrame (1, n_columns)
-        The row as the user gave it.
-    predicted : int or float
-        Index of its class by the user's model, or the value.
+    found : Finding
+    row : AskedRow
+    model : UserModel
     classes : tuple
         Class labels, by index; empty for a regressor.
-    model : UserModel
-    method : mapping
-        ``formulation, solver, solver_version, options, reduction``.
-    times : mapping
-        Seconds that the outcome does not know: ``build``, ``compile`` and perhaps ``total`` so far.
     detector : Detector, optional
         Of the plausibility that was asked for.
-    ties : sequence of (n_features,) float64
-        Other optimal points, coded.
-    ties_complete : bool, optional
-        Whether these are all; None when they were not asked for.
-    ranges : sequence of mappings
-        See `ocf.solve.ties.same_cost`.
+    seconds : float, optional
+        All that finding took; by default what its steps took.
     """
+    problem, outcome = found.problem, found.outcome
     status, message = _honest_status(outcome)
-    counterfactual = None
-    if outcome.point is not None:
-        counterfactual = counterfactual_frame(problem.space, original, problem.origin, outcome.point)
-    target = problem.target.named(classes)
-    probability = problem.target.probability
-    answer = classes[int(predicted)] if classes else predicted
     begin = time.perf_counter()
-
-    def report(table: pd.DataFrame | None) -> dict[str, Any] | None:
-        return detector.report(table) if detector and table is not None else None
-
-    def checked(table: pd.DataFrame | None) -> Verification:
-        return verify(
-            model,
-            original,
-            table,
-            target=target,
-            probability=probability,
-            features=problem.space.to_dict(),
-            norm=problem.cost.to_dict(),
-            claims=Claims(status, outcome.cost, outcome.bound, predicted=answer, plausibility=report(table)),
-            forest=detector.recount if detector else None,
-            constraints=[c.to_dict() for c in problem.constraints],
-        )
-
-    plausible = report(counterfactual)
-    verification = checked(counterfactual)
-    others = [counterfactual_frame(problem.space, original, problem.origin, point) for point in ties]
-    problems = [f"Tie {k}: {p}" for k, table in enumerate(others, 1) for p in checked(table).problems]
+    counterfactual = None if outcome.point is None else _table(found, row, outcome.point)
+    ties = tuple(_table(found, row, point) for point in found.ties)
+    verification, plausible = _check(found, row, model, classes, detector, counterfactual)
+    of_ties = [_check(found, row, model, classes, detector, table)[0].problems for table in ties]
+    checks = (*verification.problems, *(f"Tie {k}: {p}" for k, own in enumerate(of_ties, 1) for p in own))
     return Explanation(
-        row=row,
+        row=row.label,
         status=status,
-        original=original,
+        original=row.original,
         counterfactual=counterfactual,
-        predicted=answer,
-        target=target,
-        probability=probability,
+        predicted=row.answer(classes),
+        target=problem.target.named(classes),
+        probability=problem.target.probability,
         decided=verification.decided,
         cost=outcome.cost,
         bound=float(outcome.bound),
         gap=relative_gap(outcome.cost, outcome.bound),
-        times=_times(outcome.times, times, time.perf_counter() - begin),
+        times=_times(found, seconds, time.perf_counter() - begin),
         nodes=outcome.nodes,
         refused=outcome.refused,
         proved_by=outcome.proved_by,
-        method=_dicts(method),
+        method=_dicts(found.method),
         sizes=dict(outcome.sizes),
         history=outcome.history,
-        verified=verification.ok and counterfactual is not None and not problems,
-        checks=(*verification.problems, *problems),
+        verified=counterfactual is not None and not checks,
+        checks=checks,
         message=message,
         space=problem.space,
         norm=problem.cost,
@@ -127,9 +84,9 @@ def from_outcome(
         problem=problem,
         plausibility=plausible,
         constraints=problem.constraints,
-        ties=tuple(others),
-        ties_complete=ties_complete,
-        ranges=tuple(map(dict, ranges)),
+        ties=ties,
+        ties_complete=found.ties_complete,
+        ranges=tuple(map(dict, found.ranges)),
     )
 
 
@@ -141,10 +98,7 @@ def failed(
     *,
     predicted: Any = None,
     target: Any = None,
-    classes: tuple[Any, ...] = (),
     problem: Problem | LinearProblem | None = None,
-    method: Mapping[str, Any] | None = None,
-    times: Mapping[str, float] | None = None,
 ) -> Explanation:
     """Explanation of a row that was not solved.
 
@@ -156,7 +110,7 @@ def failed(
     message : str
         The cause, and what to do.
     predicted, target : label, optional
-    classes, problem, method, times : optional
+    problem : Problem or LinearProblem, optional
         As far as they are known.
     """
     return Explanation(
@@ -165,14 +119,48 @@ def failed(
         original=original,
         predicted=predicted,
         target=target,
-        times=_times({}, times or {}, 0.0),
-        method=_dicts(method or {}),
         message=message,
         space=problem.space if problem else None,
         norm=problem.cost if problem else None,
-        classes=tuple(classes),
         problem=problem,
     )
+
+
+def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFrame:
+    """A coded point as a table of one row, like the user's."""
+    return counterfactual_frame(found.problem.space, row.original, found.problem.origin, point)
+
+
+def _check(
+    found: Finding[Any],
+    row: AskedRow,
+    model: UserModel,
+    classes: tuple[Any, ...],
+    detector: Detector | None,
+    table: pd.DataFrame | None,
+) -> tuple[Verification, dict[str, Any] | None]:
+    """The independent check of an answer, a table of one row or none, and what is said of its plausibility."""
+    problem, outcome = found.problem, found.outcome
+    plausible = detector.report(table) if detector and table is not None else None
+    verification = verify(
+        model,
+        row.original,
+        table,
+        target=problem.target.named(classes),
+        probability=problem.target.probability,
+        features=problem.space.to_dict(),
+        norm=problem.cost.to_dict(),
+        claims=Claims(
+            _honest_status(outcome)[0],
+            outcome.cost,
+            outcome.bound,
+            predicted=row.answer(classes),
+            plausibility=plausible,
+        ),
+        forest=detector.recount if detector else None,
+        constraints=[c.to_dict() for c in problem.constraints],
+    )
+    return verification, plausible
 
 
 def _honest_status(outcome: Outcome) -> tuple[str, str]:
@@ -182,12 +170,11 @@ def _honest_status(outcome: Outcome) -> tuple[str, str]:
     return outcome.status.value, outcome.message
 
 
-def _times(of_outcome: Mapping[str, float], known: Mapping[str, float], verifying: float) -> dict[str, float]:
-    times = dict.fromkeys(TIMES, 0.0) | dict(of_outcome) | dict(known)
-    times["verify"] = verifying
-    rest = sum(v for k, v in times.items() if k not in ("total", "verify"))
-    times["total"] = known.get("total", rest) + verifying
-    return times
+def _times(found: Finding[Any], seconds: float | None, verifying: float) -> dict[str, float]:
+    """Seconds of each step, and in all."""
+    times = dict.fromkeys(TIMES, 0.0) | found.built | found.outcome.times
+    total = sum(times.values()) if seconds is None else seconds
+    return times | {"verify": verifying, "total": total + verifying}
 
 
 def _dicts(value: Any) -> Any:

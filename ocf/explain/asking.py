@@ -6,6 +6,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError, OcfError
-from ocf.explain.answers import failed, from_outcome
+from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.features.inference import infer_space
@@ -25,8 +26,8 @@ from ocf.models.user_model import UserModel, table_columns
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
-from ocf.solve.engines import Engine, P, answer, engine_for
-from ocf.solve.outcome import Outcome, unproven
+from ocf.solve.engines import Engine, Finding, P, answer, engine_for
+from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
 from ocf.support.messages import listed
 from ocf.support.progress import ProgressBar
@@ -121,6 +122,20 @@ class Asking(ABC, Generic[P]):
         task : Task
         """
 
+    def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
+        """Rows with what the user's model gives each, in the dtypes of the task.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+            As the user gave them.
+        coded : (n, n_features) float64
+            The same rows.
+        task : Task
+        """
+        current = self._common.current(coded, task.space)
+        return [AskedRow(label, frame.iloc[[k]], coded[k], current[k]) for k, label in enumerate(frame.index)]
+
     def explain_rows(
         self, frame: pd.DataFrame, coded: FloatArray, task: Task, n_jobs: int, progress: bool | None
     ) -> Explanations:
@@ -139,9 +154,7 @@ class Asking(ABC, Generic[P]):
             Progress bar on stderr; None: only on a terminal and for several rows.
         """
         engine_for(self._engines, task)  # refuses before any row is solved
-        current = self._common.current(coded, task.space)
-        labels = list(frame.index)
-        rows = [AskedRow(labels[k], frame.iloc[[k]], coded[k], current[k]) for k in range(len(coded))]
+        rows = self.asked_rows(frame, coded, task)
         with ProgressBar(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(partial(self.explain_row, task=task), rows, n_jobs, bar.advance))
 
@@ -189,48 +202,31 @@ class Asking(ABC, Generic[P]):
         detector = self._common.detector(task.plausibility, problem.target)
         judge = self._common.judge(row, problem, detector)
         found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
-        return self.explained(
-            row,
-            found.problem,
-            found.outcome,
-            method=found.method,
-            times={**found.built, **found.outcome.times, "total": time.perf_counter() - begin},
-            detector=detector,
-            ties=found.ties,
-            ties_complete=found.ties_complete,
-            ranges=found.ranges,
-        )
+        return self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
 
-    def explained(self, row: AskedRow, problem: P, outcome: Outcome, **said: Any) -> Explanation:
-        """Explanation of an outcome, verified; see `ocf.explain.answers.from_outcome`.
+    def explained(
+        self, row: AskedRow, found: Finding[P], *, detector: Detector | None = None, seconds: float | None = None
+    ) -> Explanation:
+        """Explanation of what was found, verified, without claims that rest on what is not known of the model.
 
         Parameters
         ----------
         row : AskedRow
-        problem : Problem or LinearProblem
-            Whose target the outcome's point meets.
-        outcome : Outcome
-        said
-            `method` and `times`, and where they are known `detector`, `ties`, `ties_complete` and `ranges`.
+        found : Finding
+        detector : Detector, optional
+            Of the plausibility that was asked for.
+        seconds : float, optional
+            All that finding took; by default what its steps took.
         """
-        why = self._common.unproven(problem)
+        why = self._common.unproven(found.problem)
         if why:
-            outcome = unproven(outcome, why)
-            said["ties_complete"] = False if said.get("ties_complete") else said.get("ties_complete")
-        return from_outcome(
-            outcome,
-            problem,
-            row=row.label,
-            original=row.original,
-            predicted=row.current,
-            classes=self.classes,
-            model=self.model,
-            **said,
-        )
+            complete = None if found.ties_complete is None else False
+            found = replace(found, outcome=unproven(found.outcome, why), ties_complete=complete)
+        return from_finding(found, row, self.model, self.classes, detector=detector, seconds=seconds)
 
     def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
-        predicted = self.classes[int(row.current)] if self.classes else row.current
+        predicted = row.answer(self.classes)
         return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
 
 

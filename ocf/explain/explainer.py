@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import ProblemError
 from ocf.explain.asking import Asking, one_row_of, rows_of, space_of_table
@@ -126,7 +127,6 @@ class Explainer(Asking[Problem]):
         target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints
             As in `explain`.
         """
-        frame = one_row_of(self.space, row)
         question = Question(
             target,
             norm,
@@ -137,18 +137,8 @@ class Explainer(Asking[Problem]):
             plausibility=plausibility,
             constraints=constraints,
         )
-        space = question.space_of(self.space)
-        coded = self.space.from_frame(frame)
-        space = in_dtypes_of(space, conformed(frame, space))
-        current = self.prepared.current(coded, space)[0]
-        return self.prepared.problem(
-            coded[0],
-            parse_target(self.ensemble, target, current, probability),
-            parse_norm(norm, self.space, self.prepared.known),
-            space,
-            question.constraints_of(space, self.constraints),
-            Plausibility.parse(plausibility),
-        )
+        frame, coded, task = self._read(one_row_of(self.space, row), question)
+        return self.pose(self.asked_rows(frame, coded, task)[0], task)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this explainer whose target has a single alternative."""
@@ -290,18 +280,20 @@ class Explainer(Asking[Problem]):
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
         question : Question
         """
-        frame = rows_of(self.space, X)
-        coded = self.space.from_frame(frame)
-        task = self._task(question)
+        frame, coded, task = self._read(rows_of(self.space, X), question)
         warn_of_broken(task.constraints, self.space, coded, self.prepared.known)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
-        frame = conformed(frame, self.space)
-        task = replace(task, space=in_dtypes_of(task.space, frame))
         for columns in {missing_places(row) for row in coded}:
             # refuses missing values without a rule before any row is solved
             self.prepared.partition(columns, None, task.space)
         return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+
+    def _read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """Rows, the same coded, and what is asked of them, in their dtypes."""
+        coded, task = self.space.from_frame(frame), self._task(question)
+        frame = conformed(frame, self.space)
+        return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))
 
     def _task(self, question: Question) -> Task:
         """What is asked of every row."""

@@ -22,8 +22,10 @@ from ocf.explain.explanation import Explanation, Explanations
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
+from ocf.solve.engines import Finding
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
+from ocf.solve.method import Way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import AskedRow
 from ocf.solvers.result import SolverOptions, Status
@@ -54,16 +56,17 @@ def explain_leaves(
     first = _asked(explainer, row, target, norm, settings)
     if not isinstance(first.problem, Problem) or first.status == "error":
         return Explanations([first])
-    problem, place = first.problem, _row_of(explainer, first)
+    problem = first.problem
+    place = _row_of(explainer, first.row, first.original, problem)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
     confirm = explainer.prepared.judge(place, problem)
     answers, outcome = solve_leaves(query, confirm, eps=float(settings.get("split_margin", 0.0)), every=True)
     found = [answer for answer in answers if answer.point is not None]
     if not found:
         return Explanations([first])
-    method, times = {**first.method, "solver": query.method_name}, dict(outcome.times)
+    method = {**first.method, "solver": query.method_name}
     return Explanations(
-        explainer.explained(place, problem, _of_leaf(outcome, answer, k), method=method, times=times)
+        explainer.explained(place, _finding(problem, _of_leaf(outcome, answer, k), method))
         for k, answer in enumerate(found)
     )
 
@@ -116,16 +119,17 @@ def explain_margins(
     first = _asked(explainer, row, target, norm, {**settings, "split_margin": wanted[0]})
     if not isinstance(first.problem, Problem) or first.status == "error":
         return Explanations([first])
-    problem, place = first.problem, _row_of(explainer, first)
+    problem = first.problem
+    place = _row_of(explainer, first.row, first.original, problem)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
     confirm = explainer.prepared.judge(place, problem)
+    method = {**first.method, "solver": query.method_name}
     out = []
     for margin in wanted:
         query.restart()
         _, outcome = solve_leaves(query, confirm, eps=margin)
         outcome = replace(outcome, message=outcome.message or f"every split of the path holds by {margin:g}")
-        method = {**first.method, "solver": query.method_name}
-        out.append(explainer.explained(place, problem, outcome, method=method, times=dict(outcome.times)))
+        out.append(explainer.explained(place, _finding(problem, outcome, method)))
     return Explanations(out)
 
 
@@ -205,23 +209,20 @@ def nearest_instances(
     """
     table = explainer.space.from_frame(rows_of(explainer.space, instances))
     known = explainer.space.to_frame(table)
-    probability = settings.pop("probability", None)
+    method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
     frame = rows_of(explainer.space, X)
     out = []
     for k in range(len(frame)):
         begin = time.perf_counter()
         row = frame.iloc[[k]]
-        problem = explainer.problem(row, target, norm, probability=probability, **settings)
+        problem = explainer.problem(row, target, norm, **settings)
         admissible = explainer.model.meets(problem.target, known)
         if labels is not None:
             admissible &= _labelled(explainer, problem, labels)
         outcome = _nearest(problem, table, admissible)
-        place = AskedRow(
-            frame.index[k], row, problem.origin, explainer.prepared.current(problem.origin[None], problem.space)[0]
-        )
-        method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
-        times = {"total": time.perf_counter() - begin}
-        out.append(explainer.explained(place, problem, outcome, method=method, times=times))
+        place = _row_of(explainer, frame.index[k], row, problem)
+        found = _finding(problem, outcome, method)
+        out.append(explainer.explained(place, found, seconds=time.perf_counter() - begin))
     return Explanations(out)
 
 
@@ -287,11 +288,15 @@ def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Map
     return explainer.explain(frame, target, norm, **{"formulation": "oblique", "progress": False, **settings})[0]
 
 
-def _row_of(explainer: Explainer, explanation: Explanation) -> AskedRow:
-    problem = explanation.problem
-    assert problem is not None
+def _row_of(explainer: Explainer, label: Any, original: pd.DataFrame, problem: Problem) -> AskedRow:
+    """The row of a problem, with what the user's model gives it."""
     current = explainer.prepared.current(problem.origin[None], problem.space)[0]
-    return AskedRow(explanation.row, explanation.original, problem.origin, current)
+    return AskedRow(label, original, problem.origin, current)
+
+
+def _finding(problem: Problem, outcome: Outcome, method: dict[str, Any]) -> Finding[Problem]:
+    """An outcome that no engine arrived at."""
+    return Finding(problem, outcome, Way(method["formulation"], method["solver"]), method, {})
 
 
 def _options(settings: Mapping[str, Any]) -> SolverOptions:

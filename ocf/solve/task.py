@@ -40,6 +40,10 @@ class AskedRow:
     coded: FloatArray
     current: int | float
 
+    def answer(self, classes: tuple[Any, ...]) -> Any:
+        """What the user's model gives it: one of these classes, or the value where there are none."""
+        return classes[int(self.current)] if classes else self.current
+
 
 @dataclass(frozen=True, eq=False)
 class Task:

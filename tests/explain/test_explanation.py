@@ -19,7 +19,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from ocf.errors import DataError
 from ocf.explain.answer import TIMES
-from ocf.explain.answers import failed, from_outcome
+from ocf.explain.answers import failed, from_finding
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.features.feature import Feature
 from ocf.features.inference import infer_space
@@ -28,7 +28,10 @@ from ocf.models.user_model import UserModel, as_user_model
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
+from ocf.solve.engines import Finding
+from ocf.solve.method import Way
 from ocf.solve.outcome import Outcome
+from ocf.solve.task import AskedRow
 from ocf.solvers.result import Progress, Status
 from ocf.support.wording import word
 from ocf.verify.check import verify_file
@@ -91,17 +94,10 @@ def explained(
         status, point, cost, bound, {"incumbent": 0.1, "solve": 0.2}, nodes=3, proved_by="highs",
         sizes={"leaves": 40}, history=(Progress(0.1, -math.inf, math.inf), Progress(0.2, bound, math.inf)),
     )  # fmt: skip
-    return from_outcome(
-        outcome,
-        problem,
-        row=original.index[0],
-        original=original,
-        predicted=predicted,
-        classes=model.trees.ensemble.decision.classes,
-        model=model,
-        method={"formulation": "interval", "solver": "highs", "options": {"gap": 0.0}, "reduction": True},
-        times={"build": 0.5},
-    )
+    method = {"formulation": "interval", "solver": "highs", "options": {"gap": 0.0}, "reduction": True}
+    found = Finding(problem, outcome, Way("interval", "highs"), method, {"build": 0.5})
+    row = AskedRow(original.index[0], original, problem.origin, predicted)
+    return from_finding(found, row, model, model.trees.ensemble.decision.classes)
 
 
 @pytest.fixture
@@ -115,7 +111,7 @@ def example(model: UserModel, data: pd.DataFrame) -> Explanation:
     return solved(model, space, young, point)
 
 
-def test_from_outcome(example: Explanation) -> None:
+def test_from_finding(example: Explanation) -> None:
     assert example.status == "optimal"
     assert example.verified, example.checks
     assert (example.predicted, example.target, example.decided) == ("refused", "granted", "granted")
@@ -171,8 +167,8 @@ def test_infeasible(model: UserModel, data: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("status", ["error", "interrupted"])
 def test_failed(status: str, data: pd.DataFrame) -> None:
-    e = failed(5, data.iloc[[5]], status, "the cause", times={"total": 2.0})
-    assert (e.status, e.message, e.times["total"]) == (status, "the cause", 2.0)
+    e = failed(5, data.iloc[[5]], status, "the cause")
+    assert (e.status, e.message, e.times) == (status, "the cause", dict.fromkeys(TIMES, 0.0))
     assert "the cause" in str(e)
     assert Explanation.from_json(e.to_json()) == e
     assert pickle.loads(pickle.dumps(e)) == e
