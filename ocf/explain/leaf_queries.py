@@ -19,6 +19,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.explain.asking import one_row_of, rows_of
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
@@ -199,7 +200,8 @@ def nearest_instances(
     labels : (n,) array, optional
         True classes of the instances. If given, an instance must have a wanted class by its label, too.
     settings
-        `weights`, `features_to_vary`, `permitted_range`, `probability` and `constraints`, as in `Explainer.explain`.
+        `weights`, `features_to_vary`, `permitted_range`, `probability`, `plausibility` and `constraints`, as in
+        `Explainer.explain`.
 
     Returns
     -------
@@ -210,19 +212,21 @@ def nearest_instances(
     table = explainer.space.from_frame(rows_of(explainer.space, instances))
     known = explainer.space.to_frame(table)
     method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
+    wish = Plausibility.parse(settings.pop("plausibility", None))
     frame = rows_of(explainer.space, X)
     out = []
     for k in range(len(frame)):
         begin = time.perf_counter()
         row = frame.iloc[[k]]
-        problem = explainer.problem(row, target, norm, **settings)
+        problem = explainer.problem(row, target, norm, plausibility=wish, **settings)
+        detector = explainer.prepared.detector(wish, problem.target)
         admissible = explainer.model.meets(problem.target, known)
         if labels is not None:
             admissible &= _labelled(explainer, problem, labels)
-        outcome = _nearest(problem, table, admissible)
+        outcome = _nearest(problem, table, known, admissible, detector)
         place = _row_of(explainer, frame.index[k], row, problem)
         found = _finding(problem, outcome, method)
-        out.append(explainer.explained(place, found, seconds=time.perf_counter() - begin))
+        out.append(explainer.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
     return Explanations(out)
 
 
@@ -237,28 +241,47 @@ def _labelled(explainer: Explainer, problem: Problem, labels: Sequence[Any] | Ar
     return problem.target.met_by(given.astype(np.float64))
 
 
-def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outcome:
-    """The cheapest admissible instance."""
-    begin = time.perf_counter()
-    cost, space, origin = problem.cost, problem.space, problem.origin
-    total = np.zeros(len(table))
-    distance = np.zeros_like(table)
-    for i, feature in enumerate(space.features):
-        values = table[:, i]
-        if np.isnan(origin[i]):
-            admissible &= np.isnan(values)
+def _within(problem: Problem, table: FloatArray) -> BoolArray:
+    """Which coded rows lie within what is permitted, and miss the values that the origin misses."""
+    within = np.ones(len(table), bool)
+    for i, feature in enumerate(problem.space.features):
+        values, origin = table[:, i], problem.origin[i]
+        if np.isnan(origin):
+            within &= np.isnan(values)
             continue
-        low, high = feature.limits(origin[i])
+        low, high = feature.limits(origin)
         codes = feature.permitted_codes()
-        admissible &= (low <= values) & (values <= high)
+        within &= (low <= values) & (values <= high)
         if codes is not None:
-            admissible &= np.isin(values, sorted(codes))
-        total += cost.of(feature, origin[i], values)
-        distance[:, i] = feature.distance(origin[i], values)
+            within &= np.isin(values, sorted(codes))
+    return within
+
+
+def _costs(problem: Problem, table: FloatArray) -> FloatArray:
+    """Cost of each coded row that misses the values that the origin misses, without that of its plausibility."""
+    cost, space = problem.cost, problem.space
+    total, distance = np.zeros(len(table)), np.zeros_like(table)
+    for i in np.flatnonzero(~np.isnan(problem.origin)).tolist():
+        total += cost.of(space.features[i], problem.origin[i], table[:, i])
+        distance[:, i] = space.features[i].distance(problem.origin[i], table[:, i])
     scale = {feature.name: feature.scale for feature in space.features}
     for form in cost.forms:
         total += sum(c * scale[name] * distance[:, space.index(name)] for name, c in form) ** 2
-    total = np.where(admissible, total, np.inf)
+    return total
+
+
+def _nearest(
+    problem: Problem, table: FloatArray, known: pd.DataFrame, admissible: BoolArray, detector: Detector | None
+) -> Outcome:
+    """The cheapest admissible instance, of coded rows that the user's columns hold as `known`."""
+    begin = time.perf_counter()
+    admissible = admissible & _within(problem, table)
+    penalty = np.zeros(len(table))
+    if detector is not None and admissible.any():  # forests may refuse what others miss
+        depth = detector.measure(known[admissible])[0]
+        penalty[admissible] = detector.penalty(depth)
+        admissible[admissible] = detector.deep_enough(depth)
+    total = np.where(admissible, _costs(problem, table) + penalty, np.inf)
     times = dict.fromkeys(("incumbent", "reduce", "instance", "confirm"), 0.0)
     times["solve"] = time.perf_counter() - begin
     sizes = {"instances": len(table), "admissible": int(admissible.sum())}
@@ -267,14 +290,13 @@ def _nearest(problem: Problem, table: FloatArray, admissible: BoolArray) -> Outc
         return Outcome(Status.UNKNOWN, None, None, 0.0, times, sizes=sizes, message=words)
     rows = exact_rows(problem)
     cheapest = np.argsort(total, kind="stable")[: int(admissible.sum())]
-    best = next((int(k) for k in cheapest if satisfied(rows, space, table[k])), None)
+    best = next((int(k) for k in cheapest if satisfied(rows, problem.space, table[k])), None)
     if best is None:
         return Outcome(Status.UNKNOWN, None, None, 0.0, times, sizes=sizes, message="no instance keeps the constraints")
-    point = table[best]
     return Outcome(
         Status.FEASIBLE,
-        point,
-        cost.total(space, origin, point),
+        table[best],
+        problem.cost.total(problem.space, problem.origin, table[best]) + float(penalty[best]),
         0.0,
         times,
         sizes=sizes,

@@ -29,7 +29,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.models.encoding import Encoding, probe
 from ocf.models.user_model import UserModel
@@ -192,7 +192,15 @@ class Detector:
 
     def accepts(self, table: pd.DataFrame) -> bool:
         """Whether the library itself finds a row, a table of one, deep enough."""
-        return self.least is None or bool(self.measure(table)[0][0] >= self.least)
+        return bool(self.deep_enough(self.measure(table)[0])[0])
+
+    def deep_enough(self, depth: FloatArray) -> BoolArray:
+        """Which of the average depths of rows, (n,), are as large as is asked for."""
+        return np.ones(len(depth), bool) if self.least is None else np.asarray(depth >= self.least)
+
+    def penalty(self, depth: FloatArray) -> FloatArray:
+        """What the soft term adds to the cost of rows of average depths, (n,)."""
+        return np.asarray(self.wish.weight * (self.deepest - depth))
 
     def beside(self, ensemble: Ensemble, encoding: Encoding) -> tuple[Ensemble, Encoding]:
         """Trees of the model and of the forest, over the columns of both, and the encoding into those columns.

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from ocf import Explainer, quadratic_cost
 from ocf.errors import ProblemError
@@ -80,3 +83,56 @@ def test_the_nearest_row_by_quadratic_costs(explainer: Explainer) -> None:
     found = nearest_instances(explainer, row, X, 1, quadratic_cost(list(X.columns), q))[0]
     assert found.verified
     assert found.cost == pytest.approx(np.einsum("ni,ij,nj->n", moved, q, moved)[wanted].min())
+
+
+@pytest.fixture(scope="module")
+def of_forest() -> Explainer:
+    """Of the two kinds of iris that overlap."""
+    return Explainer(RandomForestClassifier(10, max_depth=3, random_state=0).fit(X[50:], Y[50:]), data=X[50:])
+
+
+#: Rows whose isolation trees few points are deep in.
+DEEP = {"trees": 20, "samples": 16, "quantile": 0.5}
+
+
+def test_the_nearest_row_is_plausible_where_that_is_asked_for(of_forest: Explainer) -> None:
+    rows = X[50:60]
+    plain = nearest_instances(of_forest, rows, X[50:], 2)
+    found = nearest_instances(of_forest, rows, X[50:], 2, plausibility=DEEP)
+    detector = of_forest.prepared.detectors[-1]
+    wanted = (of_forest.model.native.predict(X[50:]) == 2) & (detector.measure(X[50:])[0] >= detector.least)
+    spread = X[50:].max() - X[50:].min()
+    for (_, row), before, after in zip(rows.iterrows(), plain, found, strict=True):
+        assert after.verified, after.checks
+        assert after.plausibility["depth"] >= after.plausibility["least"] == detector.least
+        assert after.cost == pytest.approx(((X[50:] - row).abs() / spread).sum(axis=1)[wanted].min())
+        assert after.sizes["admissible"] == wanted.sum() < before.sizes["admissible"]
+    assert any(after.cost > before.cost for before, after in zip(plain, found, strict=True))
+
+
+def test_the_depth_of_the_nearest_row_may_be_part_of_its_cost(of_forest: Explainer) -> None:
+    rows = X[50:60]
+    plain = nearest_instances(of_forest, rows, X[50:], 2)
+    found = nearest_instances(of_forest, rows, X[50:], 2, plausibility={**DEEP, "required": False, "weight": 1.0})
+    detector = of_forest.prepared.detectors[-1]
+    wanted = of_forest.model.native.predict(X[50:]) == 2
+    lacking = detector.deepest - detector.measure(X[50:])[0]
+    spread = X[50:].max() - X[50:].min()
+    for (_, row), after in zip(rows.iterrows(), found, strict=True):
+        assert after.verified, after.checks
+        distances = ((X[50:] - row).abs() / spread).sum(axis=1)
+        assert after.cost == pytest.approx((distances + lacking)[wanted].min())
+    pairs = zip(plain, found, strict=True)
+    assert any(not before.counterfactual.equals(after.counterfactual) for before, after in pairs)
+
+
+def test_instances_that_the_forest_refuses_are_passed_over(of_forest: Explainer) -> None:
+    """Rows with missing values, which the model takes and the forest does not, are none for a row without."""
+    holes = X[50:].copy()
+    holes.iloc[0, 0] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=5).fit(holes, Y[50:])
+    forest = make_pipeline(FunctionTransformer(validate=True), IsolationForest(n_estimators=10, random_state=0)).fit(
+        X[50:]
+    )
+    found = nearest_instances(Explainer(model, data=X[50:]), X[51:52], holes, 2, plausibility=forest)[0]
+    assert found.verified, found.checks
