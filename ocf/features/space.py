@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -228,7 +228,7 @@ class FeatureSpace:
                 out[feature.columns[0]] = _as_dtype(levels, feature.dtype)
             else:
                 out[feature.columns[0]] = _as_dtype(coded[:, i], feature.dtype)
-        return pd.DataFrame(out)[list(self.columns)]
+        return pd.DataFrame({column: out[column] for column in self.columns})
 
     # -- JSON ----------------------------------------------------------------------------------------------
 
@@ -290,16 +290,20 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
-def _as_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any]:
-    series = pd.Series(values)
+#: NumPy's own dtypes of numbers, whose arrays need no Series on the way into a table.
+_NUMBERS = frozenset(np.dtype(code).name for code in np.typecodes["AllInteger"] + "efd")
+
+
+def _as_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
+    """Values as a column of a dtype; as they are where it does not hold them exactly."""
+    number = dtype in _NUMBERS
+    held: Any = values if number and values.dtype != object else pd.Series(values)
     try:
-        if dtype in ("float16", "float32") and not np.array_equal(
-            series.to_numpy(np.float64), series.to_numpy(dtype).astype(np.float64), equal_nan=True
-        ):
-            return series  # a value of the row itself that the dtype cannot hold stays exact
-        typed = series.astype(cast(Any, dtype))  # a dtype's name, which the stubs do not know
-        if dtype.startswith(("int", "uint")) and not np.array_equal(typed.to_numpy(np.float64), values.astype(float)):
-            return series  # halves would be cut off, and large numbers wrap around
+        with np.errstate(all="ignore"):
+            typed = held.astype(dtype)
+        # halves would be cut off, large numbers wrap around, and a value of the row itself stays exact
+        if number and not np.array_equal(np.asarray(typed, np.float64), np.asarray(held, np.float64), equal_nan=True):
+            return held
         return typed
     except (TypeError, ValueError):
-        return series
+        return held
