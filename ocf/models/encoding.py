@@ -180,8 +180,8 @@ def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArra
     if ends and trial.fault(np.vstack(ends)):
         for i in numbers:
             domain[i] = [trial.last_taken(i, side, domain[i, side]) for side in range(2)]
-    for i in numbers:
-        domain[i, 0] += trial.wraps(i, domain[i, 0])
+    for i in trial.wrapping({i: float(domain[i, 0]) for i in numbers}):
+        domain[i, 0] += 1
     return domain
 
 
@@ -233,29 +233,28 @@ class _Trial:
             )
         return last
 
-    def wraps(self, i: int, lowest: float) -> bool:
-        """Whether whole numbers turn back at their smallest, as -x does: int8 has no 128, uint8 none below 0.
+    def wrapping(self, lowest: dict[int, float]) -> list[int]:
+        """Features whose whole numbers turn back at their smallest, as -x does: int8 has no 128, uint8 none below 0.
 
         Raises
         ------
         DataError
-            The feature's bounds reach to it.
+            The bounds of one reach to it.
         """
-        feature = self.space.features[i]
-        if Lattice.of(feature).dtype.kind not in "iu":
-            return False
-        rows = np.tile(self.base, (3, 1))
-        rows[:, i] = lowest + np.arange(3)
+        whole = [i for i in lowest if Lattice.of(self.space.features[i]).dtype.kind in "iu"]
+        if not whole:
+            return []
+        rows = np.vstack([self.varied(i, lowest[i] + k) for i in whole for k in range(3)])
         with np.errstate(all="ignore"):
-            steps = np.diff(self.encode(self.space.to_frame(rows)), axis=0)
-        if not (steps[0] * steps[1] < 0).any():
-            return False
-        if np.isfinite(feature.lower) and feature.lower <= lowest:
-            raise DataError(
-                f"the bounds of feature {feature.name!r} reach to {feature.lower:g}, where the preprocessing wraps "
-                f"round in {feature.dtype}: give it a wider dtype, such as int64 or float64"
-            )
-        return True
+            steps = np.diff(self.encode(self.space.to_frame(rows)).reshape(len(whole), 3, -1), axis=1)
+        turning = [whole[k] for k in np.flatnonzero((steps[:, 0] * steps[:, 1] < 0).any(axis=1))]
+        for feature in (self.space.features[i] for i in turning):
+            if np.isfinite(feature.lower) and feature.lower <= lowest[self.space.index(feature.name)]:
+                raise DataError(
+                    f"the bounds of feature {feature.name!r} reach to {feature.lower:g}, where the preprocessing wraps "
+                    f"round in {feature.dtype}: give it a wider dtype, such as int64 or float64"
+                )
+        return turning
 
 
 def finite_range(feature: Feature, base: float) -> tuple[float, float]:

@@ -23,8 +23,30 @@ SURE = 1e-4
 _REMEDY = "give ocf the table after the preprocessing instead of the Pipeline"
 
 
+def encoded(encode: Encoder, table: pd.DataFrame) -> FloatArray:
+    """Model columns of a table, by the user's own preprocessing, (n, n_model_columns).
+
+    Parameters
+    ----------
+    encode : callable
+        Table -> model columns.
+    table : DataFrame (n, n_columns)
+
+    Raises
+    ------
+    DataError
+        The preprocessing refuses a row.
+    """
+    try:
+        return encode(table)
+    except OcfError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise DataError(f"the preprocessing refuses a row: {error}") from None
+
+
 def check_three_ways(
-    ensemble: Ensemble, encode: Encoder, part: Partition, space: FeatureSpace, coded: FloatArray
+    ensemble: Ensemble, columns: FloatArray, part: Partition, space: FeatureSpace, coded: FloatArray
 ) -> None:
     """Send rows to their leaves in three ways.
 
@@ -32,8 +54,8 @@ def check_three_ways(
     ----------
     ensemble : Ensemble
         Over model columns.
-    encode : callable
-        Table -> model columns.
+    columns : (n, n_model_columns) float64
+        Of the rows; see `encoded`.
     part : Partition
         Of the ensemble over features, perhaps with more trees behind its own.
     space : FeatureSpace
@@ -45,21 +67,10 @@ def check_three_ways(
     ------
     ConformanceError
         Two ways part; with the feature and its value.
-    DataError
-        The preprocessing refuses a row.
     """
-    if not len(coded):
-        return
-    try:
-        columns = encode(space.to_frame(coded))
-    except OcfError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise DataError(f"the preprocessing refuses a row: {error}") from None
     lifted = part.ensemble
     wanted, found = ensemble.apply(columns), lifted.apply(coded)
-    sure = ~lifted.uncertain(coded) if lifted.is_oblique else np.ones(len(coded), bool)
-    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & sure[:, None])
+    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & ~lifted.uncertain(coded)[:, None])
     if len(wrong):
         row, tree = (int(k) for k in wrong[0])
         i = _parting(ensemble, lifted, columns[row], coded[row], tree)
@@ -83,7 +94,7 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
     ensemble : Ensemble
         Over model columns.
     columns : (n, n_model_columns) float64
-        Of the rows, as the user's own preprocessing encodes them.
+        Of the rows; see `encoded`.
     answers : (n,) array
         Class indices or values, by the user's own model.
 
@@ -92,8 +103,6 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
     ConformanceError
         They differ: the model does not see what ocf sees.
     """
-    if not len(columns):
-        return
     scores, decision = ensemble.scores(columns), ensemble.decision
     room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
     if decision.kind == "argmax":

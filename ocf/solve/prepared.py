@@ -20,7 +20,7 @@ from ocf.models.encoding import Encoding, probe
 from ocf.models.known_steps import number_columns, unknown_step, why_unproven
 from ocf.models.lift import check_lift, lift, unsteady
 from ocf.models.plausibility import Detector, Plausibility, make_detector
-from ocf.models.three_ways import check_decisions, check_three_ways, spread
+from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel, as_user_model
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -32,6 +32,7 @@ from ocf.solve.compile import compile_formulation
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
+from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import split_trees
 
 if TYPE_CHECKING:
@@ -144,20 +145,28 @@ class PreparedModel:
                 check_lift(lifted, ensemble, encoding)
             part = partition(lifted, self.space)
             if self._check:
-                rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
-                check_three_ways(ensemble, encoding.encode, part, encoding.space, rounded(encoding.space, rows))
-                self._check_decisions(encoding.space, rounded(encoding.space, rows))
+                self._check_rows(ensemble, encoding, part, missing)
             self._unproven[key] = why_unproven(unknown, unsteady(lifted, ensemble, encoding))
             self._partitions[key] = part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
         return self._partitions[key]
 
-    def _check_decisions(self, space: FeatureSpace, rows: FloatArray) -> None:
-        """Hold the user's own answers to rows of the data against the trees; rounding may decide oblique ones."""
-        if len(rows) and not self.ensemble.is_oblique:
-            table = space.to_frame(rows)
-            check_decisions(self.ensemble, self.model.encode(table), np.asarray(self.model.decide(table)))
+    def _check_rows(self, ensemble: Ensemble, encoding: Encoding, part: Partition, missing: frozenset[int]) -> None:
+        """Hold leaves of rows of the data, and the user's own answers, against the trees; rounding may decide oblique ones.
+
+        The columns of the isolation trees, where there are some, lie behind those of the model.
+        """
+        rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
+        if not len(rows):
+            return
+        coded = rounded(encoding.space, rows)
+        table = encoding.space.to_frame(coded)
+        columns = encoded(encoding.encode, table)
+        check_three_ways(ensemble, columns, part, encoding.space, coded)
+        if not self.ensemble.is_oblique:
+            own = columns[:, : self.ensemble.n_features]
+            check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
 
     def _key(self, missing: frozenset[int], detector: Detector | None, space: FeatureSpace) -> Key:
         """Under which a partition and what depends on it are kept.
@@ -232,7 +241,8 @@ class PreparedModel:
         detector = self.detector(wish, target)
         part = self.partition(missing_places(origin), detector, space)
         if self._check:
-            check_three_ways(self.ensemble, self.model.encode, part, space, origin[None])
+            columns = encoded(self.model.encode, space.to_frame(origin))
+            check_three_ways(self.ensemble, columns, part, space, origin[None])
         if detector is None:
             return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
         depth = self._depths[self._key(missing_places(origin), detector, space)]

@@ -359,6 +359,8 @@ class Ensemble:
     def uncertain(self, x: FloatArray) -> BoolArray:
         """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
         out = np.zeros(len(x), bool)
+        if not self.is_oblique:
+            return out
         reached = self.apply(x)
         above = self.ancestors
         for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -421,15 +421,25 @@ def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int64"])
 def test_whole_numbers_whose_smallest_has_no_opposite(dtype: str) -> None:
-    table = pd.DataFrame({"n": np.arange(8, dtype=dtype).repeat(10)})
-    labels = (table.n > 3).to_numpy(int)
+    table = pd.DataFrame({"n": np.arange(8, dtype=dtype).repeat(10), "m": np.tile(np.arange(10, dtype=dtype), 8)})
+    labels = ((table.n > 3) & (table.m > 4)).to_numpy(int)
     model = make_pipeline(FunctionTransformer(np.negative), DecisionTreeClassifier(random_state=0)).fit(table, labels)
     found = Explainer(model, table).explain(table.iloc[[0]], target=1)[0]
-    assert (found.status, found.counterfactual.n.iloc[0]) == ("optimal", 4)
+    assert (found.status, found.counterfactual.iloc[0].tolist()) == ("optimal", [4, 5])
 
 
 def test_numbers_that_wrap_round_are_refused() -> None:
-    table = pd.DataFrame({"n": np.arange(8, dtype="uint8").repeat(10)})
+    table = pd.DataFrame({"m": np.arange(8, dtype="int16").repeat(10), "n": np.arange(8, dtype="uint8").repeat(10)})
     model = make_pipeline(FunctionTransformer(np.negative), DecisionTreeClassifier(random_state=0))
-    with pytest.raises(DataError, match="wraps round in uint8"):
+    with pytest.raises(DataError, match="feature 'n' reach to 0, where the preprocessing wraps round in uint8"):
         Explainer(model.fit(table, (table.n > 3).to_numpy(int)), table)
+
+
+def test_whole_numbers_that_wrap_round_beside_some_that_do_not() -> None:
+    """Bytes reach down to their smallest number, which is none the worse for it where nothing negates them."""
+    table = pd.DataFrame({"n": np.arange(8, dtype="int8").repeat(10), "m": np.tile(np.arange(10, dtype="uint8"), 8)})
+    labels = ((table.n > 3) & (table.m > 4)).to_numpy(int)
+    negated = make_column_transformer((FunctionTransformer(np.negative), ["n"]), remainder="passthrough")
+    model = make_pipeline(negated, DecisionTreeClassifier(random_state=0)).fit(table, labels)
+    found = Explainer(model, table).explain(table.iloc[[0]], target=1)[0]
+    assert (found.status, found.counterfactual.iloc[0].tolist()) == ("optimal", [4, 5])
