@@ -174,6 +174,11 @@ class _Cuts:
     high: IntArray
 
 
+#: How many numbers beside a guess to look for a split first: as far as rounding reaches where nearly equal numbers
+#: cancel, and where they do not. A bisection within the nearer takes 11 steps, over all numbers of float64 it takes 64.
+_REACHES = (2**24, 2**10)
+
+
 class _Columns:
     """Sides of splits of several numeric features, of all of them with each call of the encoding.
 
@@ -211,16 +216,45 @@ class _Columns:
             split = first[i] & ~last[i] & ~found
             start[i] = np.where(found, near[i], low[i])
             stop[i] = np.where(split, high[i], start[i])
-        while any(np.any(start[i] + 1 < stop[i]) for i in start):
-            half = {i: middle(start[i], stop[i]) for i in start}
-            true = self.below(half)
-            for i in start:
-                start[i], stop[i] = np.where(true[i], half[i], start[i]), np.where(true[i], stop[i], half[i])
+        self._bisect(start, stop)
         out = {}
         for i, c in self.cuts.items():
             found = at[i] & ~after[i]
             cut = np.where(found & (near[i] == c.lattice.at_most(c.threshold)), c.threshold, c.lattice.values(start[i]))
             out[i] = np.where(found, cut, np.where(~first[i], -np.inf, np.where(last[i], np.inf, cut)))
+        return out
+
+    def _bisect(self, start: dict[int, IntArray], stop: dict[int, IntArray]) -> None:
+        """Narrow keys on the lower and on the upper side of each split, in place, until none lies between them."""
+
+        def split_at(keys: dict[int, IntArray]) -> None:
+            at = {i: np.clip(k, start[i], stop[i]) for i, k in keys.items()}
+            for i, below in self.below(at).items():
+                start[i], stop[i] = np.where(below, at[i], start[i]), np.where(below, stop[i], at[i])
+
+        def is_wide() -> bool:
+            return any(np.any(start[i] + 1 < stop[i]) for i in start)
+
+        if is_wide():
+            guess = self._on_a_line()
+            for reach in _REACHES:
+                split_at({i: k - reach for i, k in guess.items()})
+                split_at({i: k + reach for i, k in guess.items()})
+        while is_wide():
+            split_at({i: middle(start[i], stop[i]) for i in start})
+
+    def _on_a_line(self) -> dict[int, IntArray]:
+        """Keys at which each column would meet its threshold if it were linear, as scalers make it but for rounding."""
+        space, base = self.encoding.space, self.encoding.base
+        ends = {i: np.array(finite_range(space.features[i], base[i])) for i in self.cuts}
+        keys = {i: c.lattice.keys(ends[i])[:, None].repeat(len(c.column), axis=1) for i, c in self.cuts.items()}
+        low, high = (self({i: k[side] for i, k in keys.items()}) for side in range(2))
+        out = {}
+        for i, c in self.cuts.items():
+            first, last = c.lattice.values(keys[i])
+            with np.errstate(all="ignore"):
+                met = first + (c.threshold - low[i]) / (high[i] - low[i]) * (last - first)
+            out[i] = np.clip(c.lattice.keys(np.where(np.isfinite(met), met, first)), c.low, c.high)
         return out
 
 

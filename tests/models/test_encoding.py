@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,22 @@ def test_random_layouts_reach_the_same_leaves(spec: Spec) -> None:
     encoding = explainer.prepared.encoding_of(explainer.space)
     over_features = lift(explainer.ensemble, encoding)
     assert_same_leaves(explainer.ensemble, over_features, encoding, explainer.space)
+
+
+def test_thresholds_behind_a_scaler_are_found_in_few_rounds() -> None:
+    """A column that is linear but for rounding tells where its thresholds are, among all numbers of float64."""
+    user = as_user_model(make_pipeline(StandardScaler(), forest()).fit(TABLE, LABELS))
+    space, ensemble = infer_space(TABLE), user.trees.ensemble
+    encoding = probe(space, user.encode, space.from_frame(TABLE)[0], ensemble.feature_names, known=True)
+    asked: list[int] = []
+
+    def counted(table: pd.DataFrame) -> np.ndarray:
+        asked.append(len(table))
+        return user.encode(table)
+
+    found = lift(ensemble, replace(encoding, encode=counted))
+    assert_same_leaves(ensemble, found, encoding, space)
+    assert len(asked) < 32
 
 
 def test_plain_tables_keep_the_readers_thresholds() -> None:
