@@ -1,4 +1,4 @@
-"""The sources keep the rules of the house: short functions, unique class names, documented parameters.
+"""The sources keep the rules of the house: short functions, unique class names, documented parameters, public tests.
 
 What lints say better (layers, complexity, private names) is in `pyproject.toml`; here is the rest, over the text alone.
 """
@@ -6,6 +6,8 @@ What lints say better (layers, complexity, private names) is in `pyproject.toml`
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests"
 ROOMS = ("ocf", "formulations", "solvers")
 
 #: Lines without docstrings: what documents is no reason to cut what it documents.
@@ -123,6 +126,45 @@ def documented(node: Function) -> set[str]:
     return names
 
 
+def is_private(name: str) -> bool:
+    """Whether a name is one file's own; neither ``__init__`` nor a protocol's ``_repr_html_`` is."""
+    return re.fullmatch(r"_[A-Za-z0-9]\w*(?<!_)", name) is not None
+
+
+def private_names() -> set[str]:
+    """Private functions, classes, variables and attributes of all rooms; fitted models of libraries have some alike."""
+    names: set[str] = set()
+    for _, _, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, Function | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.id if isinstance(node, ast.Name) else node.attr)
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
+    return {name for name in names if is_private(name)} - set(lint["flake8-self"]["extend-ignore-names"])
+
+
+def names_in_strings(tree: ast.Module) -> Iterator[str]:
+    """Names in what patches are given and in statements about ocf that another process runs."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attr"):
+            for argument in node.args:
+                yield from re.findall(r"\w+", ast.unparse(argument))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "ocf" in node.value:
+            yield from re.findall(r"\w+", node.value)
+
+
+def names_read(tree: ast.Module) -> set[str]:
+    """Names that a test takes from elsewhere: attributes, imports, and those in strings."""
+    names = set(names_in_strings(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            names.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            names |= {part for alias in node.names for part in (*(node.module or "").split("."), alias.name)}
+    return names
+
+
 def test_functions_and_classes_are_short_or_say_why_not() -> None:
     too_large = {
         name
@@ -186,3 +228,33 @@ def test_nesting_counts_blocks(text: str, deep: int) -> None:
 )
 def test_docstrings_are_no_lines_of_code(text: str, lines: int) -> None:
     assert code_lines(ast.parse(text).body[0]) == lines
+
+
+def test_no_test_reads_a_private_name() -> None:
+    private = private_names()
+    read = {
+        str(path.relative_to(TESTS)): sorted(names)
+        for path in sorted(TESTS.rglob("*.py"))
+        if (names := names_read(ast.parse(path.read_text(encoding="utf-8"))) & private)
+    }
+    assert read == {}, "test through what is public, or make these public"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module._theirs()",
+        "from a.b import _theirs",
+        "from a._theirs import b",
+        "patch.setattr('a.b._theirs', 1)",
+        "getattr(module, '_theirs')",
+        "CODE = 'from ocf.a import _theirs; _theirs()'",
+    ],
+)
+def test_private_names_are_found_wherever_they_are_read(text: str) -> None:
+    assert {name for name in names_read(ast.parse(text)) if is_private(name)} == {"_theirs"}
+
+
+@pytest.mark.parametrize("text", ["self._theirs = 1", "def _theirs(): pass", "frame['_theirs']", "model.__dict__"])
+def test_names_of_a_test_itself_are_its_own(text: str) -> None:
+    assert not {name for name in names_read(ast.parse(text)) if is_private(name)}

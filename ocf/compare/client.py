@@ -114,7 +114,8 @@ class Client:
 
 # -- servers that wait for the next run of this process --------------------------------------------------------
 
-_idle: list[Client] = []
+#: Servers that wait, the longest first.
+idle: list[Client] = []
 _lock = threading.Lock()
 
 
@@ -134,16 +135,16 @@ def borrowed(recipe: Recipe, folder: str | None) -> Any:
     """
     client = None
     with _lock:
-        for waiting in _idle:
+        for waiting in idle:
             if waiting.key == _key(recipe, folder):
                 client = waiting
-                _idle.remove(waiting)
+                idle.remove(waiting)
                 break
     client = client or Client(recipe, folder)
     yield client  # one that fails closes itself and is not put back
     with _lock:
-        _idle.append(client)
-        surplus = [_idle.pop(0) for _ in range(len(_idle) - MOST_IDLE)]
+        idle.append(client)
+        surplus = [idle.pop(0) for _ in range(len(idle) - MOST_IDLE)]
     for old in surplus:
         old.close()
 
@@ -152,5 +153,5 @@ def borrowed(recipe: Recipe, folder: str | None) -> Any:
 def close_all() -> None:
     """End the servers that wait."""
     with _lock:
-        while _idle:
-            _idle.pop().close()
+        while idle:
+            idle.pop().close()

@@ -54,7 +54,7 @@ def write_report(c: Comparison, folder: Path) -> list[Path]:
         "report.md": lambda path: path.write_text(to_markdown(c, found), encoding="utf-8"),
         "runs.csv": lambda path: raw.to_csv(path, index=False, lineterminator="\n"),
     }
-    if _parquet():
+    if can_write_parquet():
         writers["runs.parquet"] = lambda path: raw.to_parquet(path, index=False)
     written = []
     for name, write in writers.items():
@@ -70,7 +70,8 @@ def write_report(c: Comparison, folder: Path) -> list[Path]:
     return written
 
 
-def _parquet() -> bool:
+def can_write_parquet() -> bool:
+    """Whether a package that writes Parquet files is installed."""
     from importlib.util import find_spec
 
     return any(find_spec(name) for name in ("pyarrow", "fastparquet"))

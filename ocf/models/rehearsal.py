@@ -28,14 +28,16 @@ from typing import Any
 
 from ocf.errors import ModelError, OcfError
 
-_CPU_SECONDS = 300
+#: What the child may take of the processor, for a file of any size.
+CPU_SECONDS = 300
 
 _CPU_SECONDS_PER_MEGABYTE = 2
 
 #: Wall clock beside the processor's: a loaded machine is slow, and a child that waits for something uses none.
-_WALL_PER_CPU = 10
+WALL_PER_CPU = 10
 
-_MEMORY_SHARE = 0.75
+#: What the child may take of the memory that is free.
+MEMORY_SHARE = 0.75
 
 #: Points at which a model is compared.
 _POINTS = 2000
@@ -66,7 +68,7 @@ def rehearse(*paths: Path, trust_pickle: bool = False) -> None:
 
 def cpu_limit(path: Path) -> int:
     """Seconds of the processor that the child may take for a file."""
-    return _CPU_SECONDS + _CPU_SECONDS_PER_MEGABYTE * (path.stat().st_size // 10**6)
+    return CPU_SECONDS + _CPU_SECONDS_PER_MEGABYTE * (path.stat().st_size // 10**6)
 
 
 def _rehearse_one(path: Path, trust_pickle: bool) -> None:
@@ -81,10 +83,10 @@ def _rehearse_one(path: Path, trust_pickle: bool) -> None:
         child.start()
     sender.close()
     try:
-        child.join(_WALL_PER_CPU * seconds)
+        child.join(WALL_PER_CPU * seconds)
         said = _last_word(receiver)
         if child.exitcode is None:
-            raise ModelError(f"{path} was not opened within {_WALL_PER_CPU * seconds} s: {_REMEDY}")
+            raise ModelError(f"{path} was not opened within {WALL_PER_CPU * seconds} s: {_REMEDY}")
     finally:
         if child.is_alive():
             child.kill()
@@ -203,7 +205,7 @@ def _limit(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     room = _free_memory()
     if room is not None:
-        most, hard = int(_MEMORY_SHARE * room) + _own_memory(), resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most, hard = int(MEMORY_SHARE * room) + _own_memory(), resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 

@@ -42,9 +42,9 @@ from ocf.readers.sklearn_checks import check_attributes, check_loss, check_rando
 _PROTOCOLS = (1, 2)
 #: Parts inside parts. A Pipeline of a ColumnTransformer of Pipelines has about 30.
 _MAX_DEPTH = 150
-#: A file may unpack to this many bytes, or to `_MAX_RATIO` times its own size if that is more.
-_MAX_UNPACKED = 2**30
-_MAX_RATIO = 100
+#: A file may unpack to this many bytes, or to `MAX_RATIO` times its own size if that is more.
+MAX_UNPACKED = 2**30
+MAX_RATIO = 100
 _MAX_SCHEMA = 2**28
 #: Kinds of numbers and text that arrays may hold: no objects.
 _KINDS = frozenset("biufUSVmM")
@@ -136,9 +136,9 @@ def read_skops(path: Path) -> Any:
         or write outside its memory; the message names the place.
     """
     try:
-        limit = max(_MAX_UNPACKED, _MAX_RATIO * path.stat().st_size)
+        limit = max(MAX_UNPACKED, MAX_RATIO * path.stat().st_size)
         with zipfile.ZipFile(path) as archive:
-            _check_sizes(archive, limit)
+            check_sizes(archive, limit)
             schema = json.loads(archive.read("schema.json"))
             return _Reader(archive, schema, limit).read()
     except _ForeignError as cause:
@@ -159,8 +159,20 @@ class _ForeignError(Exception):
     """Names of classes and functions that are not loaded from a file."""
 
 
-def _check_sizes(archive: zipfile.ZipFile, limit: int) -> None:
-    """Refuse a small file that unpacks to a huge one."""
+def check_sizes(archive: zipfile.ZipFile, limit: int) -> None:
+    """Refuse a small file that unpacks to a huge one.
+
+    Parameters
+    ----------
+    archive : zipfile.ZipFile
+    limit : int
+        Bytes.
+
+    Raises
+    ------
+    ModelError
+        By its directory the archive, or its schema, is larger than it may be.
+    """
     total = sum(part.file_size for part in archive.infolist())
     schema = archive.getinfo("schema.json").file_size
     if total > limit or schema > _MAX_SCHEMA:

@@ -623,8 +623,8 @@ def test_model_file_that_crashes_its_library(
 
     whole = skops_format.read_skops
     monkeypatch.setattr(skops_format, "read_skops", read)
-    monkeypatch.setattr("ocf.models.rehearsal._CPU_SECONDS", 1)
-    monkeypatch.setattr("ocf.models.rehearsal._MEMORY_SHARE", 0.05)
+    monkeypatch.setattr("ocf.models.rehearsal.CPU_SECONDS", 1)
+    monkeypatch.setattr("ocf.models.rehearsal.MEMORY_SHARE", 0.05)
     known: dict[str, object] = {
         "MODEL": path,
         "GOOD": good,
@@ -637,8 +637,8 @@ def test_model_file_that_crashes_its_library(
 
 def test_file_that_waits_for_ever(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ocf.readers.skops_format.read_skops", lambda path: signal.pause())
-    monkeypatch.setattr("ocf.models.rehearsal._CPU_SECONDS", 1)
-    monkeypatch.setattr("ocf.models.rehearsal._WALL_PER_CPU", 1)
+    monkeypatch.setattr("ocf.models.rehearsal.CPU_SECONDS", 1)
+    monkeypatch.setattr("ocf.models.rehearsal.WALL_PER_CPU", 1)
     refused("inspect", files / "forest.skops", words=["forest.skops", "not opened within 1 s"])
 
 
@@ -650,7 +650,7 @@ def test_fork_after_openmp_threads_have_run(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from ocf.readers.files import load_model\n"
         "from ocf.models import rehearsal; import numpy as np\n"
-        "rehearsal._CPU_SECONDS = 60; path = Path(sys.argv[1])\n"
+        "rehearsal.CPU_SECONDS = 60; path = Path(sys.argv[1])\n"
         "load_model(path).predict(np.zeros((5000, 3))); rehearsal.rehearse(path)\n"
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}

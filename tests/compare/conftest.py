@@ -129,6 +129,6 @@ def with_liar(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv("PYTHONPATH", str(code))
     monkeypatch.syspath_prepend(code)
     monkeypatch.setitem(CELL_SOLVERS, "liar", ("liar", "Liar"))
-    monkeypatch.setattr(client, "_idle", [])  # servers of other tests do not know the liar
+    monkeypatch.setattr(client, "idle", [])  # servers of other tests do not know the liar
     yield lambda text: run_suite(parse_suite(text, "liars"), tmp_path / "results")
     close_all()

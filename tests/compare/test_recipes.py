@@ -109,7 +109,7 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = prepare(recipe).facts
     (kept,) = (tmp_path / "cache").iterdir()
     with monkeypatch.context() as patch:
-        patch.setattr("ocf.compare.recipes._made", None)
+        patch.setattr("ocf.compare.recipes.estimator", None)
         assert prepare(recipe).facts == facts  # nothing is made a second time
     kept.write_bytes(b"damaged")
     assert prepare(recipe).facts == facts

@@ -167,7 +167,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_without_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ocf.compare.report._parquet", lambda: False)
+    monkeypatch.setattr("ocf.compare.report.can_write_parquet", lambda: False)
     folder = standard(tmp_path)
     assert len(write_report(comparison(folder), folder)) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyomo.environ as pyo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from ocf.formulations.maximal_rule import maximal_rule
 from ocf.regional.query import ProbabilityQuery, probability, reaches
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
-from ocf.solvers import Status
+from ocf.solvers import Status, compile_model
 
 seeds = st.integers(0, 10_000)
 levels = st.sampled_from([0.5, 0.6, 0.75, 0.9, 1.0])
@@ -130,8 +131,9 @@ def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int,
 
 
 def violation(built) -> float:
-    form, _ = rule_solving._compiled(built)
-    return round(form.max_violation(rule_solving._values(built.model)), 12)
+    variables = list(built.model.component_data_objects(pyo.Var))
+    values = np.array([variable.value or 0.0 for variable in variables])
+    return round(compile_model(built.model, variables).max_violation(values), 12)
 
 
 def share(values, n_trees: int) -> float:

@@ -281,9 +281,9 @@ def test_one_array_in_more_places_than_memory_has_room_for(
     path = _write({**saved["forest"], "schema.json": json.dumps(schema).encode()}, tmp_path / "model.skops")
     assert len(load_model(path).estimators_) == 203
     arrays = sum(len(data) for name, data in saved["forest"].items() if name != "schema.json")
-    monkeypatch.setattr("ocf.readers.skops_format._MAX_UNPACKED", 2 * arrays)
-    monkeypatch.setattr("ocf.readers.skops_format._MAX_RATIO", 0)
-    monkeypatch.setattr("ocf.readers.skops_format._check_sizes", lambda *_: None)
+    monkeypatch.setattr("ocf.readers.skops_format.MAX_UNPACKED", 2 * arrays)
+    monkeypatch.setattr("ocf.readers.skops_format.MAX_RATIO", 0)
+    monkeypatch.setattr("ocf.readers.skops_format.check_sizes", lambda *_: None)
     with pytest.raises(ModelError, match="uses of the same arrays"):
         load_model(path)
 

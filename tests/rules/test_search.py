@@ -94,6 +94,6 @@ def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypat
         def solve(self, *_: object) -> SolveResult:
             return SolveResult(Status.UNKNOWN)
 
-    monkeypatch.setattr(rule_solving, "_matrix_solver", lambda _: OutOfTime())
+    monkeypatch.setattr(rule_solving, "get_solver", lambda _: OutOfTime())
     with pytest.raises(SolverError, match="sets='exhaustive'"):
         rule_solving.solve_minimal_sets(band, [0, 1], 0.2)

@@ -13,7 +13,9 @@ from numba import config
 from ocf.support import numba_cache as compiling
 
 #: Uses one of the smallest kernels.
-USE = "import numpy as np; from ocf.cells.incumbent import _uniform; print(_uniform(np.array([1], np.uint64)) < 1)"
+USE = (
+    "import numpy as np; from ocf.cells.reduction import least_costs; print(all(least_costs(np.arange(2), np.ones(1))))"
+)
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +27,7 @@ def run(code: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_cold_start_says_that_it_compiles_and_a_warm_one_does_not(tmp_path: Path) -> None:
-    twice = USE + "; from ocf.cells.incumbent import _deficit; _deficit(np.zeros(1), np.zeros(1))"
+    twice = USE + "; from ocf.solvers.box.bitsets import in_both; in_both(*np.zeros((3, 1), np.uint64))"
     cold, warm = (run(twice, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert cold.stderr == compiling.MESSAGE + "\n"
     assert (cold.stdout, warm.stdout, warm.stderr) == ("True\n", "True\n", "")
