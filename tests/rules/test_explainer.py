@@ -1,9 +1,7 @@
+"""Rules as a user asks for them, over a bank whose rule is known, and as one misuses them."""
+
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,65 +10,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from typer.testing import CliRunner
 
 from ocf import CounterfactualRules
-from ocf.cli import ExitCode, app
 from ocf.errors import DataError, ModelError, ProblemError
-from ocf.features.feature import Feature
-from ocf.rules.objects import Condition
-from ocf.rules.points import RuleInterval
 
-FEATURES = {
-    "age": {"kind": "integer", "actionability": "increasing"},
-    "sex": {"actionability": "fixed"},
-    "grade": {"kind": "ordinal", "levels": ["low", "middle", "high", "top"]},
-}
-
-
-#: Share of the rows in which one feature alone, drawn anew, does it.
-LEVEL = 0.4
-
-
-class Bank:
-    """Grants to earners above 50 with a job, and counts how often it is asked."""
-
-    asked = 0
-
-    def predict(self, table: pd.DataFrame) -> np.ndarray:
-        self.asked += len(table)
-        return np.where((table.income > 50) & (table.job != "none"), "granted", "refused")
-
-
-def explain(model: object, table: object, answers: object = None, **settings: object) -> CounterfactualRules:
-    """Rules over trees that see all features at every split, so that they find what the answers depend on."""
-    return CounterfactualRules(model, table, answers, **{"level": LEVEL, "forest": {"max_features": None}, **settings})
-
-
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    n = 400
-    return pd.DataFrame(
-        {
-            "age": rng.integers(18, 80, n),
-            "sex": rng.choice(["f", "m"], n),
-            "income": rng.uniform(0, 100, n).round(1),
-            "job": rng.choice(["none", "clerk", "smith"], n),
-            "grade": rng.choice(["low", "middle", "high", "top"], n),
-        }
-    )
-
-
-@pytest.fixture(scope="module")
-def rules(table: pd.DataFrame) -> CounterfactualRules:
-    return explain(Bank(), table, features=FEATURES)
-
-
-@pytest.fixture(scope="module")
-def poor(table: pd.DataFrame) -> pd.DataFrame:
-    """An earner below 50 with a job."""
-    return table[(table.income < 30) & (table.job == "clerk")].iloc[[0]]
+from .bank import FEATURES, LEVEL, Bank, explain
 
 
 @pytest.mark.parametrize("method", ["search", "greedy"])
@@ -226,49 +170,6 @@ def test_a_row_with_the_target_needs_no_rule(rules: CounterfactualRules, table: 
     assert "nothing has to change" in str(found)
 
 
-def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, poor: pd.DataFrame) -> None:
-    many = rules.local_many(pd.concat([poor, table[(table.income > 60) & (table.job == "smith")].iloc[:1]]), "granted")
-    assert [own.status for own in many] == ["found", "already"]
-    frame = many.to_frame()
-    assert frame["feature"].tolist() == ["income"]
-    record = json.loads(many.to_json())
-    assert record["rule_sets"][0]["rules"][0]["conditions"][0]["feature"] == "income"
-    assert json.loads(many[0].to_json())["original"]["job"] == "clerk"
-    assert f"row {poor.index[0]}: refused → granted by income" in str(many)
-
-
-def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    found = rules.local(poor, time_limit=None)
-    ax = found.plot()
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["income"]
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("feature", "interval", "words"),
-    [
-        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5, 7.25), "a in (2.5, 7.25]"),
-        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5), "a > 2.5"),
-        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, upper=2.5), "a ≤ 2.5"),
-        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0), "any a"),
-        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 7.5), "a in [3, 7]"),
-        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 3.5), "a = 3"),
-        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5), "a ≥ 3"),
-        (Feature("a", "numeric", lower=0, upper=9, step=0.5), RuleInterval(0, 2.6, 3.7), "a in [3, 3.5]"),
-        (Feature("a", "ordinal", levels=("x", "y", "z", "w")), RuleInterval(0, -0.5, 2.5), "a from x to z"),
-        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 1, 3)), "a ≠ z"),
-        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 3)), "a in {x, w}"),
-        (Feature("a", "categorical", levels=("x", "y")), RuleInterval(0, levels=(1,)), "a = y"),
-    ],
-)
-def test_conditions_in_words(feature: Feature, interval: RuleInterval, words: str) -> None:
-    assert str(Condition.of(feature, interval)) == words
-
-
 def test_bad_questions_are_refused_with_a_remedy(rules: CounterfactualRules, table: pd.DataFrame) -> None:
     with pytest.raises(ProblemError, match="there is no class 'grantet'"):
         rules.local(table.iloc[[0]], "grantet")
@@ -305,57 +206,3 @@ def test_bad_models_and_data_are_refused(table: pd.DataFrame) -> None:
         CounterfactualRules(Bank(), table, level=90)
     with pytest.raises(ProblemError, match="candidates must lie between 1 and 25"):
         CounterfactualRules(Bank(), table, candidates=40)
-
-
-# -- command line ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory, table: pd.DataFrame) -> Path:
-    folder = tmp_path_factory.mktemp("rules")
-    numbers = table[["age", "income"]].assign(job=(table.job != "none").astype(int))
-    answers = np.where((numbers.income > 50) & (numbers.job == 1), "granted", "refused")
-    network = make_pipeline(StandardScaler(), MLPClassifier((8,), solver="lbfgs", random_state=0))
-    joblib.dump(network.fit(numbers, answers), folder / "network.joblib")
-    joblib.dump(RandomForestClassifier(10, random_state=0).fit(numbers, answers), folder / "forest.joblib")
-    numbers.to_csv(folder / "rows.csv", index=False)
-    numbers.assign(answer=answers).to_csv(folder / "answers.csv", index=False)
-    return folder
-
-
-def run(files: Path, *words: str) -> tuple[int, str, str]:
-    paths = [str(files / w) if "." in w else w for w in words]
-    result = CliRunner().invoke(app, ["rules", *paths, "--trust-pickle", "--level", str(LEVEL), "--time-limit", "1e6"])
-    return result.exit_code, result.stdout, result.stderr
-
-
-def refused(files: Path, n: int) -> str:
-    table = pd.read_csv(files / "rows.csv")
-    return ",".join(map(str, table[(table.income < 30) & (table.job == 1)].index[:n]))
-
-
-@pytest.mark.parametrize("model", ["network.joblib", "forest.joblib"])
-def test_command_writes_rules(files: Path, model: str) -> None:
-    code, _, err = run(files, model, "rows.csv", "--rows", refused(files, 2), "--target", "granted", "-o", "rules.json")
-    assert code == ExitCode.SOLVED, err
-    assert "2 rows: 2 with rules" in err
-    sets = json.loads((files / "rules.json").read_text())["rule_sets"]
-    assert [own["features"] for own in sets] == [["income"], ["income"]]
-    code, out, _ = run(files, model, "rows.csv", "--rows", refused(files, 1), "--regional", "--target", "granted")
-    assert code in (ExitCode.SOLVED, ExitCode.INFEASIBLE)
-    assert out.startswith("where ")
-
-
-def test_command_explains_labels(files: Path) -> None:
-    words = ("forest.joblib", "answers.csv", "--labels", "answer", "--rows", refused(files, 1), "-o", "rules.csv")
-    code, _, err = run(files, *words)
-    assert code == ExitCode.SOLVED, err
-    assert pd.read_csv(files / "rules.csv")["feature"].tolist() == ["income"]
-
-
-def test_command_says_what_is_wrong(files: Path) -> None:
-    assert "--labels: there is no column 'anser'" in run(files, "forest.joblib", "answers.csv", "--labels", "anser")[2]
-    assert "there is no class 'grnted'" in run(files, "forest.joblib", "rows.csv", "--target", "grnted")[2]
-    code, _, err = run(files, "forest.joblib", "rows.csv", "--rows", refused(files, 1), "--regional")
-    assert code == ExitCode.USAGE
-    assert "--regional needs --target" in err

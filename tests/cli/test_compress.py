@@ -1,0 +1,81 @@
+"""``ocf compress``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import GradientBoostingClassifier
+
+from ocf import CounterfactualDiscretizer, ThresholdBinarizer
+
+from .running import Answer, refused
+
+
+@pytest.fixture(scope="module")
+def cancer() -> tuple[pd.DataFrame, pd.Series]:
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    return table.iloc[:60], classes.iloc[:60]
+
+
+@pytest.fixture(scope="module")
+def model(cancer: tuple[pd.DataFrame, pd.Series]) -> GradientBoostingClassifier:
+    return GradientBoostingClassifier(n_estimators=6, max_depth=1, random_state=0).fit(*cancer)
+
+
+@pytest.fixture
+def folder(cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, tmp_path: Path) -> Path:
+    """Directory with a model and its data."""
+    pytest.importorskip("skops.io").dump(model, tmp_path / "model.skops")
+    table, classes = cancer
+    table.assign(target=classes).to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path
+
+
+def test_compress_writes_thresholds_and_a_report(
+    cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, folder: Path
+) -> None:
+    out, page, kept = folder / "thresholds.json", folder / "report.html", folder / "rows"
+    args = (folder / "model.skops", folder / "data.csv", "--q", 0.7)
+    answer = Answer("compress", *args, "-o", out, "--report", page, "--checkpoint", kept)
+    assert answer.code == 0, answer.err
+    assert "counterfactuals" in answer.out
+    assert "Tree of depth 3" in answer.out
+    document = json.loads(out.read_text())
+    assert document["schema"] == "ocf.thresholds/1"
+    assert document["settings"]["Q"] == 0.7
+    fitted = CounterfactualDiscretizer(model, prefit=True, Q=0.7).fit(*cancer)
+    applied = ThresholdBinarizer.from_json(out).transform(cancer[0])
+    assert np.array_equal(applied, fitted.transform(cancer[0]))
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert len(kept.read_text().splitlines()) == 1 + len(fitted.rows_)
+
+
+def test_compress_without_classes_takes_the_models_own(folder: Path) -> None:
+    table = pd.read_csv(folder / "data.csv").drop(columns="target").iloc[:20]
+    table.to_csv(folder / "rows.csv", index=False)
+    answer = Answer("compress", folder / "model.skops", folder / "rows.csv")
+    assert answer.code == 0, answer.err
+    assert "20 rows, 20 counterfactuals" in answer.out
+    assert "every row counts as classified correctly" in answer.err
+
+
+def test_compress_says_what_is_wrong(folder: Path) -> None:
+    table = pd.read_csv(folder / "data.csv")
+    table.assign(more=1).to_csv(folder / "more.csv", index=False)
+    table.assign(target="x").to_csv(folder / "foreign.csv", index=False)
+    for arguments, message in (
+        (("data.csv", "--label", "nothing"), "--label: there is no column 'nothing'"),
+        (("more.csv",), "say which holds the classes with --label"),
+        (("foreign.csv",), "the model has no class 'x'"),
+        (("data.csv", "--drop", "mean radius"), "misses columns"),
+        (("data.csv", "-o", "x.csv"), "should end in .json"),
+        (("data.csv", "--norm", "l3"), "unknown norm"),
+        (("data.csv", "--p0", "0.9", "--p1", "0.8"), "is above p1"),
+        (("data.csv", "--solver", "gurobi"), "there is no solver"),
+    ):
+        refused("compress", folder / "model.skops", folder / arguments[0], *arguments[1:], words=[message])

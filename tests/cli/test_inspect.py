@@ -1,0 +1,52 @@
+"""``ocf inspect``, ``init-problem``, ``verify`` and ``solvers``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from .running import Answer, refused
+
+
+def test_verify_finds_a_lie(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    ask("--rows", "0:2", "-o", out)
+    data = json.loads(out.read_text())
+    data["rows"][1]["cost"] = data["rows"][1]["bound"] = 1e-6
+    out.write_text(json.dumps(data))
+    check = Answer("verify", out, "-m", files / "forest.skops")
+    assert check.code == 6
+    assert "row 1: " in check.out
+    assert "2 rows checked: 1 hold, 1 do not" in check.out
+
+
+def test_verify_refuses_other_files(files: Path, tmp_path: Path) -> None:
+    model = files / "forest.skops"
+    refused("verify", tmp_path / "none.json", "-m", model, words=["none.json"])
+    refused("verify", files / "data.csv", "-m", model, words=["data.csv", "JSON"])
+    refused("verify", files / "classes.json", "-m", model, words=["classes.json", "schema"])
+
+
+def test_inspect(files: Path) -> None:
+    text = Answer("inspect", files / "forest.skops", "--top", "2").out
+    for word in ("RandomForestClassifier", "scikit-learn", "age, income, owner", "0, 1", "leaves", "3 of 3 features"):
+        assert word in text
+    assert "do not know" not in text
+    assert "does not know their names" in Answer("inspect", files / "nameless.skops", "--top", "0").out
+    assert "regressor" in Answer("inspect", files / "regressor.skops").out
+
+
+def test_init_problem_gives_a_file_that_changes_nothing(
+    ask: Callable[..., Answer], files: Path, write: Callable[[str, str], Path]
+) -> None:
+    answer = Answer("init-problem", files / "forest.skops", files / "labelled.csv", "--drop", "the label")
+    assert answer.code == 0
+    path = write("p.toml", answer.out)
+    assert ask("--rows", "0:2", "--problem", path).out == ask("--rows", "0:2").out
+
+
+def test_solvers_lists_what_there_is() -> None:
+    text = Answer("solvers").out
+    for name in ("interval", "ocean", "highs", "scip"):
+        assert name in text

@@ -1,0 +1,44 @@
+"""``ocf regions``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestRegressor
+
+from .running import Answer
+
+
+def test_the_command(tmp_path: Path) -> None:
+    import joblib
+
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
+    x.to_csv(tmp_path / "x.csv", index=False)
+
+    def ask(*args: object) -> Answer:
+        return Answer("regions", tmp_path / "m.joblib", tmp_path / "x.csv", "--trust-pickle", *args)
+
+    done = ask("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.csv", "--plot", tmp_path / "r.png")
+    assert done.code == 0, done.err
+    frame = pd.read_csv(tmp_path / "r.csv")
+    assert f"{len(frame)} regions within a cost of 0.4" in done.err
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+    cut = ask("--at-least", 1, "--radius", 0.4, "--limit", 2, "-o", tmp_path / "r.json")
+    assert (cut.code, len(json.loads((tmp_path / "r.json").read_text()))) == (4, 2)
+    assert "cut off at --limit 2" in cut.err
+    assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).out.startswith("a_lowest,a_highest,")
+    assert ask("--at-least", 99, "--radius", 0.4).code == 3
+    for args, word in (
+        (("--at-least", 1, "--radius", 0.4, "--axes", "a"), "two features"),
+        (("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.txt"), ".csv, .json"),
+        (("--at-least", 1, "--radius", 0.4, "--row", 80), "no row 80"),
+        (("--radius", 0.4), "--at-least"),
+    ):
+        failed = ask(*args)
+        assert failed.code == 2
+        assert word in failed.err

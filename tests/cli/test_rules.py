@@ -1,0 +1,77 @@
+"""``ocf rules``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ocf.cli import ExitCode
+
+from .running import Answer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with two models of a bank that grants to earners above 50 with a job, and its customers."""
+    folder = tmp_path_factory.mktemp("rules")
+    rng = np.random.default_rng(0)
+    n = 400
+    numbers = pd.DataFrame(
+        {"age": rng.integers(18, 80, n), "income": rng.uniform(0, 100, n).round(1), "job": rng.integers(0, 2, n)}
+    )
+    answers = np.where((numbers.income > 50) & (numbers.job == 1), "granted", "refused")
+    network = make_pipeline(StandardScaler(), MLPClassifier((8,), solver="lbfgs", random_state=0))
+    joblib.dump(network.fit(numbers, answers), folder / "network.joblib")
+    joblib.dump(RandomForestClassifier(10, random_state=0).fit(numbers, answers), folder / "forest.joblib")
+    numbers.to_csv(folder / "rows.csv", index=False)
+    numbers.assign(answer=answers).to_csv(folder / "answers.csv", index=False)
+    return folder
+
+
+def run(folder: Path, *words: str) -> Answer:
+    paths = [folder / w if "." in w else w for w in words]
+    return Answer("rules", *paths, "--trust-pickle", "--level", 0.4, "--time-limit", 1e6)
+
+
+def poor(folder: Path, n: int) -> str:
+    """The first customers who earn less and have a job, as ``--rows`` takes them."""
+    table = pd.read_csv(folder / "rows.csv")
+    return ",".join(map(str, table[(table.income < 30) & (table.job == 1)].index[:n]))
+
+
+@pytest.mark.parametrize("model", ["network.joblib", "forest.joblib"])
+def test_command_writes_rules(folder: Path, model: str) -> None:
+    answer = run(folder, model, "rows.csv", "--rows", poor(folder, 2), "--target", "granted", "-o", "rules.json")
+    assert answer.code == ExitCode.SOLVED, answer.err
+    assert "2 rows: 2 with rules" in answer.err
+    sets = json.loads((folder / "rules.json").read_text())["rule_sets"]
+    assert [own["features"] for own in sets] == [["income"], ["income"]]
+    answer = run(folder, model, "rows.csv", "--rows", poor(folder, 1), "--regional", "--target", "granted")
+    assert answer.code in (ExitCode.SOLVED, ExitCode.INFEASIBLE)
+    assert answer.out.startswith("where ")
+
+
+def test_command_explains_labels(folder: Path) -> None:
+    words = ("forest.joblib", "answers.csv", "--labels", "answer", "--rows", poor(folder, 1), "-o", "rules.csv")
+    answer = run(folder, *words)
+    assert answer.code == ExitCode.SOLVED, answer.err
+    assert pd.read_csv(folder / "rules.csv")["feature"].tolist() == ["income"]
+
+
+def test_command_says_what_is_wrong(folder: Path) -> None:
+    assert (
+        "--labels: there is no column 'anser'" in run(folder, "forest.joblib", "answers.csv", "--labels", "anser").err
+    )
+    assert "there is no class 'grnted'" in run(folder, "forest.joblib", "rows.csv", "--target", "grnted").err
+    answer = run(folder, "forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--regional")
+    assert answer.code == ExitCode.USAGE
+    assert "--regional needs --target" in answer.err

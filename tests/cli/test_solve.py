@@ -1,0 +1,231 @@
+"""``ocf solve`` and ``ocf export``: answers, files, exit codes, interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ocf.cli.solve import exit_code
+from ocf.explain.explainer import Explainer
+from ocf.explain.explanation import Explanation, Explanations
+from ocf.problem.problem import Problem
+
+from .running import Answer, refused
+
+
+def test_help_documents_the_exit_codes() -> None:
+    text = Answer("solve", "--help").out
+    for code in ("0", "1", "2", "3", "4", "5", "6", "130"):
+        assert any(line.split()[:1] == [code] for line in text.splitlines())
+
+
+def test_solve_prints_text(ask: Callable[..., Answer]) -> None:
+    answer = ask("--rows", "0:3")
+    assert answer.code == 0
+    for row in range(3):
+        assert f"row {row}" in answer.out
+    assert "3 rows: 3 optimal; 3 verified" in answer.err
+
+
+def test_solve_writes_json_that_verifies(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    answer = ask("--rows", "5,1", "-o", out)
+    assert (answer.code, answer.out) == (0, "")
+    found = Explanations.from_json(out)
+    assert [e.row for e in found] == [5, 1]
+    check = Answer("verify", out, "--model", files / "forest.skops")
+    assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
+
+
+def test_solve_gives_several_answers_and_says_what_conflicts(
+    ask: Callable[..., Answer], write: Callable[[str, str], Path]
+) -> None:
+    answer = ask("--rows", "3", "--n-explanations", "2", "--diversity", "features")
+    assert answer.code == 0
+    assert "row 3, no. 2: " in answer.out
+    path = write("p.toml", "[solve]\nfeatures_to_vary = []\n")
+    answer = ask("--rows", "3", "--problem", path, "--diagnose")
+    assert answer.code == 3
+    assert "is fixed" in answer.out
+
+
+def test_solve_writes_csv_and_html(ask: Callable[..., Answer], tmp_path: Path) -> None:
+    assert ask("--rows", "0:2", "-o", tmp_path / "out.csv").code == 0
+    table = pd.read_csv(tmp_path / "out.csv", index_col="row")
+    assert list(table["status"]) == ["optimal", "optimal"]
+    assert {"age", "income", "owner", "cost"} <= set(table.columns)
+    assert ask("--rows", "0", "-o", tmp_path / "out.html").code == 0
+    assert "<html" in (tmp_path / "out.html").read_text()
+
+
+def test_a_row_that_has_the_target_already_costs_nothing(
+    ask: Callable[..., Answer], files: Path, tmp_path: Path
+) -> None:
+    has = json.loads((files / "classes.json").read_text()).index(1)
+    assert ask("--rows", has, "--target", 1, "-o", tmp_path / "out.json").code == 0
+    (found,) = Explanations.from_json(tmp_path / "out.json")
+    assert (found.status, found.cost, len(found.changes)) == ("optimal", 0, 0)
+
+
+def test_contradictory_ranges_are_infeasible(ask: Callable[..., Answer], write: Callable[[str, str], Path]) -> None:
+    path = write("p.toml", "[features.income]\npermitted_range = [60, 50]")
+    assert ask("--rows", "0", "--problem", path).code == 3
+
+
+def test_the_solver_log_goes_to_stderr(files: Path) -> None:
+    command = [sys.executable, "-m", "ocf", "solve", files / "forest.skops", files / "data.csv"]
+    command += ["--rows", "0", "--no-reduce", "--log", "--solver", "highs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "HiGHS" in done.stderr
+    assert done.stdout.startswith("row 0")
+    assert "Running" not in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
+def test_models_of_other_libraries(kind: str, files: Path, tmp_path: Path) -> None:
+    library = pytest.importorskip(kind)
+    table = pd.read_csv(files / "data.csv")
+    wanted = (table["income"] > 50).astype(int)
+    if kind == "xgboost":
+        path = tmp_path / "model.json"
+        library.XGBClassifier(n_estimators=3, max_depth=2).fit(table, wanted).save_model(path)
+    else:
+        path = tmp_path / "model.txt"
+        library.LGBMClassifier(n_estimators=3, max_depth=2, verbose=-1).fit(table, wanted).booster_.save_model(path)
+    answer = Answer("solve", path, files / "data.csv", "--rows", "0:2")
+    assert answer.code == 0, answer.err
+    assert "3" in Answer("inspect", path).out
+
+
+def test_the_gravest_exit_code_wins() -> None:
+    row = pd.DataFrame({"age": [1]})
+
+    def code(*kinds: str) -> int:
+        rows = []
+        for kind in kinds:
+            status, _, note = kind.partition(" ")
+            point = row if status in ("optimal", "feasible") else None
+            rows.append(Explanation(0, status, row, point, verified=point is not None and note != "false"))
+        return int(exit_code(Explanations(rows)))
+
+    assert code() == code("optimal") == 0
+    assert code("error") == 1
+    assert code("optimal", "infeasible") == 3
+    assert code("infeasible", "feasible") == 4
+    assert code("feasible", "unknown") == 5
+    assert code("unknown", "error") == 1
+    assert code("error", "optimal false") == 6
+    assert code("optimal false", "interrupted") == 130
+
+
+def test_one_failing_row_does_not_lose_the_others(ask: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    pose, calls = Explainer.pose, iter(range(9))
+
+    def sometimes(self: Explainer, *args: Any) -> Problem:
+        if next(calls) == 1:
+            raise ZeroDivisionError("oh")
+        return pose(self, *args)
+
+    monkeypatch.setattr(Explainer, "pose", sometimes)
+    answer = ask("--rows", "0:3")
+    assert answer.code == 1
+    assert "3 rows: 2 optimal, 1 error; 2 verified" in answer.err
+    assert "Traceback" not in answer.err
+
+
+INTERRUPTED = """
+import sys, time
+from ocf.cli import main
+from ocf.explain.explainer import Explainer
+
+explain_row, count = Explainer.explain_row, 0
+
+def slow(self, row, task):
+    global count
+    count += 1
+    if count == 3:
+        print("third row", file=sys.stderr, flush=True)
+        time.sleep(10_000)
+    return explain_row(self, row, task)
+
+Explainer.explain_row = slow
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_keeps_finished_rows(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-c", INTERRUPTED, "solve", files / "forest.skops", files / "data.csv"]
+    with subprocess.Popen(
+        [*command, "--rows", "0:5", "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while "third row" not in (line := process.stderr.readline()):
+            assert line, "the batch ended before its third row"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert [e.status for e in Explanations.from_json(out)] == ["optimal"] * 2 + ["interrupted"] * 3
+
+
+def test_results_survive_a_disk_that_fails(
+    ask: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    answer = ask("--rows", "0", "-o", tmp_path / "out.json")
+    assert answer.code == 2
+    assert "No space left" in answer.err
+    assert Explanations.from_json(answer.out)[0].status == "optimal"
+
+
+@pytest.mark.parametrize("formulation", ["interval", "ocean"])
+def test_export_writes_a_model_with_the_same_optimum(
+    ask: Callable[..., Answer], files: Path, tmp_path: Path, formulation: str
+) -> None:
+    import highspy
+
+    ask("--rows", "8", "-o", tmp_path / "out.json")
+    (found,) = Explanations.from_json(tmp_path / "out.json")
+    args = ("export", files / "forest.skops", files / "data.csv", "--row", "8", "--formulation", formulation)
+    for name, flags in (("a.mps", []), ("b.lp", []), ("c.mps", ["--reduced"])):
+        answer = Answer(*args, "-o", tmp_path / name, *flags)
+        assert (answer.code, answer.out) == (0, "")
+        highs = highspy.Highs()
+        highs.silent()
+        highs.readModel(str(tmp_path / name))
+        highs.run()
+        # HiGHS reports 0 for a model without columns, which is what reduction may leave; the constant is its optimum
+        empty = highs.getNumCol() == 0
+        assert ("decides everything" in answer.err) == empty
+        optimum = highs.getObjectiveOffset()[1] if empty else highs.getInfo().objective_function_value
+        assert optimum == pytest.approx(found.cost, rel=1e-6)
+    assert "single_leaf" in (tmp_path / "a.mps").read_text() or formulation == "ocean"
+
+
+def test_export_of_the_question_itself(files: Path, tmp_path: Path) -> None:
+    args = ("export", files / "forest.skops", files / "data.csv", "--row", "-1", "-o", tmp_path / "p.json")
+    assert Answer(*args, "--norm", "l2", "--target", "1").code == 0
+    problem = Problem.from_json((tmp_path / "p.json").read_text())
+    assert (problem.cost.l2, problem.target.index) == (1, 1)
+
+
+def test_export_refuses(files: Path, tmp_path: Path, write: Callable[[str, str], Path]) -> None:
+    args = ("export", files / "forest.skops", files / "data.csv")
+    refused(*args, "-o", tmp_path / "p.txt", words=[".mps, .lp, .json"])
+    refused(*args, "-o", tmp_path / "p.mps", "--row", "500", words=["no row 500"])
+    path = write("p.toml", "[features.income]\npermitted_range = [60, 50]")
+    refused(*args, "-o", tmp_path / "p.mps", "--problem", path, words=["infeasible"])

@@ -1,0 +1,56 @@
+"""Rules as tables, JSON, words and plots."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from ocf import CounterfactualRules
+from ocf.features.feature import Feature
+from ocf.rules.objects import Condition
+from ocf.rules.points import RuleInterval
+
+
+def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, poor: pd.DataFrame) -> None:
+    many = rules.local_many(pd.concat([poor, table[(table.income > 60) & (table.job == "smith")].iloc[:1]]), "granted")
+    assert [own.status for own in many] == ["found", "already"]
+    frame = many.to_frame()
+    assert frame["feature"].tolist() == ["income"]
+    record = json.loads(many.to_json())
+    assert record["rule_sets"][0]["rules"][0]["conditions"][0]["feature"] == "income"
+    assert json.loads(many[0].to_json())["original"]["job"] == "clerk"
+    assert f"row {poor.index[0]}: refused → granted by income" in str(many)
+
+
+def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    found = rules.local(poor, time_limit=None)
+    ax = found.plot()
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["income"]
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("feature", "interval", "words"),
+    [
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5, 7.25), "a in (2.5, 7.25]"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, 2.5), "a > 2.5"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0, upper=2.5), "a ≤ 2.5"),
+        (Feature("a", "numeric", lower=0, upper=9), RuleInterval(0), "any a"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 7.5), "a in [3, 7]"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5, 3.5), "a = 3"),
+        (Feature("a", "integer", lower=0, upper=9), RuleInterval(0, 2.5), "a ≥ 3"),
+        (Feature("a", "numeric", lower=0, upper=9, step=0.5), RuleInterval(0, 2.6, 3.7), "a in [3, 3.5]"),
+        (Feature("a", "ordinal", levels=("x", "y", "z", "w")), RuleInterval(0, -0.5, 2.5), "a from x to z"),
+        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 1, 3)), "a ≠ z"),
+        (Feature("a", "categorical", levels=("x", "y", "z", "w")), RuleInterval(0, levels=(0, 3)), "a in {x, w}"),
+        (Feature("a", "categorical", levels=("x", "y")), RuleInterval(0, levels=(1,)), "a = y"),
+    ],
+)
+def test_conditions_in_words(feature: Feature, interval: RuleInterval, words: str) -> None:
+    assert str(Condition.of(feature, interval)) == words
