@@ -1,51 +1,18 @@
 """The Python interface as a user calls it, and as one misuses it."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ocf import Explainer, FeatureSpace, Problem
 from ocf.errors import DataError, ModelError, OcfError, ProblemError, SolverError
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.solvers.result import SolverOptions
 
-
-def people(n: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    table = pd.DataFrame(
-        {
-            "age": rng.integers(18, 70, n),
-            "income": rng.normal(2000, 600, n).round(2),
-            "job": rng.choice(["clerk", "smith", "none"], n),
-            "owner": rng.integers(0, 2, n).astype(bool),
-        }
-    )
-    score = table.income / 600 + (table.job != "none") * 1.5 + table.owner - rng.normal(0, 0.5, n)
-    return table, np.where(score > 4.2, "granted", "refused")
-
-
-@pytest.fixture(scope="module")
-def credit():
-    table, y = people()
-    encode = ColumnTransformer(
-        [("job", OneHotEncoder(), ["job"]), ("numbers", StandardScaler(), ["age", "income"])], remainder="passthrough"
-    )
-    model = make_pipeline(encode, RandomForestClassifier(15, max_depth=4, random_state=0)).fit(table, y)
-    return table, model, Explainer(model, data=table, features={"age": {"actionability": "increasing"}})
-
-
-def refused(table: pd.DataFrame, model) -> pd.DataFrame:
-    return table[model.predict(table) == "refused"]
+from .people import people, refused
 
 
 def test_batch_in_users_terms(credit) -> None:
@@ -215,46 +182,6 @@ def test_bad_models() -> None:
         Explainer(model, data=table[["age"]])
 
 
-def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch) -> None:
-    table, model, explainer = credit
-    rows = refused(table, model).iloc[:4]
-    explain_row = explainer.explain_row
-    calls = []
-
-    def interrupted(row, task):
-        calls.append(row.label)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return explain_row(row, task)
-
-    monkeypatch.setattr(explainer, "explain_row", interrupted)
-    found = explainer.explain(rows, target="granted")
-    assert [e.status for e in found] == ["optimal", "optimal", "interrupted", "interrupted"]
-
-
-def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
-    table, model, explainer = credit
-    rows = refused(table, model).iloc[:3]
-    solve = explainer.solve
-
-    def failing(row, *args):
-        if row.label == rows.index[1]:
-            raise RuntimeError("boom")
-        return solve(row, *args)
-
-    monkeypatch.setattr(explainer, "solve", failing)
-    found = explainer.explain(rows, target="granted")
-    assert [e.status for e in found] == ["optimal", "error", "optimal"]
-    assert "boom" in found[1].message
-
-
-def test_options_travel_between_processes() -> None:
-    import pickle
-
-    options = SolverOptions(time_limit=3, options={"presolve": "off"})
-    assert pickle.loads(pickle.dumps(options)) == options
-
-
 def test_text_for_a_model_of_numbers_names_the_remedy() -> None:
     table, y = people()
     numbers = table[["age", "income"]].astype(float)
@@ -272,18 +199,6 @@ def test_native_categories_of_hist_gradient_boosting() -> None:
     for e in Explainer(model, data=table).explain(rows, target="granted", norm={"l0": 1.0, "l1": 0.1}):
         assert (e.status, e.verified) == ("optimal", True)
         assert e.counterfactual["job"].dtype == table["job"].dtype
-
-
-# -- targets of other kinds ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def prices():
-    table, _ = people()
-    value = table.income * 3 + table.age * 10 + np.where(table.job == "smith", 900, 0)
-    encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
-    model = make_pipeline(encode, RandomForestRegressor(15, max_depth=4, random_state=0)).fit(table, value)
-    return table, model, Explainer(model, data=table)
 
 
 @pytest.mark.parametrize("target", [(8000, 8500), (8000, None), (None, 5000)])
@@ -309,14 +224,6 @@ def test_regressors_need_an_interval(prices) -> None:
             explainer.explain(table.iloc[[0]], target=target)
     with pytest.raises(ProblemError, match="interval"):
         explainer.problem(table.iloc[[0]])
-
-
-@pytest.fixture(scope="module")
-def three():
-    table, _ = people()
-    numbers = table[["age", "income"]].assign(owner=table.owner.astype(int))
-    y = np.array(["a", "b", "c"])[np.digitize(table.income + 300 * table.owner, [1700, 2300])]
-    return numbers, GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0).fit(numbers, y)
 
 
 @pytest.mark.parametrize("solver", ["highs", "box"])
@@ -353,16 +260,3 @@ def test_a_probability_of_a_softmax(three, target, solver) -> None:
     assert costs == sorted(costs)
     again = Explanation.from_json(e.to_json())
     assert (again.target, again.probability) == (e.target, 0.55)
-
-
-def test_what_people_read_of_other_targets(prices, three) -> None:
-    table, _, explainer = prices
-    infeasible = explainer.explain(table.iloc[[0]], target=(1e9, None))[0]
-    assert "no admissible change gives at least 1000000000" in str(infeasible)
-    numbers, model = three
-    row = numbers[model.predict(numbers) == "a"].iloc[[0]]
-    likely = Explainer(model, data=numbers).explain(row, "b", probability=0.5)[0]
-    assert "a → b with a probability of at least 0.5 for a cost" in str(likely)
-    unlikely = Explainer(model, data=numbers).explain(row, "b", probability=0.3)[0]
-    assert "b with a probability of at least 0.3" in str(unlikely)
-    assert "at least 0.3" in unlikely.to_html()

@@ -1,50 +1,19 @@
-"""Regions as users get them: tables, streams, limits, plots, and the command."""
+"""Regions as users get them: tables, streams and limits."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.ensemble import RandomForestClassifier
 from small_problems import exhaustive, random_problem
-from typer.testing import CliRunner
 
 from ocf import Explainer
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.ranges import ValueInterval
-from ocf.cli import app
 from ocf.errors import ProblemError
 from ocf.explain.regions import Regions
 from ocf.problem.constraints import Implication
 from ocf.problem.problem import Problem
-
-mpl.use("Agg")
-
-
-@pytest.fixture(scope="module")
-def houses() -> tuple[pd.DataFrame, Explainer]:
-    rng = np.random.default_rng(0)
-    n = 150
-    table = pd.DataFrame(
-        {
-            "area": rng.uniform(50, 200, n).round(1),
-            "rooms": rng.integers(1, 7, n),
-            "kitchen": rng.choice(["poor", "fair", "good"], n),
-            "site": rng.choice(["a", "b", "c"], n),
-        }
-    )
-    price = table.area * 3 + table.rooms * 20 + table.kitchen.map({"poor": 0, "fair": 40, "good": 90})
-    encode = ColumnTransformer([("words", OneHotEncoder(), ["kitchen", "site"])], remainder="passthrough")
-    model = make_pipeline(encode, RandomForestRegressor(8, max_depth=4, random_state=0)).fit(table, price)
-    features = {"kitchen": {"kind": "ordinal", "levels": ["poor", "fair", "good"]}, "site": {"actionability": "fixed"}}
-    return table, Explainer(model, data=table, features=features)
 
 
 def test_a_table_of_boxes_in_the_users_units(houses) -> None:
@@ -161,73 +130,6 @@ def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
     monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
     with pytest.raises(ProblemError, match="with linear constraints regions are no boxes"):
         explainer.counterfactual_regions(row, (350, None), radius=1)
-
-
-def test_intervals_hold_their_ends() -> None:
-    assert 1.0 in ValueInterval(1.0, 2.0)
-    assert 2 in ValueInterval(1.0, 2.0)
-    assert np.nextafter(2.0, 3.0) not in ValueInterval(1.0, 2.0)
-    assert 1e300 in ValueInterval(0.0, np.inf)
-
-
-@pytest.mark.parametrize("axes", [("area", "rooms"), ("kitchen", "area"), (None, None), ("rooms", None)])
-@pytest.mark.parametrize("held", [False, True])
-def test_plots(houses, axes, held) -> None:
-    table, explainer = houses
-    regions = explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.6, limit=50)
-    ax = regions.plot(*axes, held=held)
-    assert "0.6" in ax.get_title(loc="left")
-    assert ax.get_xlabel() in explainer.space.names
-    assert ax.get_legend() is not None
-    if axes == ("area", "rooms") and not held:
-        (drawn,) = ax.collections
-        assert len(drawn.get_paths()) == len(regions)
-        assert drawn.get_array().min() == pytest.approx(next(iter(regions)).cost)
-
-
-def test_plots_that_mean_nothing(houses) -> None:
-    table, explainer = houses
-    regions = explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.3)
-    with pytest.raises(ProblemError, match="did you mean 'area'"):
-        regions.plot("areaa", "rooms")
-    with pytest.raises(ProblemError, match="two different features"):
-        regions.plot("area", "area")
-    empty = explainer.counterfactual_regions(table.iloc[[3]], (1e6, None), radius=0.3)
-    assert "0 regions" in empty.plot("area", "rooms").get_title(loc="left")
-
-
-def test_the_command(tmp_path: Path) -> None:
-    import joblib
-
-    rng = np.random.default_rng(0)
-    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
-    joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
-    x.to_csv(tmp_path / "x.csv", index=False)
-
-    def ask(*args: object):
-        return CliRunner().invoke(
-            app, ["regions", *map(str, (tmp_path / "m.joblib", tmp_path / "x.csv", "--trust-pickle", *args))]
-        )
-
-    done = ask("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.csv", "--plot", tmp_path / "r.png")
-    assert done.exit_code == 0, done.stderr
-    frame = pd.read_csv(tmp_path / "r.csv")
-    assert f"{len(frame)} regions within a cost of 0.4" in done.stderr
-    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
-    cut = ask("--at-least", 1, "--radius", 0.4, "--limit", 2, "-o", tmp_path / "r.json")
-    assert (cut.exit_code, len(json.loads((tmp_path / "r.json").read_text()))) == (4, 2)
-    assert "cut off at --limit 2" in cut.stderr
-    assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).stdout.startswith("a_lowest,a_highest,")
-    assert ask("--at-least", 99, "--radius", 0.4).exit_code == 3
-    for args, word in (
-        (("--at-least", 1, "--radius", 0.4, "--axes", "a"), "two features"),
-        (("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.txt"), ".csv, .json"),
-        (("--at-least", 1, "--radius", 0.4, "--row", 80), "no row 80"),
-        (("--radius", 0.4), "--at-least"),
-    ):
-        failed = ask(*args)
-        assert failed.exit_code == 2
-        assert word in failed.stderr
 
 
 def test_regions_respect_constraints() -> None:

@@ -1,13 +1,11 @@
-"""Features, their grids, the way from table to coded rows and back, and what is inferred from a table."""
+"""Features: their grids, and the nearest admissible value."""
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,11 +13,8 @@ from oracle import brute_force
 
 from ocf.errors import DataError, ProblemError
 from ocf.features.feature import Feature
-from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
-
-# -- grids -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -73,9 +68,9 @@ def test_integers_above_and_below() -> None:
     assert feature.at_least([2.0, 2.5, -0.5]).tolist() == [2.0, 3.0, 0.0]
 
 
-# -- the nearest admissible value ------------------------------------------------------------------------------
-
 ACTIONS = st.sampled_from(["free", "fixed", "increasing", "decreasing"])
+
+
 WEIGHTS = st.sampled_from([0.5, 1.0, 4.0])
 
 
@@ -161,9 +156,6 @@ def test_unknown_permitted_level() -> None:
         feature.permitted_codes()
 
 
-# -- descriptions ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -190,213 +182,6 @@ def test_descriptions_that_make_no_sense(settings: dict[str, Any], message: str)
     with pytest.raises(DataError, match=message) as error:
         Feature("x", **settings)
     assert "'x'" in str(error.value)
-
-
-def test_columns_belong_to_one_feature() -> None:
-    with pytest.raises(DataError, match="belong to two features"):
-        FeatureSpace((Feature("x", "numeric"), Feature("y", "numeric", columns=("x",))))
-    with pytest.raises(DataError, match="do not match"):
-        FeatureSpace((Feature("x", "numeric"),), ("x", "y"))
-
-
-# -- tables ----------------------------------------------------------------------------------------------------
-
-TABLE = pd.DataFrame(
-    {
-        "age": [20.5, 31.0, 45.25],
-        "rooms": np.array([1, 2, 3], np.int8),
-        "owner": [True, False, True],
-        "size": pd.Categorical(["low", "high", "middle"], categories=["low", "middle", "high"], ordered=True),
-        "colour": ["red", "green", "red"],
-        "job_smith": np.array([0, 1, 0], np.uint8),
-        "job_clerk": np.array([0, 0, 1], np.uint8),
-        "narrow": np.array([0.1, 0.2, 0.3], np.float32),
-    }
-)
-SETTINGS = {
-    "size": {"kind": "ordinal"},
-    "job": {"kind": "categorical", "base": "none", "columns": {"smith": "job_smith", "clerk": "job_clerk"}},
-}
-
-
-@pytest.fixture
-def space() -> FeatureSpace:
-    return infer_space(TABLE, SETTINGS)
-
-
-def test_kinds_are_inferred(space: FeatureSpace) -> None:
-    kinds = {f.name: f.kind for f in space.features}
-    assert kinds == {
-        "age": "numeric", "rooms": "integer", "owner": "binary", "size": "ordinal", "colour": "categorical",
-        "job": "categorical", "narrow": "numeric",
-    }  # fmt: skip
-    age, job, size = (space.features[space.index(n)] for n in ("age", "job", "size"))
-    assert (age.lower, age.upper, age.scale) == (20.5, 45.25, 24.75)
-    assert job.levels == ("none", "smith", "clerk")
-    assert size.levels == ("low", "middle", "high")
-
-
-def test_coded_rows_and_back(space: FeatureSpace) -> None:
-    coded = space.from_frame(TABLE)
-    assert coded[:, space.index("job")].tolist() == [0.0, 1.0, 2.0]
-    assert coded[:, space.index("size")].tolist() == [0.0, 2.0, 1.0]
-    again = space.to_frame(coded)
-    assert list(again.columns) == list(TABLE.columns)
-    pd.testing.assert_frame_equal(again, TABLE, check_categorical=False, check_dtype=False)
-    for column in ("age", "rooms", "owner", "job_smith", "narrow", "colour"):
-        assert again[column].dtype == TABLE[column].dtype
-    np.testing.assert_array_equal(space.from_frame(again), coded)
-
-
-def test_columns_may_come_in_any_order(space: FeatureSpace) -> None:
-    np.testing.assert_array_equal(space.from_frame(TABLE[TABLE.columns[::-1]]), space.from_frame(TABLE))
-
-
-def test_missing_values_stay_missing() -> None:
-    table = pd.DataFrame({"x": [1.5, np.nan], "c": ["a", None], "d": ["b", "a"]})
-    space = infer_space(table)
-    coded = space.from_frame(table)
-    assert np.isnan(coded[1, :2]).all()
-    assert space.to_frame(coded).iloc[1, :2].isna().all()
-
-
-def test_arrays_are_taken_in_the_order_of_the_columns() -> None:
-    space = infer_space(np.array([[0.5, 1.0], [2.5, 3.0]]))
-    assert space.columns == ("x0", "x1")
-    assert space.from_frame([0.5, 3.0]).tolist() == [[0.5, 3.0]]
-
-
-def with_(column: str, value: Any) -> pd.DataFrame:
-    return TABLE.astype({column: object}).assign(**{column: [value, *TABLE[column][1:]]})
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (TABLE.drop(columns=["age", "rooms"]), "misses age, rooms"),
-        (TABLE.assign(extra=1), "unknown extra"),
-        (TABLE.rename(columns={"age": "Age"}), "misses age and has the unknown Age"),
-        (pd.concat([TABLE, TABLE[["age"]]], axis=1), "occur twice: age"),
-        (np.zeros((2, 3)), r"shape \(2, 3\); expected \(n, 8\)"),
-        (np.zeros((2, 2, 2)), "expected"),
-        (with_("age", np.inf), "'age' holds an infinite value in row 0"),
-        (with_("age", "old"), "'age' should hold numbers"),
-        (with_("colour", "gren"), "row 0: unknown level 'gren' .did you mean 'green'"),
-        (with_("owner", "maybe"), "'owner', row 0: unknown level"),
-        (TABLE.assign(job_smith=1), "'job', row 2: .* a single 1"),
-        (TABLE.assign(job_smith=0.5), "'job', row 0"),
-    ],
-)
-def test_tables_that_do_not_fit(space: FeatureSpace, table: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        space.from_frame(table)
-
-
-def test_indicators_without_a_base_need_a_one() -> None:
-    table = pd.DataFrame({"c_a": [1, 0], "c_b": [0, 1]})
-    space = infer_space(table, {"c": {"kind": "categorical", "columns": ["c_a", "c_b"]}})
-    assert space.features[0].levels == ("a", "b")
-    with pytest.raises(DataError, match="a single 1"):
-        space.from_frame(pd.DataFrame({"c_a": [0], "c_b": [0]}))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
-@pytest.mark.parametrize("value", [300.0, -5.0, 2.5])
-def test_numbers_never_wrap_around_or_lose_their_fraction(dtype: str, value: float) -> None:
-    feature = Feature("n", "integer", dtype=dtype)
-    assert FeatureSpace((feature,)).to_frame([[value]])["n"].iloc[0] == value
-
-
-def test_a_number_that_float32_cannot_hold_stays_exact() -> None:
-    feature = Feature("x", "numeric", dtype="float32")
-    assert FeatureSpace((feature,)).to_frame([[0.1]])["x"].iloc[0] == 0.1
-
-
-def test_json_round_trip(space: FeatureSpace) -> None:
-    changed = space.updated({"colour": {"permitted": ("red",)}, "age": {"lower": -math.inf, "step": 0.01}})
-    again = FeatureSpace.from_dict(json.loads(json.dumps(changed.to_dict(), allow_nan=False)))
-    assert again == changed
-
-
-def test_names_that_do_not_exist(space: FeatureSpace) -> None:
-    with pytest.raises(ProblemError, match="did you mean 'colour'"):
-        space.index("color")
-    with pytest.raises(ProblemError, match="no such feature"):
-        space.updated({"zzz": {}})
-
-
-def test_labels_are_the_users_words(space: FeatureSpace) -> None:
-    rooms, colour = space.features[1], space.features[space.index("colour")]
-    assert (rooms.label(2.0), colour.label(0.0), colour.label(math.nan)) == (2, "green", None)
-    assert rooms.label(2.5) == 2.5
-
-
-# -- inference -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([0, 1, 1], "binary"),
-        ([0.0, 1.0, np.nan], "binary"),
-        ([True, False], "binary"),
-        ([0, 2], "integer"),
-        ([1, 1], "integer"),
-        ([0.0, 2.0], "numeric"),
-        (["a", "b"], "categorical"),
-        ([1, "b"], "categorical"),
-        (pd.Categorical([3, 5]), "categorical"),
-        (pd.array([1, 2, None], dtype="Int64"), "integer"),
-    ],
-)
-def test_kind_of_a_column(values: Any, kind: str) -> None:
-    assert infer_space(pd.DataFrame({"x": values})).features[0].kind == kind
-
-
-def test_settings_override_what_is_inferred() -> None:
-    table = pd.DataFrame({"x": [0.0, 4.0], "n": [1, 9]})
-    space = infer_space(
-        table,
-        {
-            "x": {"bounds": (0, 10), "step": 0.5, "weight": 2, "actionability": "increasing"},
-            "n": {"kind": "ordinal", "weight": (1, 3), "scale": 2.0, "permitted_range": [9]},
-        },
-    )
-    x, n = space.features
-    assert (x.lower, x.upper, x.scale, x.step, x.weight_down, x.action) == (0, 10, 10, 0.5, 2, "increasing")
-    assert (n.levels, n.weight_down, n.weight_up, n.scale, n.permitted) == ((1, 9), 1, 3, 2, (9,))
-
-
-def test_constant_features_are_measured_in_their_own_units() -> None:
-    assert infer_space(pd.DataFrame({"x": [3.5, 3.5]})).features[0].scale == 1.0
-
-
-@pytest.mark.parametrize(
-    ("table", "settings", "message"),
-    [
-        (TABLE.iloc[:0], {}, "empty"),
-        (TABLE, {"agee": {}}, "did you mean 'age'"),
-        (TABLE, {"age": {"bound": (0, 1)}}, "did you mean 'bounds'"),
-        (TABLE, {"job": {"columns": ["job_smith", "job_clrk"]}}, "did you mean 'job_clerk'"),
-        (TABLE, {"colour": {"kind": "numeric"}}, "'colour' should hold numbers"),
-        (TABLE.assign(age=np.nan), {}, "'age' holds no value"),
-        (TABLE.assign(age=np.inf), {}, "infinite"),
-        (TABLE, {"age": {"bounds": (3, 1)}}, "hold no value"),
-        (TABLE, {"age": {"levels": [1, 2]}}, "does not fit kind 'numeric'"),
-        (TABLE, {"colour": {"step": 0.1}}, "does not fit kind 'categorical'"),
-        (TABLE, {"age": {"base": "x"}}, "'base' belongs to"),
-        (TABLE, {"job": {**SETTINGS["job"], "levels": [1]}}, "does not fit indicator columns"),
-    ],
-)
-def test_tables_and_settings_that_do_not_fit(table: pd.DataFrame, settings: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        infer_space(table, settings)
-
-
-def test_data_must_be_a_table() -> None:
-    with pytest.raises(DataError, match="must be a table"):
-        as_table(np.zeros(3))
-    assert list(as_table(np.zeros((1, 2)), ("a", "b")).columns) == ["a", "b"]
 
 
 def test_ends_of_a_permitted_range_are_numbers_that_the_column_can_hold() -> None:
