@@ -1,3 +1,7 @@
+"""Every solver, and problems that are hard for it."""
+
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
@@ -5,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from ocf.solvers import SOLVERS, Solver, StandardForm, available, get_solver
+
+from .forms import market_split_form
 
 
 @pytest.fixture(params=list(SOLVERS))
@@ -37,3 +43,18 @@ def set_cover() -> Callable[..., StandardForm]:
         )
 
     return make
+
+
+@pytest.fixture(scope="module")
+def hard(set_cover):
+    return set_cover(80, 120, c0=-0.7)
+
+
+@pytest.fixture(scope="module")
+def optimum(hard):
+    return get_solver("scip").solve(hard)
+
+
+@pytest.fixture(scope="module")
+def market_split():
+    return market_split_form()

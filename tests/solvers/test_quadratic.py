@@ -1,4 +1,4 @@
-"""Quadratic objectives: compiled from Pyomo, solved by HiGHS where continuous and by SCIP with integers."""
+"""Across files: quadratic objectives, from Pyomo to HiGHS where continuous and to SCIP with integers."""
 
 from __future__ import annotations
 

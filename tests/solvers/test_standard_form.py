@@ -1,8 +1,7 @@
-import itertools
-from fractions import Fraction
-from pathlib import Path
+"""Forms: what they check, what Pyomo's models become, and substitution."""
 
-import highspy
+from __future__ import annotations
+
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -12,42 +11,10 @@ from hypothesis import strategies as st
 
 from ocf.errors import ProblemError
 from ocf.solvers import StandardForm, compile_model
-from ocf.solvers.model_files import write_model
+
+from .forms import WHOLE, all_points, exactly_feasible, form_of, small_forms
 
 INF = np.inf
-
-
-def form_of(A, row_lower, row_upper, lower, upper, integer=True, c=None, c0=0.0, **names):
-    A = np.asarray(A, dtype=float)
-    n = A.shape[1]
-    return StandardForm(
-        c=np.ones(n) if c is None else c,
-        c0=c0,
-        A=sp.csr_array(A),
-        row_lower=row_lower,
-        row_upper=row_upper,
-        lower=lower,
-        upper=upper,
-        integer=np.broadcast_to(integer, n),
-        **names,
-    )
-
-
-def exactly_feasible(form, x):
-    """Feasibility in rational arithmetic: the floats are taken at their word."""
-    if form.infeasible:
-        return False
-    rows = form.A.toarray()
-    for row, low, high in zip(rows, form.row_lower, form.row_upper, strict=True):
-        value = sum((Fraction(a) * Fraction(v) for a, v in zip(row, x, strict=True)), Fraction(0))
-        if (np.isfinite(low) and value < Fraction(low)) or (np.isfinite(high) and value > Fraction(high)):
-            return False
-        if low == INF or high == -INF:
-            return False
-    return bool(np.all((form.lower <= x) & (x <= form.upper)))
-
-
-# ---- the form itself
 
 
 def test_a_form_is_checked():
@@ -93,9 +60,6 @@ def test_other_numbers_leave_the_original_alone():
     assert (form.n_rows, form.objective([1, 1]), form.lower.tolist()) == (1, 2.0, [0, 0])
     with pytest.raises(ProblemError, match="3 columns"):
         form.append_rows([1.0, 1.0, 1.0], 0, 1)
-
-
-# ---- compile
 
 
 def test_compile_gives_the_matrix_one_would_write():
@@ -199,51 +163,6 @@ def test_compile_says_what_it_cannot_do():
         compile_model(m, [m.odd])
 
 
-# ---- substitute
-
-
-WHOLE = st.sampled_from([-2.0, -1.0, 1.0, 2.0, 3.0])
-ANY = st.sampled_from([-2.0, -1.0, 1.0, 2.0, 3.0, 0.1, 0.3])
-
-
-@st.composite
-def small_forms(draw, coefficients):
-    """Forms over few whole columns, with many empty, single and equal rows."""
-    n = draw(st.integers(1, 4))
-    entry = st.one_of(st.just(0.0), st.just(0.0), coefficients)
-    pool = draw(st.lists(st.lists(entry, min_size=n, max_size=n), min_size=1, max_size=4))
-    rows = draw(st.lists(st.sampled_from(pool), min_size=0, max_size=6))
-    side = st.sampled_from([-3.0, -1.0, -0.3, 0.0, 0.1 + 0.2, 0.3, 0.5, 1.0, 2.0, 4.0, INF])
-    sides = [sorted((draw(side) * draw(st.sampled_from([1, -1])), draw(side))) for _ in rows]
-    lower = draw(st.lists(st.integers(-2, 0), min_size=n, max_size=n))
-    upper = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    c = draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n))
-    return StandardForm(
-        c=c,
-        c0=1.0,
-        A=sp.csr_array(np.array(rows, dtype=float).reshape(len(rows), n)),
-        row_lower=[low for low, _ in sides],
-        row_upper=[high for _, high in sides],
-        lower=lower,
-        upper=upper,
-        integer=np.ones(n, dtype=bool),
-    )
-
-
-def all_points(n):
-    return [np.array(point, dtype=float) for point in itertools.product(range(-3, 4), repeat=n)]
-
-
-@given(small_forms(ANY))
-@settings(max_examples=60, deadline=None)
-def test_tidy_keeps_exactly_the_same_points(form):
-    tidied = form.tidy()
-    assert tidied.n_cols == form.n_cols
-    assert tidied.n_rows <= form.n_rows
-    for x in all_points(form.n_cols):
-        assert exactly_feasible(tidied, x) == exactly_feasible(form, x)
-
-
 @given(small_forms(WHOLE), st.data())
 @settings(max_examples=60, deadline=None)
 def test_substitute_keeps_the_points_that_satisfy_it(form, data):
@@ -291,81 +210,3 @@ def test_substitute_checks_its_arguments():
         form.substitute(sp.csr_array([[1.0]]), [0, 0])
     with pytest.raises(ProblemError, match="whole where P keeps an integer column"):
         form.substitute(sp.csr_array([[1.0], [0]]), [0.5, 0])
-
-
-# ---- tidy, case by case
-
-
-def test_tidy_drops_merges_and_bounds():
-    form = form_of(
-        [[0, 0, 0], [1, 1, 1], [1, 1, 1], [0, 2, 0], [1, 1, 0], [0, 0, -1]],
-        [-1, 1, -INF, -INF, 0, -INF],
-        [0, 3, 2, 3, 2, -0.5],
-        [0, 0, 0],
-        [1, 1, 1],
-        [True, True, False],
-        row_names=("empty", "cover", "pack", "single", "redundant", "half"),
-    )
-    out = form.tidy()
-    assert out.row_names == ("cover",)
-    assert (out.row_lower.tolist(), out.row_upper.tolist()) == ([1], [2])
-    assert (out.lower.tolist(), out.upper.tolist()) == ([0, 0, 0.5], [1, 1, 1])
-    assert not out.infeasible
-
-
-def test_tidy_proves_infeasibility():
-    assert form_of([[0, 0]], [1], [2], [0, 0], [1, 1]).tidy().infeasible
-    assert form_of([[1, 1]], [3], [INF], [0, 0], [1, 1]).tidy().infeasible
-    assert form_of([[1, 1], [1, 1]], [-INF, 2], [1, INF], [0, 0], [1, 1]).tidy().infeasible
-    assert form_of([[2]], [1], [1], [0], [1]).tidy().infeasible  # 2 x = 1, x whole
-    assert not form_of([[2]], [1], [1], [0], [1], False).tidy().infeasible
-
-
-def test_tidy_drops_nothing_that_rounding_may_decide():
-    # In float64 0.1 + 0.2 > 0.3, while the exact sum of the floats 0.1, 0.2 and the float 0.3 differ otherwise.
-    for side in (0.3, 0.1 + 0.2, np.nextafter(0.3, 0)):
-        assert form_of([[0.1, 0.2]], [-INF], [side], [0, 0], [1, 1]).tidy().n_rows == 1
-    assert form_of([[0.1, 0.2]], [-INF], [0.31], [0, 0], [1, 1]).tidy().n_rows == 0
-    # x <= 1/3 is not a float bound; x <= 1/4 is.
-    assert form_of([[3.0]], [-INF], [1], [0], [1], False).tidy().n_rows == 1
-    assert form_of([[4.0]], [-INF], [1], [0], [1], False).tidy().upper.tolist() == [0.25]
-    assert form_of([[3.0]], [-INF], [7], [0], [9], True).tidy().upper.tolist() == [2]
-
-
-def test_tidy_handles_infinite_bounds():
-    form = form_of([[1, -1], [1, 1]], [-INF, -INF], [INF, 3], [-INF, 0], [INF, INF], False)
-    out = form.tidy()
-    assert out.A.toarray().tolist() == [[1, 1]]
-    assert not out.infeasible
-
-
-# ---- files
-
-
-@pytest.mark.parametrize("suffix", [".mps", ".lp"])
-def test_write_and_read_back(tmp_path: Path, suffix: str):
-    form = form_of(
-        [[1, 2], [3, -1]],
-        [-INF, 1],
-        [4, 1],
-        [0, -1],
-        [1, 5],
-        [True, False],
-        c=[2, 1],
-        c0=0.5,
-        column_names=("leaf y", "mu(1,2)"),
-        row_names=("first", "second"),
-    )
-    path = tmp_path / f"model{suffix}"
-    write_model(form, path)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-    lp = highs.getLp()
-    assert lp.col_names_ == ["leaf_y", "mu(1,2)"]
-    assert lp.row_names_ == ["first", "second"]
-    assert (list(lp.col_cost_), lp.offset_) == ([2, 1], 0.5)
-    assert (list(lp.col_lower_), list(lp.col_upper_)) == ([0, -1], [1, 5])
-    assert (list(lp.row_lower_), list(lp.row_upper_)) == ([-INF, 1], [4, 1])
-    with pytest.raises(ProblemError, match=r"must end in \.mps or \.lp"):
-        write_model(form, tmp_path / "model.txt")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import exhaustive, random_ensemble, random_problem, random_space
+from small_problems import exhaustive, random_problem
 
 from ocf.arrays import IntArray
-from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
 from ocf.cells.partition import partition
 from ocf.cells.reduction import reduce
@@ -21,44 +18,12 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
-from ocf.solve.compile import compile_formulation
-from ocf.solvers.box import BoxResult, relaxation, solve_cells
-from ocf.solvers.cell_form import Compiled
+from ocf.solvers.box import solve_cells
 from ocf.solvers.result import SolverOptions, Status
 
+from .cases import check, compiled, large_problem
+
 SEEDS = st.integers(0, 10**6)
-
-
-def compiled(cells: CellProblem) -> Compiled:
-    # the interval model is made for ensembles without empty leaves
-    return compile_formulation("interval" if cells.partition.reachable.all() else "ocean", cells)
-
-
-def check(cells: CellProblem, result: BoxResult, optimum: float, cutoff: float = np.inf) -> None:
-    """What the result says is true."""
-    if optimum >= cutoff * (1 - 1e-10) or not np.isfinite(optimum):
-        assert result.status is Status.INFEASIBLE
-        assert result.cells is None
-        assert result.bound == cutoff
-        assert result.message == ("cutoff" if np.isfinite(cutoff) else "")
-        return
-    assert result.status is Status.OPTIMAL
-    assert result.cost == pytest.approx(optimum, rel=1e-9, abs=1e-300)
-    assert result.bound == result.cost
-    assert result.cells is not None
-    assert cells.cost_of(result.cells) == result.cost
-    leaves = cells.partition.leaves_at(result.cells)
-    assert cells.open[cells.partition.offsets[:-1] + result.cells].all()
-    assert cells.live[leaves].all()
-    assert (cells.margins(leaves) >= 0).all()
-
-
-def large_problem(seed: int, n_trees: int = 30, depth: int = 4) -> CellProblem:
-    """Beyond brute force over leaves, within brute force over cells of a few features."""
-    rng = np.random.default_rng(seed)
-    space, rows = random_space(rng)
-    ensemble = random_ensemble(rng, space, rows, n_trees, depth, 2)
-    return to_cells(Problem(ensemble, space, rows[0], ClassTarget(int(rng.integers(2))), Cost(l1=1)))
 
 
 @settings(max_examples=150, deadline=None)
@@ -214,31 +179,6 @@ def test_gap_history_and_determinism(seed: int) -> None:
     assert loose.cost is not None
     assert loose.bound <= first.cost * (1 + 1e-9)
     assert loose.cost <= loose.bound / (1 - 0.2) * (1 + 1e-9)
-
-
-def test_wrong_multipliers_never_cut_off_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that returns nonsense makes the search slower, not wrong."""
-    rng = np.random.default_rng(0)
-    right = relaxation.Relaxation.multipliers
-
-    def wrong(self: Any, dual: Any, costs: bool = True) -> Any:
-        return right(self, dual + rng.normal(size=len(dual)) * (rng.random(len(dual)) < 0.3), costs)
-
-    monkeypatch.setattr(relaxation.Relaxation, "multipliers", wrong)
-    for seed in range(40):
-        cells = random_problem(seed)
-        check(cells, solve_cells(cells, relaxation=compiled(cells)), exhaustive(cells).optimum)
-
-
-def test_without_highspy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(self: Any, reference: float) -> None:
-        raise ImportError("highspy")
-
-    monkeypatch.setattr(relaxation.Relaxation, "start", missing)
-    cells = random_problem(8)
-    result = solve_cells(cells, relaxation=compiled(cells))
-    assert result.lp_solves == 0
-    check(cells, result, exhaustive(cells).optimum)
 
 
 @pytest.mark.slow
