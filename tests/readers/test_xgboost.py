@@ -1,4 +1,7 @@
-import contextlib
+"""XGBoost's models, read and compared with the library at, just above and around every threshold."""
+
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,60 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ocf.errors import DataError, MissingDependencyError, ModelError, UnsupportedModelError
+from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers import xgboost as reader
 from ocf.readers.base import TreeModel
 from ocf.readers.xgboost_format import parse, read_document
 from ocf.trees.ensemble import Ensemble, SplitKind
 
-xgb = pytest.importorskip("xgboost")
-
-N = 150
-BINARY = ["binary:logistic", "binary:logitraw", "binary:hinge"]
-MULTICLASS = ["multi:softmax", "multi:softprob"]
-VALUES = [
-    "reg:squarederror",
-    "reg:squaredlogerror",
-    "reg:pseudohubererror",
-    "reg:absoluteerror",
-    "reg:quantileerror",
-    "reg:logistic",
-    "reg:gamma",
-    "reg:tweedie",
-    "count:poisson",
-]
-LINKS: dict[str, Callable[[Any], Any]] = {
-    "identity": lambda s: s,
-    "logistic": lambda s: 1 / (1 + np.exp(-s)),
-    "exp": np.exp,
-}
-
-
-def table(seed: int = 0, missing: float = 0.2) -> np.ndarray:
-    """Three columns; the last two repeat values, and the last holds NaN."""
-    rng = np.random.default_rng(seed)
-    x = np.c_[rng.normal(size=N), rng.integers(0, 5, N), rng.normal(size=N).round(1)]
-    x[rng.random(N) < missing, 2] = np.nan
-    return x
-
-
-def labels(x: np.ndarray, objective: str) -> np.ndarray:
-    signal = x[:, 0] + 0.5 * x[:, 1] + np.random.default_rng(1).normal(size=len(x))
-    if objective in MULTICLASS:
-        return np.digitize(signal, np.quantile(signal, [0.3, 0.6]))
-    if objective in BINARY:
-        return (signal > np.median(signal)).astype(int)
-    return (signal - signal.min() + 0.1) / (np.ptp(signal) + 0.2)
-
-
-def train(objective: str = "binary:logistic", x: np.ndarray | None = None, **params: Any) -> Any:
-    x = table() if x is None else x
-    extra: dict[str, Any] = {"num_class": 3} if objective in MULTICLASS else {}
-    if objective == "reg:quantileerror":
-        extra["quantile_alpha"] = 0.4
-    rounds = params.pop("rounds", 6)
-    settings = {"objective": objective, "max_depth": 3, "nthread": 1, "seed": 0, **extra, **params}
-    return xgb.train(settings, xgb.DMatrix(x, labels(x, objective), nthread=1), rounds)
+from .boosted import N, check_decisions, codes, same, table
+from .xgboost_models import BINARY, MULTICLASS, VALUES, labels, train, xgb
 
 
 def probes(ensemble: Ensemble, x: np.ndarray, limit: int = 400) -> np.ndarray:
@@ -98,25 +55,8 @@ def check(native: Any, x: np.ndarray) -> TreeModel:
     nodes = np.flatnonzero(ensemble.kind == SplitKind.LEAF)[ensemble.apply(points)]
     np.testing.assert_array_equal(nodes - ensemble.tree_offsets[:-1], theirs)
     np.testing.assert_allclose(model.scores(points), ensemble.scores(points), rtol=0, atol=ensemble.rounding)
-    check_decisions(model, points)
+    check_decisions(model, points, rtol=1e-5, atol=1e-6)
     return model
-
-
-def check_decisions(model: TreeModel, points: np.ndarray) -> None:
-    scores, rule = model.ensemble.scores(points), model.ensemble.decision
-    ours, theirs = model.ensemble.decide(scores), model.decide(points)
-    if rule.kind == "value":
-        assert theirs.dtype == np.float64
-        np.testing.assert_allclose(theirs, LINKS[rule.link](ours), rtol=1e-5, atol=1e-6)
-        return
-    assert theirs.dtype == np.int64
-    if rule.kind == "threshold":
-        clear = np.abs(scores[:, 0] - rule.threshold) > model.ensemble.rounding
-    else:
-        two = np.sort(scores, axis=1)[:, -2:]
-        clear = two[:, 1] - two[:, 0] > 2 * model.ensemble.rounding
-    assert clear.mean() > 0.5
-    np.testing.assert_array_equal(ours[clear], theirs[clear])
 
 
 @pytest.mark.parametrize("objective", ["binary:logistic", "multi:softprob"])
@@ -144,10 +84,6 @@ def test_link_rounding_decides_only_within_the_slack(objective: str) -> None:
                 undecided.append(float(gap))
     assert undecided
     assert max(undecided) < model.ensemble.decision.slack
-
-
-def same(one: Ensemble, other: Ensemble) -> None:
-    assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
 
 
 @pytest.mark.parametrize("objective", BINARY + MULTICLASS + VALUES)
@@ -330,11 +266,6 @@ def categorical_table() -> tuple[pd.DataFrame, np.ndarray]:
     return frame, y.to_numpy()
 
 
-def codes(frame: pd.DataFrame) -> np.ndarray:
-    columns = [c.cat.codes.replace({-1: np.nan}) if c.dtype == "category" else c for _, c in frame.items()]
-    return np.column_stack(columns).astype(np.float64)
-
-
 @pytest.mark.parametrize("one_hot", [1, 100])
 @pytest.mark.parametrize("kind", ["booster", "classifier"])
 def test_categories_of_a_table(kind: str, one_hot: int) -> None:
@@ -440,48 +371,6 @@ def test_unfitted_models() -> None:
         reader.read(xgb.XGBClassifier())
     with pytest.raises(ModelError, match="no trees"):
         reader.read(train(rounds=0))
-
-
-@pytest.fixture(scope="module")
-def saved() -> dict[str, bytes]:
-    booster = train("multi:softprob", rounds=1, max_depth=2)
-    return {form: bytes(booster.save_raw(form)) for form in ("json", "ubj")}
-
-
-@pytest.mark.parametrize("form", ["json", "ubj"])
-@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.9, 0.999])
-def test_truncated_files(saved: dict[str, bytes], form: str, part: float, tmp_path: Path) -> None:
-    path = tmp_path / f"model.{form}"
-    path.write_bytes(saved[form][: int(len(saved[form]) * part)])
-    with pytest.raises(ModelError, match=rf"model\.{form}: .*save the model again") as caught:
-        reader.load(path)
-    assert not isinstance(caught.value, UnsupportedModelError)
-
-
-@given(st.binary(max_size=200))
-def test_random_bytes(data: bytes) -> None:
-    with pytest.raises(ModelError):
-        read_document(parse(data))
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damaged_files_are_read_or_refused(saved: dict[str, bytes], data: st.DataObject) -> None:
-    """A flipped byte may change a number, but never breaks the reader in another way."""
-    damaged = bytearray(saved[data.draw(st.sampled_from(["json", "ubj"]))])
-    for _ in range(data.draw(st.integers(1, 4))):
-        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(ModelError):
-        read_document(parse(bytes(damaged)))
-
-
-def test_the_library_is_named_when_it_is_missing(
-    saved: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "model.json").write_bytes(saved["json"])
-    monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'ocf\[xgboost\]'"):
-        reader.load(tmp_path / "model.json")
 
 
 def test_sniff() -> None:
