@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.brute_force import cost_of_change
 
+from ocf import Explainer
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
+
+from .borrowers import SETTINGS
 
 FEATURES = [
     Feature("age", "numeric", lower=0, upper=10, scale=4.0, weight_down=0.5, weight_up=2.0),
@@ -89,3 +93,20 @@ def test_parse() -> None:
 def test_bad_norms_are_refused(norm: object, message: str) -> None:
     with pytest.raises(ProblemError, match=message):
         Cost.parse(norm)  # type: ignore[arg-type]
+
+
+def test_costs_by_level_and_between_levels_and_preferred_states(table: pd.DataFrame, explainer: Explainer) -> None:
+    model = explainer.model.native
+    priced = SETTINGS | {
+        "job": SETTINGS["job"] | {"cost": {"smith": -0.25, "clerk": 5}},
+        "school": SETTINGS["school"] | {"cost": {"between": [0.5, 2]}},
+    }
+    asked = Explainer(model, data=table, features=priced)
+    rows = table[(explainer.model.decide(table) == 0) & (table.job_smith == 0)].iloc[:3]
+    for solver in ("highs", "box"):
+        for e in asked.explain(rows, solver=solver):
+            assert e.verified, e.checks
+            assert e.status == "optimal"
+            costs = dict(zip(e.changes.feature, e.changes.cost, strict=True))
+            assert costs["job"] == -0.25
+            assert e.cost == pytest.approx(sum(costs.values()))

@@ -1,4 +1,4 @@
-"""What is saved is read by a process that has imported nothing but what reads it."""
+"""Across files: what is saved is read by a process that has imported nothing but what reads it."""
 
 from __future__ import annotations
 
