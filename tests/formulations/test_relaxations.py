@@ -1,4 +1,4 @@
-"""Linear relaxations, and that the variables declared binary are enough."""
+"""Across files: linear relaxations of all formulations, and that the variables declared binary are enough."""
 
 from __future__ import annotations
 

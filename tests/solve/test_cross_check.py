@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 import ocf.solve.engines
 from ocf import Explainer, Explanation
 from ocf.cli.base import ExitCode
 from ocf.cli.solve import exit_code
+from ocf.errors import ProblemError
 from ocf.explain.explanation import Explanations
+from ocf.oblique.tao import TAOClassifier
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.method import Way
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Status
+
+from .oblique_cases import frame, random_tree
 
 FIRST, SECOND = Way("interval", "box"), Way("ocean", "scip")
 
@@ -99,3 +104,31 @@ def test_a_disagreement_is_loud(small, monkeypatch) -> None:
         assert "disagree" in str(e)
     assert exit_code(found) is ExitCode.UNVERIFIED
     assert exit_code(Explanations.from_json(found.to_json())) is ExitCode.UNVERIFIED
+
+
+def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
+    rng = np.random.default_rng(5)
+    tree, table = random_tree(rng, 3, 3, 2), frame(rng, 3)
+    explainer = Explainer(tree, data=table)
+    target = 1 - int(tree.predict(table.iloc[[2]])[0])
+    ways = {("oblique", "auto"), ("oblique", "scip"), ("hyperplanes", "scip"), ("hyperplanes", "highs")}
+    for formulation, solver in sorted(ways):
+        asked: dict[str, Any] = {"target": target, "formulation": formulation, "solver": solver}
+        found = explainer.explain(table.iloc[[2]], cross_check=True, **asked)[0]
+        check = found.method["cross_check"]
+        assert check["verdict"] == "agrees"
+        assert {check["formulation"], formulation} == {"oblique", "hyperplanes"}
+        assert check["cost"] == pytest.approx(found.cost, rel=1e-8)
+    forest = BaggingClassifier(TAOClassifier(2, init="random"), n_estimators=3, random_state=0)
+    forest.fit(table, rng.integers(0, 2, len(table)))
+    explainer = Explainer(forest, data=table)
+    target = 1 - int(forest.predict(table.iloc[[2]])[0])
+    found = explainer.explain(table.iloc[[2]], target=target, cross_check=True)[0]
+    assert found.method["cross_check"]["solver"] != found.method["solver"]
+    assert found.method["cross_check"]["verdict"] == "agrees"
+    # squares and whole numbers together have one solver
+    alone = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
+    assert alone.status == "error"
+    assert "independently" in alone.message
+    with pytest.raises(ProblemError, match="nothing to check it by"):
+        Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)

@@ -3,157 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Cost, Explainer, quadratic_cost
 from ocf.errors import ProblemError
 from ocf.explain.leaf_queries import explain_margins
-from ocf.formulations.oblique import closest_in_boxes
 from ocf.oblique.tao import TAOClassifier
 from ocf.oblique.tree import ObliqueTree
-from ocf.problem.constraints import Budget, Implication, Linear, MaxChanges
-from ocf.problem.rows import satisfied
-from ocf.solve.leaf_bounds import priced_demands
 
-NORMS: list[Any] = ["l1", "l2", "l0", {"l1": 1.0, "l2": 2.0}, {"l0": 0.1, "l1": 1.0}, {"l0": 0.3, "l2": 1.0}]
-
-
-def random_tree(rng: np.random.Generator, n: int, depth: int, n_classes: int, *, axis: float = 0.2) -> ObliqueTree:
-    """A complete tree of random hyperplanes through the unit box, some of them axis-aligned."""
-    n_inner = 2**depth - 1
-    n_nodes = 2 * n_inner + 1
-    weights, threshold = np.zeros((n_nodes, n)), np.zeros(n_nodes)
-    for v in range(n_inner):
-        if rng.random() < axis:
-            weights[v, rng.integers(n)] = 1.0
-        else:
-            weights[v] = rng.normal(size=n) * (rng.random(n) < 0.8)
-        threshold[v] = weights[v] @ rng.uniform(0.2, 0.8, n)
-    inner = np.arange(n_nodes) < n_inner
-    left, right = np.where(inner, 2 * np.arange(n_nodes) + 1, -1), np.where(inner, 2 * np.arange(n_nodes) + 2, -1)
-    value = np.eye(n_classes)[rng.integers(n_classes, size=n_nodes)]
-    return ObliqueTree(weights, threshold, left, right, value, classes=tuple(range(n_classes)))
-
-
-def paths(tree: ObliqueTree) -> Iterator[tuple[int, list[tuple[int, float]]]]:
-    """Leaves with the nodes above them, +1 for left and -1 for right."""
-    stack: list[tuple[int, list[tuple[int, float]]]] = [(0, [])]
-    while stack:
-        v, path = stack.pop()
-        if tree.left[v] < 0:
-            yield v, path
-        else:
-            stack += [(int(tree.left[v]), [*path, (v, 1.0)]), (int(tree.right[v]), [*path, (v, -1.0)])]
-
-
-def brute_force(
-    tree: ObliqueTree,
-    origin: np.ndarray,
-    wanted: set[int],
-    cost: Cost,
-    spaces: list[Any],
-    *,
-    eps: float = 0.0,
-    q: np.ndarray | None = None,
-    extra: tuple[list[float], float] | None = None,
-) -> float:
-    """Least cost over all leaves of the wanted classes; inf if there is none.
-
-    A space is a pair of bounds (continuous) or an array of values. Whatever is continuous lies on a vertex of the
-    arrangement of the leaf's faces and the kinks of the cost, or at the optimum of an active set.
-    """
-    continuous = [i for i, s in enumerate(spaces) if isinstance(s, tuple)]
-    discrete = [i for i, s in enumerate(spaces) if not isinstance(s, tuple)]
-    best = np.inf
-    for leaf, path in paths(tree):
-        if int(tree.value[leaf].argmax()) not in wanted:
-            continue
-        g = np.array([s * tree.weights[v] for v, s in path]).reshape(-1, len(origin))
-        h = np.array([s * tree.threshold[v] - eps for v, s in path])
-        if extra is not None:
-            g, h = np.vstack([g, extra[0]]), np.append(h, extra[1])
-        for values in itertools.product(*(spaces[i] for i in discrete)):
-            point = origin.copy()
-            point[discrete] = values
-            fixed = price(cost, origin, point, q) if not continuous else 0.0
-            if not continuous:
-                if (g @ point <= h + 1e-12).all():
-                    best = min(best, fixed)
-                continue
-            rest = h - g[:, discrete] @ point[discrete]
-            for x in candidates(g[:, continuous], rest, origin[continuous], [spaces[i] for i in continuous], cost, q):
-                point[continuous] = x
-                best = min(best, price(cost, origin, point, q))
-    return best
-
-
-def price(cost: Cost, origin: np.ndarray, point: np.ndarray, q: np.ndarray | None) -> float:
-    """Cost of a change with unit scales and weights."""
-    d = point - origin
-    d[np.abs(d) < 1e-13] = 0.0
-    pairs = 0.0 if q is None else float(d @ q @ d)
-    return float(cost.l0 * (d != 0).sum() + cost.l1 * np.abs(d).sum() + cost.l2 * (d * d).sum()) + pairs
-
-
-def candidates(
-    g: np.ndarray, h: np.ndarray, origin: np.ndarray, box: list[Any], cost: Cost, q: np.ndarray | None
-) -> Iterator[np.ndarray]:
-    """Feasible points among the optima of all active sets of faces, ends of the box and kinks, for all signs."""
-    n = len(origin)
-    rows = np.vstack([g, np.eye(n), np.eye(n), np.eye(n)])
-    sides = np.concatenate([h, [b[0] for b in box], [b[1] for b in box], origin])
-    hessian = 2 * cost.l2 * np.eye(n) + (0 if q is None else 2 * q)
-    for size in range(n + 1):
-        for active in itertools.combinations(range(len(rows)), size):
-            a, b = rows[list(active)], sides[list(active)]
-            if size and np.linalg.matrix_rank(a) < size:
-                continue
-            for signs in (
-                itertools.product((-1.0, 1.0), repeat=n) if hessian.any() and size < n and cost.l1 else [(1.0,) * n]
-            ):
-                top = np.hstack([hessian, a.T])
-                kkt = np.vstack([top, np.hstack([a, np.zeros((size, size))])])
-                right = np.concatenate([-cost.l1 * np.array(signs) + hessian @ origin, b])
-                if size < n and not hessian.any():
-                    continue  # a linear cost is least at a vertex
-                try:
-                    x = np.linalg.solve(kkt, right)[:n]
-                except np.linalg.LinAlgError:
-                    continue
-                low, high = np.array(box).T
-                if (g @ x <= h + 1e-10).all() and (x >= low - 1e-10).all() and (x <= high + 1e-10).all():
-                    yield x
-
-
-def frame(rng: np.random.Generator, n: int, rows: int = 12) -> pd.DataFrame:
-    table = pd.DataFrame(rng.uniform(size=(rows, n)), columns=[f"x{j}" for j in range(n)])
-    table.iloc[0], table.iloc[1] = 0.0, 1.0
-    return table
-
-
-def assert_same(explanation: Any, optimum: float) -> None:
-    assert not explanation.checks
-    if optimum == np.inf:
-        assert explanation.status == "infeasible"
-        return
-    assert explanation.status == "optimal", (explanation.message, explanation.gap)
-    assert explanation.verified
-    assert explanation.cost == pytest.approx(optimum, rel=1e-8, abs=1e-9)
+from .oblique_cases import (
+    NORMS,
+    Fixed,
+    assert_same,
+    brute_force,
+    colours_one_hot,
+    frame,
+    mixed_table,
+    price,
+    random_tree,
+)
 
 
 @pytest.mark.parametrize("norm", NORMS, ids=str)
@@ -176,31 +51,6 @@ def test_continuous_features_equal_brute_force(norm: Any, seed: int) -> None:
                 table.iloc[[k]], target=target, norm=norm, formulation="hyperplanes", solver=solver
             )
             assert_same(whole[0], optimum)
-
-
-def mixed_table(rng: np.random.Generator, rows: int = 30) -> pd.DataFrame:
-    """A number, a whole number, a category and a binary feature, as columns that a tree takes one-hot."""
-    table = pd.DataFrame(
-        {
-            "number": rng.uniform(size=rows),
-            "count": rng.integers(0, 4, rows),
-            "colour": rng.choice(["red", "green", "blue"], rows),
-            "flag": rng.integers(0, 2, rows),
-        }
-    )
-    table.iloc[:3, 2] = ["red", "green", "blue"]
-    table.loc[[0, 1], "flag"] = [0, 1]
-    table.loc[[0, 1], "count"] = [0, 3]
-    table.loc[[0, 1], "number"] = [0.0, 1.0]
-    return table
-
-
-def colours_one_hot() -> ColumnTransformer:
-    """Encoder of `mixed_table`: blue, green, red, then the other columns."""
-    return ColumnTransformer(
-        [("colour", OneHotEncoder(categories=[["blue", "green", "red"]], sparse_output=False), ["colour"])],
-        remainder="passthrough",
-    )
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "l0", {"l0": 0.1, "l1": 1.0}], ids=str)
@@ -292,73 +142,6 @@ def test_a_change_of_category_that_is_barely_worth_it_is_found(threshold: float,
     assert_same(explainer.explain(row, target=1)[0], optimum)
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 10_000))
-def test_a_hyperplane_costs_at_least_what_the_relaxation_says(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(0, 4))
-    sizes = rng.integers(1, 4, rng.integers(1, 4))
-    w, room = rng.uniform(0, 2, (1, n)) * (rng.random((1, n)) < 0.8), rng.uniform(0, 2, (1, n))
-    linear, square = rng.uniform(0, 1, n) * (rng.random(n) < 0.8), np.zeros(n)
-    levels = [(rng.normal(size=(1, k)), rng.uniform(-0.2, 1, k)) for k in sizes]
-    need = rng.normal(scale=2.0, size=1)
-    bound = priced_demands(need, w, room, linear, square, levels)[0]
-    totals, prices = np.hstack([t[0] for t, _ in levels]), np.hstack([c for _, c in levels])
-    one = np.zeros((len(sizes), n + len(totals)))
-    for i, end in enumerate(np.cumsum(sizes)):
-        one[i, n + end - sizes[i] : n + end] = 1
-    cost, row = np.append(linear, prices), np.append(-w[0], totals)
-    ends = [*zip(np.zeros(n), room[0], strict=True), *[(0, 1)] * len(totals)]
-    best = linprog(cost, row[None], -need, one, np.ones(len(sizes)), ends)
-    if best.status == 2:
-        assert bound == np.inf
-        return
-    assert bound == pytest.approx(best.fun, rel=1e-6, abs=1e-6)
-    assert bound <= best.fun + 1e-9
-    # squares cost more: never above the cheapest of all choices of levels
-    square = rng.uniform(0, 1, n)
-    curved = priced_demands(need, w, room, linear, square, levels)[0]
-    assert curved >= bound - 1e-6 * max(1.0, abs(bound))
-    choices = itertools.product(*[range(k) for k in sizes])
-    assert curved <= min(_cheapest_moves(need[0], w[0], room[0], linear, square, levels, c) for c in choices) + 1e-7
-
-
-def _cheapest_moves(need: float, w: Any, room: Any, linear: Any, square: Any, levels: Any, choice: Any) -> float:
-    """Least cost once the levels are chosen, by SciPy."""
-    need += sum(float(total[0, k]) for (total, _), k in zip(levels, choice, strict=True))
-    paid = sum(float(cost[k]) for (_, cost), k in zip(levels, choice, strict=True))
-    if need <= 0:
-        return paid
-    if w @ room < need:
-        return np.inf
-    found = minimize(
-        lambda m: linear @ m + square @ (m * m), room.copy(), jac=lambda m: linear + 2 * square * m, method="SLSQP",
-        bounds=[*zip(np.zeros(len(w)), room, strict=True)], options={"ftol": 1e-12},
-        constraints={"type": "ineq", "fun": lambda m: w @ m - need, "jac": lambda m: w},
-    )  # fmt: skip
-    return paid + float(found.fun)
-
-
-class Fixed(ClassifierMixin, BaseEstimator):
-    """A tree of plain arrays in a Pipeline."""
-
-    def __init__(self, tree: ObliqueTree | None = None) -> None:
-        self.tree = tree
-
-    def fit(self, X: Any, y: Any) -> Fixed:
-        self.tree_, self.classes_, self.n_features_in_ = self.tree, np.arange(2), X.shape[1]
-        return self
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        return self.tree_.scores(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.tree_.predict(X)
-
-
-Fixed.__module__ = "ocf.oblique.tao"
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("mix", [{}, {"l1": 0.5}], ids=["Q", "Q and l1"])
 def test_quadratic_costs_equal_brute_force(mix: dict[str, float], seed: int) -> None:
@@ -441,69 +224,6 @@ def test_axis_aligned_trees_equal_the_cells(seed: int) -> None:
             assert {e.method["solver"] for e in by_leaf} == {"closed form"}
 
 
-def test_the_median_is_the_closest_point_of_a_box() -> None:
-    rng = np.random.default_rng(0)
-    ends = np.sort(rng.uniform(size=(2, 5, 3)), axis=0)
-    ends[0, 0, 0], ends[1, 1, 2] = -np.inf, np.inf
-    origins = rng.uniform(size=(4, 3))
-    points = closest_in_boxes(ends[0], ends[1], origins)
-    expected = np.median(np.broadcast_arrays(ends[0][None], ends[1][None], origins[:, None]), axis=0)
-    np.testing.assert_array_equal(points, expected)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("seed", range(3))
-def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    table = X.iloc[:, :2]
-    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=seed).fit(table, y)
-    explainer = Explainer(bag, data=table)
-    row = table.iloc[[0]]
-    found = explainer.explain(row, target=2, norm=norm)[0]
-    assert found.method["formulation"] == "hyperplanes"
-    # every choice of one leaf per tree by itself, each an exact problem of its own
-    problem = explainer.problem(row, 2, norm)
-    query, best = explainer.query(problem), np.inf
-    (requirements,) = problem.alternatives
-    offsets = problem.ensemble.leaf_offsets
-    for chosen in itertools.product(*(range(a, b) for a, b in itertools.pairwise(offsets.tolist()))):
-        if (requirements.gain[list(chosen)].sum(axis=0) >= requirements.need).all():
-            best = min(best, query.solve_leaf(chosen).cost)
-    assert_same(found, best)
-    with pytest.raises(ProblemError, match="hyperplanes"):
-        explainer.explain(row, target=2, formulation="interval")
-    with pytest.raises(ProblemError, match="single tree"):
-        explainer.explain(row, target=2, formulation="oblique")
-
-
-def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
-    rng = np.random.default_rng(5)
-    tree, table = random_tree(rng, 3, 3, 2), frame(rng, 3)
-    explainer = Explainer(tree, data=table)
-    target = 1 - int(tree.predict(table.iloc[[2]])[0])
-    ways = {("oblique", "auto"), ("oblique", "scip"), ("hyperplanes", "scip"), ("hyperplanes", "highs")}
-    for formulation, solver in sorted(ways):
-        asked: dict[str, Any] = {"target": target, "formulation": formulation, "solver": solver}
-        found = explainer.explain(table.iloc[[2]], cross_check=True, **asked)[0]
-        check = found.method["cross_check"]
-        assert check["verdict"] == "agrees"
-        assert {check["formulation"], formulation} == {"oblique", "hyperplanes"}
-        assert check["cost"] == pytest.approx(found.cost, rel=1e-8)
-    forest = BaggingClassifier(TAOClassifier(2, init="random"), n_estimators=3, random_state=0)
-    forest.fit(table, rng.integers(0, 2, len(table)))
-    explainer = Explainer(forest, data=table)
-    target = 1 - int(forest.predict(table.iloc[[2]])[0])
-    found = explainer.explain(table.iloc[[2]], target=target, cross_check=True)[0]
-    assert found.method["cross_check"]["solver"] != found.method["solver"]
-    assert found.method["cross_check"]["verdict"] == "agrees"
-    # squares and whole numbers together have one solver
-    alone = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
-    assert alone.status == "error"
-    assert "independently" in alone.message
-    with pytest.raises(ProblemError, match="nothing to check it by"):
-        Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)
-
-
 def test_conflicting_wishes_of_oblique_trees_are_named() -> None:
     rng = np.random.default_rng(1)
     tree, table = random_tree(rng, 2, 2, 2), frame(rng, 2)
@@ -556,122 +276,3 @@ def test_infeasible_and_bounded_questions() -> None:
     assert late.status in ("unknown", "feasible")
     with pytest.raises(ProblemError, match="split_margin"):
         explainer.explain(row, target=target, split_margin=-1.0)
-
-
-def test_a_leaf_thinner_than_rounding_is_no_answer() -> None:
-    # left of x + y <= 1 and right of x + y <= 1 - 1e-16: no float64 point is surely inside
-    tree = ObliqueTree(
-        [[1.0, 1.0], [1.0, 1.0], [0, 0], [0, 0], [0, 0]],
-        [1.0, 1.0 - 1e-16, 0, 0, 0],
-        [1, 3, -1, -1, -1],
-        [2, 4, -1, -1, -1],
-        np.eye(2)[[0, 0, 0, 0, 1]],
-        classes=(0, 1),
-    )
-    table = frame(np.random.default_rng(0), 2)
-    found = Explainer(tree, data=table).explain(table.iloc[[3]], target=1)[0]
-    assert not found.found or found.verified
-    assert found.status in ("unknown", "infeasible", "feasible", "optimal")
-    if found.status == "infeasible":
-        grid = np.linspace(0, 1, 401)
-        points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
-        assert not (tree.predict(points) == 1).any()
-
-
-def test_choices_of_levels_that_rounding_leaves_open_are_not_forgotten() -> None:
-    # blue leaves a leaf thinner than rounding, near the row; red opens a wide one, far away
-    encoder = colours_one_hot()
-    tree = ObliqueTree(
-        [[0, 0, -1.0, 1.0, 0, 1.0], [0, 0, 0, 1.0, 0, 1.0], *np.zeros((3, 6))], [1.0, 1.0 - 1e-16, 0, 0, 0],
-        [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], np.eye(2)[[0, 0, 0, 0, 1]], classes=(0, 1),
-    )  # fmt: skip
-    table = mixed_table(np.random.default_rng(0))
-    model = make_pipeline(encoder, Fixed(tree)).fit(table, np.zeros(len(table)))
-    explainer = Explainer(model, data=table, features={"number": {"scale": 1.0, "bounds": [0, 3]}, "flag": {}})
-    row = pd.DataFrame({"number": [0.7], "count": [1], "colour": ["blue"], "flag": [0]})
-    found = explainer.explain(row, target=1, norm="l2", features_to_vary=["number", "colour"])[0]
-    assert found.verified
-    assert found.cost == pytest.approx(1.09, abs=1e-6)
-    # by blue there may be a point for 0.09: nothing may claim that there is none unless it is so
-    assert found.bound <= 0.09 + 1e-6 or found.status == "optimal"
-    near = (
-        row.assign(number=[1.0]),
-        row.assign(number=[np.nextafter(1.0, 2)]),
-        row.assign(number=[np.nextafter(1.0, 0)]),
-    )
-    if found.status == "optimal":
-        assert not any(model.predict(r)[0] == 1 for r in near)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "l0"])
-@pytest.mark.parametrize("seed", range(4))
-def test_linear_relations_equal_brute_force(norm: str, seed: int) -> None:
-    rng = np.random.default_rng(400 + seed)
-    n = 3
-    tree, table = random_tree(rng, n, 2, 2), frame(rng, n)
-    explainer = Explainer(tree, data=table)
-    origin = table.to_numpy()[4]
-    target = 1 - int(tree.predict(origin[None])[0])
-    row = [float(c) for c in np.round(rng.normal(size=n), 2)]
-    side = round(float(np.dot(row, origin)) - 0.05, 3)
-    wish = Linear(dict(zip(table.columns, row, strict=True)), "<=", side)
-    optimum = brute_force(tree, origin, {target}, Cost.parse(norm), [(0.0, 1.0)] * n, extra=(row, side))
-    for formulation in ("oblique", "hyperplanes"):
-        found = explainer.explain(table.iloc[[4]], target, norm, constraints=[wish], formulation=formulation)[0]
-        assert_same(found, optimum)
-
-
-CONSTRAINTS: list[Any] = [
-    MaxChanges(1),
-    Budget(0.9, {"x0": 1.0, "x1": (2.0, 0.5), "x2": 1.0}),
-    Linear({"x0": 1.0, "x1": -1.0}, "=", 0.25),
-    [MaxChanges(2), Linear({"x0": 1.0, "x2": 1.0}, ">=", 0.6)],
-]
-
-
-@pytest.mark.parametrize("wish", CONSTRAINTS, ids=str)
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_relations_leave_no_cheaper_point_among_many(norm: str, wish: Any) -> None:
-    rng = np.random.default_rng(12)
-    tree, table = random_tree(rng, 3, 2, 2), frame(rng, 3)
-    explainer = Explainer(tree, data=table)
-    answers = []
-    for k in (2, 5, 7):
-        row = table.iloc[[k]]
-        target = 1 - int(tree.predict(row)[0])
-        both = [
-            explainer.explain(row, target, norm, constraints=wish, formulation=f)[0] for f in ("oblique", "hyperplanes")
-        ]
-        assert [e.status for e in both] in (["optimal"] * 2, ["infeasible"] * 2), [e.message for e in both]
-        if both[0].found:
-            assert all(e.verified for e in both), both[0].checks
-            assert both[0].cost == pytest.approx(both[1].cost, rel=1e-9, abs=1e-12)
-            assert both[0].cost >= explainer.explain(row, target, norm)[0].cost * (1 - 1e-9)
-        answers.append(both[0])
-        # random points that keep the constraints, many of them with few changes, are no cheaper
-        points = np.where(rng.random((4000, 3)) < 0.5, table.to_numpy()[k], rng.uniform(size=(4000, 3)))
-        hits = points[tree.predict(points) == target]
-        rows = [
-            r
-            for c in (wish if isinstance(wish, list) else [wish])
-            for r in c.rows(explainer.space, table.to_numpy()[k])
-        ]
-        kept = [p for p in hits if satisfied(rows, explainer.space, p)]
-        cheapest = min((price(Cost.parse(norm), table.to_numpy()[k], p, None) for p in kept), default=np.inf)
-        assert (np.inf if both[0].cost is None else both[0].cost) <= cheapest
-    assert any(e.found for e in answers)
-
-
-def test_own_costs_and_relations_that_bend_elsewhere() -> None:
-    rng = np.random.default_rng(11)
-    tree, table = random_tree(rng, 3, 2, 2), frame(rng, 3)
-    row = table.iloc[[2]]
-    target = 1 - int(tree.predict(row)[0])
-    priced = Explainer(tree, data=table, features={"x0": {"cost": [3.0, 0.5]}})
-    both = [priced.explain(row, target, formulation=f)[0] for f in ("oblique", "hyperplanes")]
-    assert all(e.status == "optimal" and e.verified for e in both), [e.message for e in both]
-    assert both[0].cost == pytest.approx(both[1].cost)
-    stepped = Implication({"x0": (0.5, None)}, {"x1": (0.5, None)})
-    refused = priced.explain(row, target, constraints=[stepped])[0]
-    assert refused.status == "error"
-    assert "no line" in refused.message

@@ -34,6 +34,8 @@ def hide(monkeypatch: pytest.MonkeyPatch, packages: Iterable[str]) -> None:
         monkeypatch.setitem(sys.modules, package, None)
     for name in ("highs", "scip"):
         monkeypatch.delitem(sys.modules, f"ocf.solvers.{name}", raising=False)
+        # the package keeps the module, too, and must have the same one again afterwards
+        monkeypatch.delattr(f"ocf.solvers.{name}", raising=False)
 
 
 def test_nothing_couples_the_features(cells: CellProblem) -> None:

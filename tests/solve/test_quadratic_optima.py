@@ -1,4 +1,4 @@
-"""Quadratic costs whose optimum lies in a very narrow cell, or is of the size of a solver's tolerance."""
+"""Across files: quadratic costs whose optimum lies in a very narrow cell, or is of the size of a solver's tolerance."""
 
 from __future__ import annotations
 

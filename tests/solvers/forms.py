@@ -114,8 +114,6 @@ def exactly_feasible(form, x):
 
 
 WHOLE = st.sampled_from([-2.0, -1.0, 1.0, 2.0, 3.0])
-
-
 ANY = st.sampled_from([-2.0, -1.0, 1.0, 2.0, 3.0, 0.1, 0.3])
 
 
@@ -145,3 +143,9 @@ def small_forms(draw, coefficients):
 
 def all_points(n):
     return [np.array(point, dtype=float) for point in itertools.product(range(-3, 4), repeat=n)]
+
+
+def knapsack() -> StandardForm:
+    return StandardForm(
+        [1, 2, 3], 0, sp.csr_array([[1.0, 1, 1]]), [2], [np.inf], [0, 0, 0], [1, 1, 1], [True, True, True]
+    )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from ocf.errors import ProblemError, SolverError
-from ocf.solvers import SolverOptions, StandardForm, Status
+from ocf.solvers import SolverOptions, StandardForm, Status, get_solver
 from ocf.solvers import adapter as solver_base
-from ocf.solvers.result import CUTOFF
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, conclude
+from ocf.solvers.result import CUTOFF, SolveResult
 
-from .forms import brute_force, check, random_form
+from .forms import brute_force, check, knapsack, random_form
 
 INF = np.inf
 
@@ -157,3 +159,31 @@ def test_claims_are_not_taken_at_face_value(hard):
     assert "leaves a gap" in gap.message
     assert conclude(x=None, bound=0.0).status is Status.ERROR
     assert conclude(x=ones, bound=INF).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["highs", "scip"])
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_a_solver_is_asked_again_by_safer_options(name: str, failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first points violate the problem, or the solver breaks down; there are two remedies."""
+    asked: list[dict[str, Any]] = []
+
+    def failing(
+        question: SolverQuestion, answer: RawAnswer, solver: str, version: str, raw: dict[str, Any]
+    ) -> SolveResult:
+        asked.append(raw)
+        if len(asked) <= failures:
+            answer = RawAnswer(Claim.OPTIMAL, np.zeros(3), 0.0, "done", 1.0, 1)
+            if failures == 2:
+                answer = RawAnswer(Claim.FAILED, None, -np.inf, "numerical trouble", 1.0, 1)
+        return conclude(question, answer, solver, version, raw)
+
+    monkeypatch.setattr(f"ocf.solvers.{name}.conclude", failing)
+    own = {"presolve": "choose"} if name == "highs" else {"presolving/maxrounds": 5}
+    result = get_solver(name).solve(knapsack(), SolverOptions(options=own))
+    assert len({tuple(sorted(raw.items())) for raw in asked}) >= min(failures, 2)
+    assert all(own.items() <= raw.items() for raw in asked)  # what the user set stays
+    if failures == 3:
+        assert (result.status, len(asked)) == (Status.ERROR, 3)
+    else:
+        assert (result.status, result.objective, len(asked)) == (Status.OPTIMAL, 3.0, failures + 1)
+        assert result.seconds >= failures

@@ -1,25 +1,60 @@
-"""A solver that errs ends no row that another one can prove, unless it was asked for by name."""
+"""One answer out of those of a target's alternatives, and of several solvers of which some err."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 import pandas as pd
-import pyscipopt
 import pytest
-import scipy.sparse as sp
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
-from ocf.solvers import Status, get_solver
-from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, conclude
+from ocf.solve.cell_search import merged_progress, solve_together
+from ocf.solve.outcome import Outcome
 from ocf.solvers.highs import HighsSolver
-from ocf.solvers.result import SolveResult, SolverOptions
+from ocf.solvers.result import Progress, SolveResult, Status
 from ocf.solvers.scip import ScipSolver
-from ocf.solvers.standard_form import StandardForm
+
+
+def outcome(status: Status, cost: float | None, bound: float, **more: object) -> Outcome:
+    point = None if cost is None else np.array([cost])
+    return Outcome(status, point, cost, bound, {"solve": 1.0}, 3, proved_by="box", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status", "cost", "bound"),
+    [
+        ([(Status.OPTIMAL, 2.0, 2.0), (Status.OPTIMAL, 2.0, 2.0)], Status.OPTIMAL, 2.0, 2.0),
+        # the second was proven when the point of the first, 3.0, was the best that was known
+        ([(Status.OPTIMAL, 3.0, 3.0), (Status.OPTIMAL, 2.0, 2.0)], Status.OPTIMAL, 2.0, 2.0),
+        ([(Status.INFEASIBLE, None, math.inf), (Status.OPTIMAL, 2.0, 2.0)], Status.OPTIMAL, 2.0, 2.0),
+        ([(Status.INFEASIBLE, None, math.inf), (Status.INFEASIBLE, None, math.inf)], Status.INFEASIBLE, None, math.inf),
+        ([(Status.FEASIBLE, 3.0, 1.0), (Status.OPTIMAL, 2.0, 2.0)], Status.FEASIBLE, 2.0, 1.0),
+        ([(Status.UNKNOWN, None, 0.5), (Status.INFEASIBLE, None, math.inf)], Status.UNKNOWN, None, 0.5),
+        ([(Status.UNKNOWN, None, 0.5), (Status.OPTIMAL, 2.0, 2.0)], Status.FEASIBLE, 2.0, 0.5),
+        ([(Status.ERROR, None, 0.5), (Status.OPTIMAL, 2.0, 2.0)], Status.ERROR, 2.0, 0.5),
+    ],
+)
+def test_a_union_claims_no_more_than_its_parts(
+    outcomes: list, status: Status, cost: float | None, bound: float
+) -> None:
+    found = solve_together([outcome(*o) for o in outcomes])
+    assert (found.status, found.cost, found.bound) == (status, cost, bound)
+    assert (found.nodes, found.times["solve"], found.proved_by) == (6, 2.0, "box")
+
+
+def test_the_history_shows_the_least_bound_and_the_best_point() -> None:
+    one = [Progress(1.0, 1.0, math.inf), Progress(3.0, 2.0, 4.0)]
+    other = [Progress(2.0, 0.5, 5.0), Progress(4.0, 3.0, 3.0)]
+    assert merged_progress([one, other]) == (
+        Progress(2.0, 0.5, 5.0),
+        Progress(3.0, 0.5, 4.0),
+        Progress(4.0, 2.0, 3.0),
+    )
+
 
 NUMBERS = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["c", "d"])
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0).fit(NUMBERS, (NUMBERS.c + NUMBERS.d > 0).astype(int))
@@ -63,48 +98,3 @@ def test_the_box_search_goes_on_where_it_may(monkeypatch: pytest.MonkeyPatch) ->
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, constraints=TOGETHER)
     assert e.status == "error"  # there is nothing left that knows relations
     assert e.message.count("violates the problem") == 2
-
-
-def knapsack() -> StandardForm:
-    return StandardForm(
-        [1, 2, 3], 0, sp.csr_array([[1.0, 1, 1]]), [2], [np.inf], [0, 0, 0], [1, 1, 1], [True, True, True]
-    )
-
-
-@pytest.mark.parametrize("name", ["highs", "scip"])
-@pytest.mark.parametrize("failures", [1, 2, 3])
-def test_a_solver_is_asked_again_by_safer_options(name: str, failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first points violate the problem, or the solver breaks down; there are two remedies."""
-    asked: list[dict[str, Any]] = []
-
-    def failing(
-        question: SolverQuestion, answer: RawAnswer, solver: str, version: str, raw: dict[str, Any]
-    ) -> SolveResult:
-        asked.append(raw)
-        if len(asked) <= failures:
-            answer = RawAnswer(Claim.OPTIMAL, np.zeros(3), 0.0, "done", 1.0, 1)
-            if failures == 2:
-                answer = RawAnswer(Claim.FAILED, None, -np.inf, "numerical trouble", 1.0, 1)
-        return conclude(question, answer, solver, version, raw)
-
-    monkeypatch.setattr(f"ocf.solvers.{name}.conclude", failing)
-    own = {"presolve": "choose"} if name == "highs" else {"presolving/maxrounds": 5}
-    result = get_solver(name).solve(knapsack(), SolverOptions(options=own))
-    assert len({tuple(sorted(raw.items())) for raw in asked}) >= min(failures, 2)
-    assert all(own.items() <= raw.items() for raw in asked)  # what the user set stays
-    if failures == 3:
-        assert (result.status, len(asked)) == (Status.ERROR, 3)
-    else:
-        assert (result.status, result.objective, len(asked)) == (Status.OPTIMAL, 3.0, failures + 1)
-        assert result.seconds >= failures
-
-
-def test_a_breakdown_of_scip_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(pyscipopt.Model):
-        def optimizeNogil(self) -> None:
-            raise Exception("SCIP: error in LP solver!")
-
-    monkeypatch.setattr("ocf.solvers.scip.Model", Broken)
-    result = get_solver("scip").solve(knapsack())
-    assert result.status is Status.ERROR
-    assert "error in LP solver" in result.message

@@ -1,0 +1,41 @@
+"""Several oblique trees at once, against an enumeration of their leaves."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import BaggingClassifier
+
+from ocf import Explainer
+from ocf.errors import ProblemError
+from ocf.oblique.tao import TAOClassifier
+
+from .oblique_cases import assert_same
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(3))
+def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :2]
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=seed).fit(table, y)
+    explainer = Explainer(bag, data=table)
+    row = table.iloc[[0]]
+    found = explainer.explain(row, target=2, norm=norm)[0]
+    assert found.method["formulation"] == "hyperplanes"
+    # every choice of one leaf per tree by itself, each an exact problem of its own
+    problem = explainer.problem(row, 2, norm)
+    query, best = explainer.query(problem), np.inf
+    (requirements,) = problem.alternatives
+    offsets = problem.ensemble.leaf_offsets
+    for chosen in itertools.product(*(range(a, b) for a, b in itertools.pairwise(offsets.tolist()))):
+        if (requirements.gain[list(chosen)].sum(axis=0) >= requirements.need).all():
+            best = min(best, query.solve_leaf(chosen).cost)
+    assert_same(found, best)
+    with pytest.raises(ProblemError, match="hyperplanes"):
+        explainer.explain(row, target=2, formulation="interval")
+    with pytest.raises(ProblemError, match="single tree"):
+        explainer.explain(row, target=2, formulation="oblique")
