@@ -191,3 +191,7 @@ def stumps(leaf_values: FloatArray, decision: Decision, base: FloatArray | None 
         base_score=np.zeros(n_outputs) if base is None else base,
         decision=decision,
     )
+
+
+def sums_at(cells: CellProblem, x: np.ndarray) -> FloatArray:
+    return cells.requirements.gain[cells.partition.leaves_at(x)].sum(axis=0)

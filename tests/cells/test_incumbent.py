@@ -1,4 +1,4 @@
-"""Incumbents and the kernels under them, against brute force over all choices of cells."""
+"""Incumbents, against brute force over all choices of cells."""
 
 from __future__ import annotations
 
@@ -6,42 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_problems import exhaustive, random_problem
+from small_problems import exhaustive, random_problem, sums_at
 
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent, find_incumbent, incumbent_task, pull_back
-from ocf.cells.kernels import locate, new_position, scan, search_arrays
 
 SEEDS = st.integers(0, 10**6)
 
 
 def find(cells: CellProblem, **options: object) -> Incumbent | None:
     return find_incumbent(cells, **{"effort": 500, **options})  # type: ignore[arg-type]
-
-
-def sums_at(cells: CellProblem, x: np.ndarray) -> FloatArray:
-    return cells.requirements.gain[cells.partition.leaves_at(x)].sum(axis=0)
-
-
-@settings(max_examples=60, deadline=None)
-@given(SEEDS)
-def test_scan_equals_evaluating_cell_by_cell(seed: int) -> None:
-    cells = random_problem(seed)
-    part, gain = cells.partition, np.ascontiguousarray(cells.requirements.gain)
-    arrays = search_arrays(part)
-    trees, at = arrays.trees, new_position(arrays, gain.shape[1])
-    x = np.random.default_rng(seed).integers(0, part.widths)
-    locate(trees.root, trees.node, trees.sets, gain, x, at)
-    assert at.sums == pytest.approx(sums_at(cells, x), abs=1e-12)
-    assert np.array_equal(at.leaf, part.leaves_at(x))
-    for f in range(part.n_features):
-        line = np.full((part.widths[f], gain.shape[1]), np.nan)
-        scan(trees.node, trees.sets, arrays.boxes.member, arrays.column[f], gain, x, f, at, line)
-        for cell in range(part.widths[f]):
-            y = x.copy()
-            y[f] = cell
-            assert line[cell] == pytest.approx(sums_at(cells, y), abs=1e-12)
 
 
 @settings(max_examples=50, deadline=None)

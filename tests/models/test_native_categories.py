@@ -1,4 +1,4 @@
-"""Users speak in category names, whatever codes a library gives them."""
+"""Across files: users speak in category names, whatever codes a library gives them."""
 
 from __future__ import annotations
 

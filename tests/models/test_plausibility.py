@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from small_problems import random_ensemble, random_space
 
 from ocf import Explainer, Explanations, Plausibility, Problem
 from ocf.errors import DataError, ProblemError, UnsupportedModelError
-from ocf.trees.ensemble import Decision
-from ocf.trees.joining import join_trees, split_trees
 from ocf.verify.check import verify_file
 
 
@@ -235,22 +231,6 @@ def test_forests_that_do_not_fit_are_named(explainer: Explainer, rows: pd.DataFr
     with pytest.raises(ProblemError, match="no row of the data"):
         nowhere.problem(rows.iloc[[0]], 1, plausibility=fitted)
     assert nowhere.explain(rows, target=1, plausibility={"forest": fitted, "depth": 2.0})[0].status == "optimal"
-
-
-def test_joined_trees_come_apart_again() -> None:
-    rng = np.random.default_rng(3)
-    space, coded = random_space(rng)
-    model = random_ensemble(rng, space, coded, 4, 3, 3)
-    forest = random_ensemble(rng, space, coded, 3, 2, 2)
-    forest = replace(forest, decision=Decision("value"), leaf_values=np.abs(forest.leaf_values) + 1)
-    joint = join_trees(model, forest)
-    np.testing.assert_array_equal(joint.scores(coded)[:, :-1], model.scores(coded))
-    np.testing.assert_allclose(joint.scores(coded)[:, -1:], forest.scores(coded), rtol=1e-14)
-    first, second = split_trees(joint, model)
-    np.testing.assert_array_equal(first.scores(coded), model.scores(coded))
-    np.testing.assert_array_equal(second.scores(coded), forest.scores(coded))
-    assert first.decision == model.decision
-    np.testing.assert_array_equal(second.apply(coded), forest.apply(coded))
 
 
 def test_a_forest_without_names_must_not_be_misread(table: pd.DataFrame) -> None:

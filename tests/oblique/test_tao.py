@@ -1,4 +1,4 @@
-"""Oblique trees as arrays, and their training by alternating optimization."""
+"""The training of oblique trees by alternating optimization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ocf.errors import DataError, ModelError
 from ocf.oblique.tao import TAOClassifier, TAORegressor
 from ocf.oblique.tree import ObliqueTree, dot
 
@@ -118,46 +117,3 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=next(iter(wrong))):
         clone(TAOClassifier()).set_params(**wrong).fit(X, y)
-
-
-# -- plain arrays ----------------------------------------------------------------------------------------------
-
-STUMP = {
-    "weights": [[1.0, 2.0], [0, 0], [0, 0]],
-    "threshold": [1.0, 0, 0],
-    "left": [1, -1, -1],
-    "right": [2, -1, -1],
-    "value": [[0, 0], [1, 0], [0, 1]],
-    "classes": ("a", "b"),
-}
-
-
-def test_a_tie_goes_left() -> None:
-    tree = ObliqueTree(**STUMP)
-    assert tree.predict([[1.0, 0.0], [np.nextafter(1.0, 2), 0.0], [0.0, 0.5]]).tolist() == ["a", "b", "a"]
-    assert tree.depth == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"left": [1, -1, 2]}, "one child"),
-        ({"left": [2, -1, -1]}, "one tree"),
-        ({"left": [0, -1, -1]}, "one tree"),
-        ({"weights": [[np.nan, 2.0], [0, 0], [0, 0]]}, "not finite"),
-        ({"threshold": [1.0]}, "1 thresholds"),
-        ({"value": [[0, 0, 0]] * 3}, "3 scores"),
-        ({"classes": ()}, "labels"),
-        ({"feature_names": ("x",)}, "feature names"),
-        ({"weights": np.zeros((0, 2)), "threshold": [], "left": [], "right": [], "value": np.zeros((0, 2))}, "needs"),
-    ],
-)
-def test_arrays_that_are_no_tree_are_refused(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(ModelError, match=words):
-        ObliqueTree(**{**STUMP, **change})
-
-
-@pytest.mark.parametrize("rows", [[[1.0]], [[np.nan, 1.0]], [1.0, 2.0]])
-def test_rows_that_the_tree_cannot_take_are_refused(rows: Any) -> None:
-    with pytest.raises(DataError):
-        ObliqueTree(**STUMP).predict(rows)

@@ -1,18 +1,14 @@
+"""Estimates against their definitions."""
+
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_rules import condition, defined_cells, defined_weights, few_cells, random_forest, random_query
+from small_rules import condition, defined_cells, defined_weights, random_forest, random_query
 
-from ocf.errors import DataError, ProblemError
-from ocf.features.inference import infer_space
-from ocf.regional.query import exact_probability, probability, reaches
-from ocf.rules.fitting import fit_forest
+from ocf.errors import ProblemError
 
 seeds = st.integers(0, 10_000)
 
@@ -58,32 +54,6 @@ def test_everything_changed_is_the_share_in_the_data() -> None:
     query, space = random_query(np.random.default_rng(1))
     query = query.with_free(query.forest.everywhere())
     assert query.cdp(range(len(space))) == pytest.approx(query.wanted.mean())
-
-
-def test_empty_cells_add_nothing() -> None:
-    counts = np.array([[0, 0], [4, 3]])
-    assert probability(counts) == 0.375
-    assert exact_probability(counts) == Fraction(3, 8)
-
-
-def test_level_is_a_decimal() -> None:
-    counts = np.array([[10, 9]] * 7)  # the mean of these float64 shares may lie beside 0.9
-    assert reaches(counts, 0.9)
-    assert not reaches(counts, 0.9000001)
-    assert reaches(np.array([[1, 1], [5, 1]]), 0.6)
-
-
-def test_missing_values_are_refused_by_name() -> None:
-    table = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": [1.0, 2.0, 3.0]})
-    space = infer_space(table)
-    with pytest.raises(DataError, match="'a' has missing values"):
-        fit_forest(space, space.from_frame(table), np.array([0, 1, 0]), regression=False)
-
-
-def test_answers_must_fit_the_rows() -> None:
-    space, coded = few_cells(np.random.default_rng(0))
-    with pytest.raises(DataError, match="3 answers for 40 rows"):
-        fit_forest(space, coded, np.array([0, 1, 0]), regression=False)
 
 
 def test_a_region_needs_a_cell_of_each_feature() -> None:

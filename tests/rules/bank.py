@@ -12,8 +12,6 @@ FEATURES = {
     "sex": {"actionability": "fixed"},
     "grade": {"kind": "ordinal", "levels": ["low", "middle", "high", "top"]},
 }
-
-
 #: Share of the rows in which one feature alone, drawn anew, does it.
 LEVEL = 0.4
 

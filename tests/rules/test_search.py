@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from ocf.errors import ProblemError, SolverError
-from ocf.features.inference import infer_space
 from ocf.formulations.blocks import tree_values
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
-from ocf.rules.fitting import fit_forest
-from ocf.solvers import SolveResult, Status
-
-
-@pytest.fixture(scope="module")
-def band() -> ProbabilityQuery:
-    """Wanted where a lies in (3, 7); b says nothing. One tree, so that the estimates are shares of rows."""
-    a, b = np.meshgrid(np.arange(11.0), np.arange(3.0))
-    table = pd.DataFrame({"a": a.ravel(), "b": b.ravel()})
-    space = infer_space(table)
-    wanted = ((table.a > 3) & (table.a < 7)).to_numpy()
-    forest = fit_forest(
-        space, space.from_frame(table), wanted.astype(int), regression=False, n_estimators=1, bootstrap=False,
-        max_features=None,
-    )  # fmt: skip
-    return ProbabilityQuery(forest, forest.at(forest.cells[0]), forest.everywhere(), wanted)
+from ocf.solvers import Status
 
 
 def test_the_rule_is_the_band(band: ProbabilityQuery) -> None:
@@ -61,12 +44,6 @@ def test_disjoint_rules_run_out(band: ProbabilityQuery) -> None:
     assert rule_solving.solve_box(band, [0], 0.9, earlier=[first.region]).region is None
 
 
-def test_a_start_is_taken_by_the_model(band: ProbabilityQuery) -> None:
-    start = rule_search.greedy_boxes(band, [0], 0.9)[0][0]
-    found = rule_solving.solve_box(band, [0], 0.9, start=start)
-    assert (found.status, found.weight) == (Status.OPTIMAL, pytest.approx(3 / 11))
-
-
 def test_most_used_features_come_first() -> None:
     use = np.array([3, 0, 9, 5])
     assert rule_search.most_used(use, np.array([True, True, True, False]), 2) == [2, 0]
@@ -87,13 +64,3 @@ def test_errors_name_the_remedy(band: ProbabilityQuery, monkeypatch: pytest.Monk
         patch.setattr(rule_search, "MOST_BOXES", 1)
         with pytest.raises(ProblemError, match="too many"):
             rule_search.best_box(band, [0], 0.9)
-
-
-def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypatch: pytest.MonkeyPatch) -> None:
-    class OutOfTime:
-        def solve(self, *_: object) -> SolveResult:
-            return SolveResult(Status.UNKNOWN)
-
-    monkeypatch.setattr(rule_solving, "get_solver", lambda _: OutOfTime())
-    with pytest.raises(SolverError, match="sets='exhaustive'"):
-        rule_solving.solve_minimal_sets(band, [0, 1], 0.2)

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from ocf.errors import MissingDependencyError
-from ocf.support.optional import optional
 from ocf.support.svg import inline_svg
 
 matplotlib_figure = pytest.importorskip("matplotlib.figure")
@@ -54,9 +52,3 @@ def test_names_that_are_kept_are_referred_to() -> None:
     svg = inline_svg(drawn(), "t")
     for part in svg.split('id="')[1:]:
         assert f"#{part.partition(chr(34))[0]}" in svg
-
-
-def test_packages_that_are_missing_are_named() -> None:
-    with pytest.raises(MissingDependencyError, match=r"a plot needs the package 'no_such': pip install 'ocf\[plot\]'"):
-        optional("no_such.part", "plot", "a plot")
-    assert optional("matplotlib.figure", "plot", "a plot") is matplotlib_figure
