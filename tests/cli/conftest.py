@@ -10,9 +10,8 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import Answer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-from .running import Answer
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from command_line import Answer
 
 import ocf
 from ocf.explain.explainer import Explainer
-
-from .running import Answer
 
 COMMANDS = ("solve", "verify", "inspect", "init-problem", "export", "solvers")
 

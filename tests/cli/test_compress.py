@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import Answer, refused
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import GradientBoostingClassifier
 
 from ocf import CounterfactualDiscretizer, ThresholdBinarizer
-
-from .running import Answer, refused
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +38,7 @@ def folder(cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassi
 def test_compress_writes_thresholds_and_a_report(
     cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, folder: Path
 ) -> None:
+    pytest.importorskip("matplotlib.pyplot").switch_backend("Agg")
     out, page, kept = folder / "thresholds.json", folder / "report.html", folder / "rows"
     args = (folder / "model.skops", folder / "data.csv", "--q", 0.7)
     answer = Answer("compress", *args, "-o", out, "--report", page, "--checkpoint", kept)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from .running import refused
+from command_line import refused
 
 
 def _dies(path: Path) -> None:
@@ -40,8 +39,6 @@ _FAULTS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "never ends": (_never_ends, ["not opened within 1 s of the processor"]),
     "takes all memory": (_takes_all_memory, ["takes more memory"]),
 }
-
-
 _OPENING = (
     "solve MODEL DATA",
     "solve GOOD DATA --plausibility forest=MODEL",

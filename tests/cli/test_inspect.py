@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from .running import Answer, refused
+from command_line import Answer, refused
 
 
 def test_verify_finds_a_lie(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:

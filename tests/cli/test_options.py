@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import Answer, refused
 from sklearn.ensemble import IsolationForest
 
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation, Explanations
-
-from .running import Answer, refused
 
 skops_io = pytest.importorskip("skops.io")
 

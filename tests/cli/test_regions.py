@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from command_line import Answer
 from sklearn.ensemble import RandomForestRegressor
-
-from .running import Answer
 
 
 def test_the_command(tmp_path: Path) -> None:

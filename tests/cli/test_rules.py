@@ -9,14 +9,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import Answer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ocf.cli import ExitCode
-
-from .running import Answer
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +67,8 @@ def test_command_explains_labels(folder: Path) -> None:
 
 
 def test_command_says_what_is_wrong(folder: Path) -> None:
-    assert (
-        "--labels: there is no column 'anser'" in run(folder, "forest.joblib", "answers.csv", "--labels", "anser").err
-    )
+    answer = run(folder, "forest.joblib", "answers.csv", "--labels", "anser")
+    assert "--labels: there is no column 'anser'" in answer.err
     assert "there is no class 'grnted'" in run(folder, "forest.joblib", "rows.csv", "--target", "grnted").err
     answer = run(folder, "forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--regional")
     assert answer.code == ExitCode.USAGE

@@ -13,13 +13,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from command_line import Answer, refused
 
 from ocf.cli.solve import exit_code
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.problem.problem import Problem
-
-from .running import Answer, refused
 
 
 def test_help_documents_the_exit_codes() -> None:

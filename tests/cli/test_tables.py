@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Answer
 
 from ocf.cli.tables import check_output, parse_norm, parse_options, parse_rows, parse_wish
 from ocf.errors import DataError, ProblemError
 from ocf.explain.explainer import Explainer
-
-from .running import Answer
 
 
 def test_output_is_checked_before_anything_else(

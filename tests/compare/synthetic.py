@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from ocf.compare import read
+from ocf.compare.frame import Comparison, compare
 from ocf.compare.results import FILE, SCHEMA
 from ocf.explain.answer import TIMES
 
@@ -107,3 +109,7 @@ def standard(folder: Path, times: dict[str, tuple[float, ...]] = TIMES_OF, **cha
     lines = [line(m, k, t) for m, row in times.items() for k, t in enumerate(row) if not math.isnan(t)]
     lines += [relaxation(f, k, b) for f, b in (("interval", 0.8), ("ocean", 0.6)) for k in range(4)]
     return write(folder, lines, list(times), **changes)
+
+
+def comparison(folder: Path) -> Comparison:
+    return compare(read(folder))

@@ -1,4 +1,4 @@
-"""``ocf compare`` from the command line."""
+"""Across files: ``ocf compare`` from the command line, on the suites and solvers of this room's tests."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import Answer
 from sklearn.ensemble import RandomForestClassifier
-from typer.testing import CliRunner
 
-from ocf.cli import app
 from ocf.compare import Results, read
 
 from .conftest import TINY
@@ -19,10 +18,8 @@ from .synthetic import line, standard, write
 
 
 def ran(*args: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["compare", *map(str, args)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
+    answer = Answer("compare", *args)
+    return answer.code, answer.out, answer.err
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The example of a Dask cluster, as a user runs it."""
+"""Across files: the example of a Dask cluster, as a user runs it."""
 
 from __future__ import annotations
 

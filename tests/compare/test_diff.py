@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 
-from ocf.compare import read
 from ocf.compare.diff import Difference, difference
-from ocf.compare.frame import compare
 from ocf.errors import ProblemError
 
-from .synthetic import TIMES_OF, line, standard, write
+from .synthetic import TIMES_OF, comparison, line, standard, write
 
 
 def between(a: Path, b: Path) -> Difference:
-    return difference(compare(read(a)), compare(read(b)))
+    return difference(comparison(a), comparison(b))
 
 
 def one(folder: Path, **changes: Any) -> Path:

@@ -1,4 +1,4 @@
-"""The report's page in a browser: it renders, its tables sort, nothing is wider than the window."""
+"""Across files: the report's page in a browser: it renders, its tables sort, nothing is wider than the window."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from ocf.compare import read
-from ocf.compare.frame import compare
 from ocf.compare.report import to_html
 from ocf.compare.tables import tables
 
-from .synthetic import TIMES_OF, line, standard, write
+from .synthetic import TIMES_OF, comparison, line, standard, write
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -69,7 +67,7 @@ def looked_at(page: str, tmp_path: Path, *flags: str) -> dict[str, Any]:
 
 
 def report(folder: Path) -> str:
-    c = compare(read(folder))
+    c = comparison(folder)
     return to_html(c, tables(c))
 
 

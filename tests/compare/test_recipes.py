@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from ocf.compare.datasets import Dataset, load_dataset
+from ocf.compare.datasets import load_dataset
 from ocf.compare.recipes import RECIPES, Recipe, code_checksum, estimator, prepare
 from ocf.errors import DataError, MissingDependencyError, OcfError, ProblemError
 
@@ -126,26 +125,3 @@ def test_model_file(table: Path, tmp_path: Path) -> None:
     case = prepare(Recipe(str(tmp_path / "t.csv"), str(tmp_path / "m.skops")))
     answers = forest.predict(case.rows)
     assert case.waiting("b", 10) == [k for k, a in enumerate(answers) if a != "b"]
-
-
-def test_openml(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def fetch(**arguments: object) -> SimpleNamespace:
-        asked.append(arguments)
-        table = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Categorical(["x", "y"])})
-        return SimpleNamespace(data=table, target=pd.Series(["good", "bad"]))
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    found = load_dataset("openml:credit-g")
-    assert isinstance(found, Dataset)
-    assert found.settings == {"b": {"kind": "categorical", "levels": ["x", "y"]}}
-    assert load_dataset("openml:31").table["b"].tolist() == ["x", "y"]
-    assert [a.get("name", a.get("data_id")) for a in asked] == ["credit-g", 31]
-
-    def unreachable(**arguments: object) -> None:
-        raise OSError("no network")
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", unreachable)
-    with pytest.raises(DataError, match=r"'openml:x' cannot be had from openml\.org: no network"):
-        load_dataset("openml:x")

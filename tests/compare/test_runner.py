@@ -12,13 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ocf.compare import Results, Suite, parse_suite, read, run_suite
-from ocf.compare.client import Client, ServerError
 from ocf.compare.frame import compare
-from ocf.compare.recipes import Recipe
 from ocf.compare.suite import part
 from ocf.errors import DataError, ProblemError
 
@@ -166,13 +163,6 @@ def test_missing_data_folder(tiny: Suite, tmp_path: Path) -> None:
     assert not (tmp_path / "results.jsonl").exists()
 
 
-def test_client_says_why_a_server_died(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/nowhere")
-    monkeypatch.setenv("PYTHONHOME", "/nowhere")
-    with pytest.raises(ServerError, match="the process that prepares runs died"):
-        Client(Recipe("iris"), None)
-
-
 def test_model_that_has_changed_is_refused(tiny: Suite, tiny_folder: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tiny_folder / "results.jsonl").read_text().splitlines()]
     for line in lines:
@@ -233,18 +223,3 @@ def test_interrupted_and_killed_runs_go_on(with_liar: Callable[[str], Results], 
     process.communicate()
     assert process.returncode == 0
     assert [r["method"] for r in read(folder).of("run")] == ["box", "interval/highs"]
-
-
-def test_history_is_of_points_that_the_model_confirmed() -> None:
-    from ocf.compare.outcomes import MOST_RECORDS, confirmed, thinned
-
-    records = [[0.1, 0.0, "inf"], [0.2, 0.5, 0.6], [0.3, 0.5, 2.0], [0.4, 0.7, 1.0]]
-    assert [tuple(p) for p in confirmed(records, 1.0)] == [
-        (0.1, 0.0, np.inf),
-        (0.2, 0.5, np.inf),
-        (0.3, 0.5, 2.0),
-        (0.4, 0.7, 1.0),
-    ]
-    many = [[k, 0.0, 1.0] for k in range(1000)]
-    assert len(thinned(many)) == MOST_RECORDS
-    assert (thinned(many)[0], thinned(many)[-1]) == (many[0], many[-1])

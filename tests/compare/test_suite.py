@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ocf.compare import built_in, load_suite, parse_suite
 from ocf.compare.methods import Method
-from ocf.compare.plan import PlannedInstance, instances, jobs
 from ocf.compare.suite import all_methods, limited, parse_memory, part
 from ocf.errors import ProblemError
 
-METHOD = '[[methods]]\nsolver = "box"\n'
-
-
-def suite(instances: str = "", methods: str = METHOD, top: str = ""):
-    return parse_suite(f'{top}\n[[instances]]\ndata = "iris"\ntarget = 1\n{instances}\n{methods}', "a.toml")
+from .suites import METHOD, suite
 
 
 def test_lists_are_crossed() -> None:
@@ -142,35 +136,3 @@ def test_parts() -> None:
         part(s, sets=["win"])
     with pytest.raises(ProblemError, match="the suite has no method 'bax' \\(did you mean 'box'"):
         part(s, methods=["bax"])
-
-
-def test_plan() -> None:
-    from ocf.compare.keys import checksum
-
-    s = suite("rows = 3", methods='[[methods]]\nformulation = ["interval", "ocean"]\n[[methods]]\nsolver = "box"')
-    (grid,) = s.grids
-    waiting = {(checksum(grid.recipe), checksum(grid.ask.target)): [4, 7, 9, 11]}
-    found = instances(s, waiting, None)
-    assert [i.position for i in found] == [4, 7, 9]
-    assert [i.position for i in instances(s, waiting, 2)] == [4, 7]
-    assert instances(s, {}, None) == []
-    planned = list(jobs(s, found[:1], s.methods))
-    assert [(j.kind, j.method.name) for j in planned] == [
-        ("relaxation", "interval/highs"),
-        ("relaxation", "ocean/highs"),
-        ("run", "interval/highs"),
-        ("run", "ocean/highs"),
-        ("run", "box"),
-    ]
-    assert len({j.key for j in planned}) == 5
-    assert not [j for j in jobs(replace(s, bounds=False), found, s.methods) if j.kind == "relaxation"]
-
-
-def test_instance_is_the_same_in_another_folder() -> None:
-    (a,), (b,) = (
-        parse_suite('instances = [{ data = "t.csv", target_column = "y" }]\n' + METHOD, "a", Path(p)).grids
-        for p in ("here", "there")
-    )
-    assert a.recipe != b.recipe
-    assert PlannedInstance(a.recipe, a.ask, 0).key == PlannedInstance(b.recipe, b.ask, 0).key
-    assert PlannedInstance(a.recipe, a.ask, 0).key != PlannedInstance(a.recipe, a.ask, 1).key

@@ -1,43 +1,26 @@
-"""The discretizers: thresholds of hand-made models, Q, resuming, odd data, and scikit-learn's own checks."""
+"""The discretizer: thresholds of hand-made models, Q, resuming, and odd data."""
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ocf.compression.discretizer
-from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree, ThresholdBinarizer
+from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree
 from ocf.errors import DataError, ModelError, ProblemError
 
-
-def small(**settings):
-    return GradientBoostingClassifier(n_estimators=5, max_depth=1, random_state=0, **settings)
-
-
-@parametrize_with_checks([CounterfactualDiscretizer(small()), GuessingThresholds(small())])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    return X.iloc[:80], y.iloc[:80]
+from .small import small
 
 
 @pytest.fixture(scope="module")
@@ -264,60 +247,3 @@ def test_linear_targets(cancer, model):
     assert found.thresholds_["multiplicity"].sum() >= len(found.rows_)
     beyond = CounterfactualDiscretizer(target, margin=0.5).fit(rows, y)
     assert set(beyond.statuses_) <= {"optimal", "infeasible"}
-
-
-def test_in_a_pipeline_and_cross_validation(cancer):
-    X, y = cancer
-    pipeline = make_pipeline(CounterfactualDiscretizer(small(), p1=0.8), DecisionTreeClassifier(max_depth=2))
-    assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.8
-    shown = clone(pipeline[0]).set_output(transform="pandas").fit(X, y).transform(X)
-    assert shown.columns.str.contains(" > ").all()
-    assert shown.index.equals(X.index)
-
-
-# -- GTRE ------------------------------------------------------------------------------------------------------
-
-
-def test_guessing_thins_out_and_keeps_the_training_accuracy(cancer):
-    X, y = cancer
-    guessed = GuessingThresholds(small()).fit(X, y)
-    everything = Explainer(guessed.estimator_, data=X).ensemble
-    splits = set(zip(everything.feature.tolist(), everything.threshold.tolist(), strict=True))
-    assert {(t.feature, t.value) for t in guessed.kept_} <= splits
-    bits = guessed.transform(X)
-    before = float(np.mean(guessed.estimator_.predict(X) == y))
-    assert np.mean(clone(small()).fit(bits, y).predict(bits) == y) >= before
-    loose = GuessingThresholds(small(), tolerance=0.2).fit(X, y)
-    assert len(loose.kept_) <= len(guessed.kept_)
-    with pytest.raises(ProblemError, match="tolerance"):
-        GuessingThresholds(small(), tolerance=2).fit(X, y)
-
-
-# -- files -----------------------------------------------------------------------------------------------------
-
-
-def test_thresholds_in_a_file_do_the_same_without_the_model(cancer, fitted, tmp_path):
-    X, y = cancer
-    path = tmp_path / "thresholds.json"
-    fitted.set_params(Q=0.5).to_json(path)
-    applied = ThresholdBinarizer.from_json(path)
-    assert np.array_equal(applied.transform(X), fitted.transform(X))
-    assert applied.get_feature_names_out().tolist() == fitted.get_feature_names_out().tolist()
-    assert applied.metrics(X, y) == fitted.metrics(X, y)
-    fitted.set_params(Q=0.0)
-    damaged = json.loads(path.read_text())
-    damaged["thresholds"][0]["feature"] = "nothing"
-    path.write_text(json.dumps(damaged))
-    with pytest.raises((DataError, ProblemError), match="nothing"):
-        ThresholdBinarizer.from_json(path)
-    for value, words in ((float("nan"), "NaN is no number"), ("3", r"at thresholds\[0\]\.value: expected `float`")):
-        damaged["thresholds"][0]["value"] = value
-        path.write_text(json.dumps(damaged))
-        with pytest.raises(DataError, match=words) as caught:
-            ThresholdBinarizer.from_json(path)
-        assert str(path) in str(caught.value)
-    path.write_text("{}")
-    with pytest.raises(DataError, match="no thresholds that ocf wrote"):
-        ThresholdBinarizer.from_json(path)
-    with pytest.raises(DataError, match="cannot read"):
-        ThresholdBinarizer.from_json(tmp_path / "none.json")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ocf import CounterfactualDiscretizer
 from ocf.compression.report import to_page
+
+pytest.importorskip("matplotlib.pyplot").switch_backend("Agg")
 
 
 def test_the_report_is_self_contained(data, fitted, tmp_path):

@@ -1,0 +1,59 @@
+"""Thresholds as transformers: scikit-learn's own checks, Pipelines, and files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ocf import CounterfactualDiscretizer, GuessingThresholds, ThresholdBinarizer
+from ocf.errors import DataError, ProblemError
+
+from .small import small
+
+
+@parametrize_with_checks([CounterfactualDiscretizer(small()), GuessingThresholds(small())])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_in_a_pipeline_and_cross_validation(cancer):
+    X, y = cancer
+    pipeline = make_pipeline(CounterfactualDiscretizer(small(), p1=0.8), DecisionTreeClassifier(max_depth=2))
+    assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.8
+    shown = clone(pipeline[0]).set_output(transform="pandas").fit(X, y).transform(X)
+    assert shown.columns.str.contains(" > ").all()
+    assert shown.index.equals(X.index)
+
+
+def test_thresholds_in_a_file_do_the_same_without_the_model(data, fitted, tmp_path):
+    X, y = data
+    path = tmp_path / "thresholds.json"
+    fitted.set_params(Q=0.5).to_json(path)
+    applied = ThresholdBinarizer.from_json(path)
+    assert np.array_equal(applied.transform(X), fitted.transform(X))
+    assert applied.get_feature_names_out().tolist() == fitted.get_feature_names_out().tolist()
+    assert applied.metrics(X, y) == fitted.metrics(X, y)
+    fitted.set_params(Q=0.0)
+    damaged = json.loads(path.read_text())
+    damaged["thresholds"][0]["feature"] = "nothing"
+    path.write_text(json.dumps(damaged))
+    with pytest.raises((DataError, ProblemError), match="nothing"):
+        ThresholdBinarizer.from_json(path)
+    for value, words in ((float("nan"), "NaN is no number"), ("3", r"at thresholds\[0\]\.value: expected `float`")):
+        damaged["thresholds"][0]["value"] = value
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(DataError, match=words) as caught:
+            ThresholdBinarizer.from_json(path)
+        assert str(path) in str(caught.value)
+    path.write_text("{}")
+    with pytest.raises(DataError, match="no thresholds that ocf wrote"):
+        ThresholdBinarizer.from_json(path)
+    with pytest.raises(DataError, match="cannot read"):
+        ThresholdBinarizer.from_json(tmp_path / "none.json")
