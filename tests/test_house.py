@@ -1,4 +1,4 @@
-"""The sources keep the rules of the house: short functions, unique class names, documented parameters, public tests.
+"""The rules of the house: short functions, unique class names, documented parameters, and tests that mirror the rooms.
 
 What lints say better (layers, complexity, private names) is in `pyproject.toml`; here is the rest, over the text alone.
 """
@@ -17,6 +17,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 ROOMS = ("ocf", "formulations", "solvers")
+
+#: Folders of tests that belong to no room.
+BESIDE_ROOMS = ("examples", "oracle")
+#: How the docstring of a test file begins that is not about one source file.
+ACROSS = "Across files: "
+
 
 #: Lines without docstrings: what documents is no reason to cut what it documents.
 LONGEST_FUNCTION = 60
@@ -126,6 +132,12 @@ def documented(node: Function) -> set[str]:
     return names
 
 
+def room_of(folder: Path) -> Path:
+    """Where the sources are that the tests of a folder are about."""
+    inside = folder.relative_to(TESTS)
+    return ROOT / inside if inside.parts[0] in ROOMS else ROOT / "ocf" / inside
+
+
 def is_private(name: str) -> bool:
     """Whether a name is one file's own; neither ``__init__`` nor a protocol's ``_repr_html_`` is."""
     return re.fullmatch(r"_[A-Za-z0-9]\w*(?<!_)", name) is not None
@@ -228,6 +240,19 @@ def test_nesting_counts_blocks(text: str, deep: int) -> None:
 )
 def test_docstrings_are_no_lines_of_code(text: str, lines: int) -> None:
     assert code_lines(ast.parse(text).body[0]) == lines
+
+
+def test_files_of_tests_are_named_after_what_they_test() -> None:
+    strangers = []
+    for path in sorted(TESTS.glob("*/**/test_*.py")):
+        if path.relative_to(TESTS).parts[0] in BESIDE_ROOMS:
+            continue
+        room, name = room_of(path.parent), path.stem.removeprefix("test_")
+        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        of_the_room_itself = room.is_dir() and name == room.name
+        if not ((room / f"{name}.py").is_file() or of_the_room_itself or about.startswith(ACROSS)):
+            strangers.append(str(path.relative_to(TESTS)))
+    assert strangers == [], f"name these after one source file, or begin their docstrings with {ACROSS!r}"
 
 
 def test_no_test_reads_a_private_name() -> None:

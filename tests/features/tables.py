@@ -17,8 +17,6 @@ TABLE = pd.DataFrame(
         "narrow": np.array([0.1, 0.2, 0.3], np.float32),
     }
 )
-
-
 SETTINGS = {
     "size": {"kind": "ordinal"},
     "job": {"kind": "categorical", "base": "none", "columns": {"smith": "job_smith", "clerk": "job_clerk"}},

@@ -69,8 +69,6 @@ def test_integers_above_and_below() -> None:
 
 
 ACTIONS = st.sampled_from(["free", "fixed", "increasing", "decreasing"])
-
-
 WEIGHTS = st.sampled_from([0.5, 1.0, 4.0])
 
 

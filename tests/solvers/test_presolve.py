@@ -45,7 +45,7 @@ def test_tidy_proves_infeasibility():
     assert not form_of([[2]], [1], [1], [0], [1], False).tidy().infeasible
 
 
-def test_tidy_gives_rounding_the_benefit_of_the_doubt():
+def test_tidy_drops_nothing_that_rounding_may_decide():
     # In float64 0.1 + 0.2 > 0.3, while the exact sum of the floats 0.1, 0.2 and the float 0.3 differ otherwise.
     for side in (0.3, 0.1 + 0.2, np.nextafter(0.3, 0)):
         assert form_of([[0.1, 0.2]], [-INF], [side], [0, 0], [1, 1]).tidy().n_rows == 1

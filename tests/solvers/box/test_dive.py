@@ -28,13 +28,13 @@ def search(cells: CellProblem, budget: int, limit: float = np.inf) -> tuple[floa
     shared, x, domain = np.array([limit]), np.zeros(len(instance.ordered), np.int64), whole(instance)
     none = np.zeros((0, len(instance.trees) - 1), np.int64)
     multipliers = no_relaxation(instance)
-    slack = np.full(len(instance.need), -1e-6)  # ties are put before nobody
+    error_bound = np.full(len(instance.need), -1e-6)  # ties are put before nobody
     open_boxes, dives, best = [(0.0, copied(domain))], 0, np.inf
     while open_boxes:
         bound, box = open_boxes.pop()
         push(stack, bits, box, bound)
         ended, boxes, cost = dive(
-            instance, bits, stack, scratch, multipliers, slack, none, shared, 1e-10, budget, False, x
+            instance, bits, stack, scratch, multipliers, error_bound, none, shared, 1e-10, budget, False, x
         )
         assert boxes <= budget
         if np.isfinite(cost):
