@@ -153,7 +153,7 @@ class PreparedModel:
         return self._partitions[key]
 
     def _check_rows(self, ensemble: Ensemble, encoding: Encoding, part: Partition, missing: frozenset[int]) -> None:
-        """Hold leaves of rows of the data, and the user's own answers, against the trees; rounding may decide oblique ones.
+        """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
 
         The columns of the isolation trees, where there are some, lie behind those of the model.
         """
