@@ -221,19 +221,20 @@ class RegionalForest:
         least : float
             Stop as soon as the probability cannot reach this; the trees that are left then count as empty.
         """
-        a, out = self.arrays, np.zeros((self.n_trees, 2), np.int64)
-        _counts(
-            a.trees.root, a.trees.node, a.trees.sets, a.column, self.partition.widths, self._compact,
-            region.low, region.high, region.member, wanted, least * self.n_trees - 1e-6, out,
-        )  # fmt: skip
-        return out
+        return self._counted(region, wanted, least * self.n_trees - 1e-6, np.zeros((0, 0), bool))
 
     def in_cells(self, region: CellBox) -> BoolArray:
         """Which training rows lie in the cell of which tree, (n_trees, n)."""
-        a, out = self.arrays, np.zeros((self.n_trees, len(self.cells)), bool)
-        _members(
+        inside = np.zeros((self.n_trees, len(self.cells)), bool)
+        self._counted(region, np.zeros(len(self.cells), bool), -np.inf, inside)
+        return inside
+
+    def _counted(self, region: CellBox, wanted: BoolArray, least: float, inside: BoolArray) -> IntArray:
+        """As `counts`, with the rows of each tree's cell marked in `inside`, (n_trees, n), unless that is empty."""
+        a, out = self.arrays, np.zeros((self.n_trees, 2), np.int64)
+        _count(
             a.trees.root, a.trees.node, a.trees.sets, a.column, self.partition.widths, self._compact,
-            region.low, region.high, region.member, out,
+            region.low, region.high, region.member, wanted, least, out, inside,
         )  # fmt: skip
         return out
 
@@ -327,7 +328,7 @@ def _cell(
 
 
 @njit(cache=True, nogil=True)
-def _counts(
+def _count(
     root: IntArray,
     node: Int32Array,
     sets: BoolArray,
@@ -340,8 +341,12 @@ def _counts(
     wanted: BoolArray,
     least: float,
     out: IntArray,
+    inside: BoolArray,
 ) -> None:
-    """Write the size of each tree's cell and the wanted rows in it, until the sum of shares cannot reach `least`."""
+    """Write the size of each tree's cell and the wanted rows in it, until the sum of shares cannot reach `least`.
+
+    The rows themselves are marked where `inside` has room for them.
+    """
     best = float(len(root))
     rows = np.arange(len(cells)).astype(np.int32)
     stack = np.empty(len(node) + 1, np.int32)
@@ -350,32 +355,13 @@ def _counts(
         hits = 0
         for j in range(n):
             hits += wanted[rows[j]]
+        if len(inside) > 0:
+            for j in range(n):
+                inside[t, rows[j]] = True
         out[t, 0], out[t, 1] = n, hits
         best -= 1.0 - hits / n if n > 0 else 1.0
         if best < least:
             return
-
-
-@njit(cache=True, nogil=True)
-def _members(
-    root: IntArray,
-    node: Int32Array,
-    sets: BoolArray,
-    column: IntArray,
-    width: IntArray,
-    cells: Int32Array,
-    low: IntArray,
-    high: IntArray,
-    member: BoolArray,
-    out: BoolArray,
-) -> None:
-    """Mark the rows of each tree's cell."""
-    rows = np.arange(len(cells)).astype(np.int32)
-    stack = np.empty(len(node) + 1, np.int32)
-    for t in range(len(root)):
-        n = _cell(root[t], node, sets, column, width, cells, low, high, member, rows, stack)
-        for j in range(n):
-            out[t, rows[j]] = True
 
 
 @njit(cache=True, nogil=True)
