@@ -129,7 +129,8 @@ def maximal_rule(
     literals = {key for own in groups for g in own for e in g.out for key, _ in e}
     literals |= {node.choice for diagram in diagrams.values() for node in diagram.nodes}
     ordered = [i for i in features if part.ordered[i]]
-    cuts = {i: tuple(sorted(_cuts_of(query, i, literals, earlier))) for i in ordered}
+    met = {i: {key[2] for key in literals if key[0] in ("alpha", "beta") and key[1] == i} for i in ordered}
+    cuts = {i: tuple(query.cuts(i, met[i], earlier).tolist()) for i in ordered}
     levels = [
         (i, int(k))
         for i in features
@@ -196,13 +197,6 @@ def _keys(query: ProbabilityQuery, split: Split) -> tuple[Any, Any]:
 def _variable(model: pyo.ConcreteModel, key: Any) -> Any:
     name, *index = key
     return getattr(model, name)[tuple(index)]
-
-
-def _cuts_of(query: ProbabilityQuery, i: int, literals: set[Any], earlier: Sequence[CellBox]) -> set[int]:
-    """Cuts of splits that can be met, and those between which earlier boxes lie."""
-    low, high = query.free.low[i], query.free.high[i]
-    ends = {int(j) for box in earlier for j in (box.low[i] - 1, box.high[i]) if low <= j < high}
-    return {key[2] for key in literals if key[0] in ("alpha", "beta") and key[1] == i} | ends
 
 
 def _box_choice(

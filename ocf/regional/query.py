@@ -69,6 +69,21 @@ class ProbabilityQuery:
         """Copy with other admissible cells."""
         return replace(self, free=free)
 
+    def cuts(self, i: int, met: Iterable[int], boxes: Iterable[CellBox] = ()) -> IntArray:
+        """Cuts of an ordered feature between its admissible cells, in order: of splits, and at the ends of boxes.
+
+        Parameters
+        ----------
+        i : int
+            The feature.
+        met : iterable of int
+            Cuts of the splits; the last cell on the left of each.
+        boxes : iterable of CellBox
+        """
+        ends = (end for box in boxes for end in (box.low[i] - 1, box.high[i]))
+        cuts = np.unique(np.fromiter((*met, *ends), np.int64))
+        return cuts[(self.free.low[i] <= cuts) & (cuts < self.free.high[i])]
+
     def cdp_counts(self, features: Iterable[int]) -> IntArray:
         """Counts behind CDP_S, (n_trees, 2)."""
         return self.crp_counts(features, self.free)

@@ -272,14 +272,8 @@ def _met_cuts(query: ProbabilityQuery, features: Sequence[int], earlier: Sequenc
     forest = query.forest
     met = forest.met_nodes(forest.mix(query.free, query.held, features))
     node = forest.arrays.trees.node
-    cuts = {}
-    for i in features:
-        if not forest.partition.ordered[i]:
-            continue
-        low, high = query.free.low[i], query.free.high[i]
-        own = np.append(node[met & (node[:, 0] == i), 1], [end for b in earlier for end in (b.low[i] - 1, b.high[i])])
-        cuts[i] = np.unique(own[(low <= own) & (own < high)]).astype(np.int64)
-    return cuts
+    ordered = [i for i in features if forest.partition.ordered[i]]
+    return {i: query.cuts(i, node[met & (node[:, 0] == i), 1], earlier) for i in ordered}
 
 
 def _narrower(

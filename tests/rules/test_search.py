@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ocf.errors import ProblemError, SolverError
+from ocf.features.inference import infer_space
 from ocf.formulations.blocks import tree_values
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
+from ocf.rules.fitting import fit_forest
 from ocf.solvers import Status
 
 
@@ -42,6 +45,35 @@ def test_disjoint_rules_run_out(band: ProbabilityQuery) -> None:
     assert first.region is not None
     assert rule_search.largest_box(band, [0], 0.9, earlier=[first.region]).region is None
     assert rule_solving.solve_box(band, [0], 0.9, earlier=[first.region]).region is None
+
+
+def test_rules_keep_apart_from_boxes_that_end_where_no_split_is_met() -> None:
+    """Where b holds 0 nothing splits a at 5, but an earlier box may end there."""
+    a, b = np.meshgrid(np.arange(11.0), np.arange(2.0))
+    table = pd.DataFrame({"a": a.ravel(), "b": b.ravel()})
+    space = infer_space(table)
+    wanted = np.where(table.b == 0, (table.a > 3) & (table.a < 7), table.a > 4)
+    forest = fit_forest(
+        space, space.from_frame(table), wanted.astype(int), regression=False, n_estimators=1, bootstrap=False,
+        max_features=None,
+    )  # fmt: skip
+    query = ProbabilityQuery(forest, forest.at(forest.cells[0]), forest.everywhere(), wanted)
+    cut = int(forest.cells[4, 0])  # the last cell with a <= 4
+    met = [int(forest.cells[k, 0]) for k in (3, 6)]
+    masks = [forest.cells_of(query.free, i).copy() for i in range(2)]
+    masks[0][cut + 1 :] = False
+    earlier = forest.region(masks)
+    assert query.cuts(0, met).tolist() == met
+    assert query.cuts(0, met, [earlier]).tolist() == [met[0], cut, met[1]]
+    assert query.with_free(earlier).cuts(0, met, [earlier]).tolist() == met[:1]
+    best, weight = rule_search.best_box(query, [0], 0.9, [earlier])
+    assert best is not None
+    assert (best.low[0], best.high[0]) == (cut + 1, met[1])
+    for found in (
+        rule_search.largest_box(query, [0], 0.9, earlier=[earlier]),
+        rule_solving.solve_box(query, [0], 0.9, earlier=[earlier]),
+    ):
+        assert (found.status, found.region, found.weight) == (Status.OPTIMAL, best, pytest.approx(weight))
 
 
 def test_most_used_features_come_first() -> None:
