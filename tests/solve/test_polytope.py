@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from ocf.cells.exact_programs import minimise
 from ocf.solve import active_set
 from ocf.solve.active_set import solve_by_active_set
+from ocf.solve.dual_ascent import ascend
 from ocf.solve.move_inside import move_inside
 from ocf.solve.polytope import Polytope
 
@@ -153,3 +155,25 @@ def test_points_that_cannot_move_inside_are_none() -> None:
     zero, one = np.zeros(2), np.ones(2)
     p = Polytope(np.array([[1.0, 1.0]]), zero[:1], zero, one, zero, zero, zero, one, one)
     assert inside(p, zero, 1e-9) is None
+
+
+@pytest.mark.parametrize("kinks", [False, True])
+def test_ascent_reaches_the_optimum_of_strictly_convex_costs(kinks: bool) -> None:
+    """Bounds equal the least cost in exact arithmetic, and the minimiser of the Lagrangian costs as much."""
+    solvable = 0
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        p = random_polytope(rng, int(rng.integers(1, 6)), int(rng.integers(1, 4)), kinks=kinks)
+        p = replace(p, Q=np.zeros_like(p.Q.toarray()), q_down=p.q_down + 0.5, q_up=p.q_up + 1.0)
+        optimum, separable = exact_optimum(p), replace(p, Q=None)
+        assert separable.strictly_convex
+        y = ascend(separable)
+        bound = separable.bound(y)
+        assert (y >= 0).all(), seed
+        if optimum is None:
+            continue
+        solvable += 1
+        assert Fraction(bound) <= optimum, seed
+        assert bound == pytest.approx(float(optimum), rel=1e-9, abs=1e-9), seed
+        assert separable.cost(separable.argmin(y @ p.G)) == pytest.approx(float(optimum), rel=1e-6, abs=1e-6), seed
+    assert solvable >= 15
