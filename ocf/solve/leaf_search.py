@@ -114,8 +114,8 @@ class _LeafSearch:
 
     def solve(self, leaves: Sequence[int]) -> None:
         """Answer leaves that are bounded; the cheapest comes first then."""
-        waiting: list[Leaves] = sorted(leaves, key=lambda k: self.bounds[k])
-        while waiting:
+        waiting: list[Leaves] | None = sorted(leaves, key=lambda k: self.bounds[k])
+        while waiting is not None:
             waiting = self._round(waiting)
         self.answers.sort(key=lambda a: (self._total(a), a.bound + self._offset(a.leaf)))
 
@@ -125,8 +125,12 @@ class _LeafSearch:
     def _total(self, answer: LeafAnswer) -> float:
         return answer.cost + self._offset(answer.leaf)
 
-    def _round(self, waiting: Sequence[Leaves]) -> list[Leaves]:
-        """Answer leaves; those to look at again, since the model refused the point that they could not beat."""
+    def _round(self, waiting: Sequence[Leaves]) -> list[Leaves] | None:
+        """Answer leaves and ask the user's model about the best point.
+
+        Returns the leaves of the next round, maybe none: those that could not beat a point that is refused now. None
+        where the model agrees, or no point is left to ask about.
+        """
         best = min((self._total(answer) for answer in self.answers), default=np.inf)
         done, pruned = list(self.answers), list[LeafAnswer]()
         for leaf in waiting:
@@ -140,7 +144,7 @@ class _LeafSearch:
         if refused and not self.every:
             return [a.leaf for a in pruned]
         self.answers += pruned
-        return []
+        return None
 
     def _answer(self, leaf: Leaves, best: float) -> LeafAnswer:
         """The answer of a leaf, as far as it can beat the best so far."""

@@ -17,6 +17,7 @@ from ocf.errors import ProblemError
 from ocf.explain.leaf_queries import explain_margins
 from ocf.oblique.tao import TAOClassifier
 from ocf.oblique.tree import ObliqueTree
+from ocf.solve.leaf_search import solve_leaves
 
 from .oblique_cases import (
     NORMS,
@@ -276,3 +277,26 @@ def test_infeasible_and_bounded_questions() -> None:
     assert late.status in ("unknown", "feasible")
     with pytest.raises(ProblemError, match="split_margin"):
         explainer.explain(row, target=target, split_margin=-1.0)
+
+
+def test_leaves_that_a_refused_point_had_beaten_are_looked_at_again() -> None:
+    rng = np.random.default_rng(3)
+    tree, table = random_tree(rng, 3, 4, 2), frame(rng, 3)
+    explainer = Explainer(tree, data=table)
+    row = table.iloc[[2]]
+    problem = explainer.problem(row, 1 - int(tree.predict(row)[0]))
+    every, _ = solve_leaves(explainer.query(problem), lambda point: True, every=True)
+    known = [answer for answer in every if answer.point is not None]
+    assert len(known) >= 3
+    for count in (1, 2):
+        wrong = {answer.leaf for answer in known[:count]}
+        asked: list[int] = []
+
+        def confirm(point: np.ndarray, wrong: set[Any] = wrong, asked: list[int] = asked) -> bool:
+            asked.append(int(explainer.ensemble.apply(point[None])[0, 0]))
+            return asked[-1] not in wrong
+
+        answers, outcome = solve_leaves(explainer.query(problem), confirm)
+        assert asked == [answer.leaf for answer in known[: count + 1]]
+        assert (answers[0].leaf, answers[0].cost) == (known[count].leaf, known[count].cost)
+        assert (outcome.cost, outcome.refused) == (known[count].cost, count)
