@@ -15,10 +15,11 @@ Source: ocean, table 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, cast
 
@@ -41,6 +42,32 @@ from ocf.support.schemas import ConstraintSchema
 SENSES = ("<=", ">=", "=")
 
 
+@dataclass(frozen=True)
+class Origin:
+    """A row of the user's table, as a constraint asks about it.
+
+    Attributes
+    ----------
+    space : FeatureSpace
+    coded : (n_features,) float64
+    title : str
+        Of the constraint.
+    """
+
+    space: FeatureSpace
+    coded: FloatArray
+    title: str
+
+    def at(self, name: str) -> tuple[int, Feature, float]:
+        """Number of a feature, itself, and the row's coded value."""
+        i = _index(self.space, name, self.title)
+        return i, self.space.features[i], float(self.coded[i])
+
+
+#: Does nothing to a feature of which something can be said, and raises ProblemError for others.
+Check = Callable[[Feature], object]
+
+
 class Constraint:
     """A named constraint; see the subclasses."""
 
@@ -56,11 +83,24 @@ class Constraint:
         origin : (n_features,) float64
             The row of the user's table, coded.
         """
+        return self.rows_from(Origin(space, origin, self.title))
+
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as rows, for one row of the user's table."""
+        raise NotImplementedError
+
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of, and what refuses levels and units that one does not have."""
         raise NotImplementedError
 
     def check(self, space: FeatureSpace) -> None:
         """Refuse names, levels and units that the features do not have."""
-        raise NotImplementedError
+        for name, check in self.named():
+            feature = space.features[_index(space, name, self.title)]
+            try:
+                check(feature)
+            except ProblemError as error:
+                raise ProblemError(f"constraint {self.title!r}: {error}") from None
 
     def words(self) -> str:
         """What it says."""
@@ -146,40 +186,25 @@ class Linear(Constraint):
         """Whether it speaks of values alone."""
         return not self.relative
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names, levels and units that the features do not have."""
-        for name, level, _ in self.terms:
-            feature = space.features[_index(space, name, self.title)]
-            try:
-                _place(feature, level, 0.0) if feature.discrete else None
-            except ProblemError as error:
-                raise ProblemError(f"constraint {self.title!r}: {error}") from None
-            if level is not None and not feature.discrete:
-                raise ProblemError(f"constraint {self.title!r}: {name!r} is {feature.kind} and has no levels")
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of, and what refuses levels and units that one does not have."""
+        return ((name, partial(_check_level, level)) for name, level, _ in self.terms)
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as rows, for one row of the user's table."""
         parts: dict[int, list[tuple[Any, Fraction]]] = {}
+        features, coded = origin.space.features, origin.coded
         for name, level, c in self.terms:
-            parts.setdefault(_index(space, name, self.title), []).append((level, exact(c)))
+            i, _, value = origin.at(name)
+            if math.isnan(value):
+                raise ProblemError(f"constraint {self.title!r} needs a value of {name!r}, which this row misses")
+            parts.setdefault(i, []).append((level, exact(c)))
         limit = exact(self.bound)
-        for i in parts:
-            if math.isnan(origin[i]):
-                raise ProblemError(
-                    f"constraint {self.title!r} needs a value of {space.features[i].name!r}, which this row misses"
-                )
         if self.relative:
-            limit += sum((_line(space.features[i], own)(float(origin[i])) for i, own in parts.items()), ZERO)
+            limit += sum((_line(features[i], own)(float(coded[i])) for i, own in parts.items()), ZERO)
         for sign in {"<=": (1,), ">=": (-1,), "=": (1, -1)}[self.sense]:
             signed = {
-                i: _linear_part(space.features[i], [(level, sign * c) for level, c in own], float(origin[i]))
+                i: _linear_part(features[i], [(level, sign * c) for level, c in own], float(coded[i]))
                 for i, own in parts.items()
             }
             slope = {}
@@ -187,7 +212,7 @@ class Linear(Constraint):
                 slope = {
                     i: sum((c for _, c in own), ZERO)
                     for i, own in parts.items()
-                    if space.features[i].kind == "numeric" and space.features[i].step is None
+                    if features[i].kind == "numeric" and features[i].step is None
                 }
             yield Row(self.title, signed, sign * limit, slope)
 
@@ -205,6 +230,14 @@ class Linear(Constraint):
 
 def _place(feature: Feature, level: Any, code: float) -> Fraction:
     return feature.position(code) if level is None else Fraction(int(feature.level_code(level) == int(code)))
+
+
+def _check_level(level: Any, feature: Feature) -> None:
+    """Refuse a level that the feature does not have, and no level where it counts by none."""
+    if feature.discrete:
+        _place(feature, level, 0.0)
+    elif level is not None:
+        raise ProblemError(f"{feature.name!r} is {feature.kind} and has no levels")
 
 
 def _line(feature: Feature, own: list[tuple[Any, Fraction]]) -> Callable[[float], Fraction]:
@@ -257,31 +290,16 @@ class Implication(Constraint):
         """Whether it speaks of values alone."""
         return True
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names, levels and units that the features do not have."""
-        for name, said in (*self.when, *self.then):
-            i = _index(space, name, self.title)
-            try:
-                _literal(space.features[i], said)
-            except ProblemError as error:
-                raise ProblemError(f"constraint {self.title!r}: {error}") from None
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of, and what refuses levels and units that one does not have."""
+        return ((name, partial(_literal, said=said)) for name, said in (*self.when, *self.then))
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as rows, for one row of the user's table."""
         for name, said in self.then:
             tests = [(name, said, -1), *((n, s, 1) for n, s in self.when)]
-            parts: dict[int, Part] = {}
-            for feature, what, sign in tests:
-                i = _index(space, feature, self.title)
-                part = _indicator(space.features[i], what, sign)
-                parts[i] = _added(parts[i], part) if i in parts else part
+            places = ((origin.at(feature), what, sign) for feature, what, sign in tests)
+            parts = _summed((i, _indicator(feature, what, sign)) for (i, feature, _), what, sign in places)
             yield Row(self.title, parts, Fraction(len(self.when) - 1))
 
     def words(self) -> str:
@@ -356,6 +374,14 @@ def _added(one: Part, other: Part) -> Part:
     return Part(lambda v: one.of(v) + other.of(v), np.concatenate([one.cuts, other.cuts]), one.moving or other.moving)
 
 
+def _summed(parts: Iterable[tuple[int, Part]]) -> dict[int, Part]:
+    """Parts by feature; those of the same one added."""
+    out: dict[int, Part] = {}
+    for i, part in parts:
+        out[i] = _added(out[i], part) if i in out else part
+    return out
+
+
 # -- budgets -----------------------------------------------------------------------------------------------
 
 
@@ -395,31 +421,14 @@ class Budget(Constraint):
         if not self.costs:
             raise ProblemError(f"the budget {self.name!r} names no feature")
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names, levels and units that the features do not have."""
-        for name, curve in self.costs:
-            feature = space.features[_index(space, name, self.title)]
-            try:
-                feature.check_curve(curve)
-            except ProblemError as error:
-                raise ProblemError(f"constraint {self.title!r}: {error}") from None
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of, and what refuses levels and units that one does not have."""
+        return ((name, partial(Feature.check_curve, curve=curve)) for name, curve in self.costs)
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
-        parts: dict[int, Part] = {}
-        for name, curve in self.costs:
-            i = _index(space, name, self.title)
-            feature, old = space.features[i], float(origin[i])
-            moving = not feature.discrete and not (curve.points is not None and curve.steps)
-            part = Part(_amount(curve, feature, old), cuts_of(curve, feature, old), moving)
-            parts[i] = _added(parts[i], part) if i in parts else part
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as rows, for one row of the user's table."""
+        places = ((*origin.at(name), curve) for name, curve in self.costs)
+        parts = _summed((i, _cost_part(curve, feature, old)) for i, feature, old, curve in places)
         yield Row(self.title, parts, exact(self.limit))
 
     def words(self) -> str:
@@ -432,8 +441,9 @@ class Budget(Constraint):
         return {"kind": self.kind, "limit": self.limit, "costs": plain(costs), "name": self.name}
 
 
-def _amount(curve: Curve, feature: Feature, origin: float) -> Callable[[float], Fraction]:
-    return lambda v: amount_of(curve, feature, origin, v)
+def _cost_part(curve: Curve, feature: Feature, origin: float) -> Part:
+    moving = not feature.discrete and not (curve.points is not None and curve.steps)
+    return Part(lambda v: amount_of(curve, feature, origin, v), cuts_of(curve, feature, origin), moving)
 
 
 # -- number of changes -------------------------------------------------------------------------------------
@@ -464,24 +474,14 @@ class MaxChanges(Constraint):
         object.__setattr__(self, "most", int(self.most))
         object.__setattr__(self, "among", tuple(map(str, self.among)))
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names, levels and units that the features do not have."""
-        for name in self.among:
-            _index(space, name, self.title)
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of, and what refuses levels and units that one does not have."""
+        return ((name, any_feature) for name in self.among)
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as rows, for one row of the user's table.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
-        counted = [_index(space, n, self.title) for n in self.among] or range(len(space))
-        parts = {
-            i: Part(_changed(float(origin[i])), np.empty(0)) for i in dict.fromkeys(counted) if not np.isnan(origin[i])
-        }
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as rows, for one row of the user's table."""
+        places = map(origin.at, self.among or origin.space.names)
+        parts = {i: changed(value) for i, _, value in places if not math.isnan(value)}
         yield Row(self.title, parts, Fraction(self.most))
 
     def words(self) -> str:
@@ -490,8 +490,13 @@ class MaxChanges(Constraint):
         return f"at most {self.most} change{'s' * (self.most != 1)}{among}"
 
 
-def _changed(origin: float) -> Callable[[float], Fraction]:
-    return lambda v: ZERO if v == origin or math.isnan(v) else ONE
+def changed(origin: float) -> Part:
+    """1 where a feature has another value than the row's own coded one."""
+    return Part(lambda v: ZERO if v == origin or math.isnan(v) else ONE, np.empty(0))
+
+
+def any_feature(_: Feature) -> None:
+    """Of any feature everything can be said that a constraint says."""
 
 
 # -- all of them -------------------------------------------------------------------------------------------

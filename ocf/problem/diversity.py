@@ -20,13 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.curve import exact
 from ocf.features.feature import Feature
 from ocf.features.own_cost import around
-from ocf.features.space import FeatureSpace
-from ocf.problem.constraints import Constraint
+from ocf.problem.constraints import Check, Constraint, Origin, any_feature, changed
 from ocf.problem.rows import Part, Row
 from ocf.support.messages import nearest
 
@@ -71,30 +69,18 @@ class Keeps(Constraint):
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names that the features do not have."""
-        for name in self.features:
-            space.index(name)
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of."""
+        return ((name, any_feature) for name in self.features)
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as a row.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
-        parts = {i: Part(_kept(float(origin[i])), np.empty(0)) for i in map(space.index, self.features)}
-        yield Row(self.title, parts, -ONE)
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as a row."""
+        parts = {i: changed(value) for i, _, value in map(origin.at, self.features)}
+        yield Row(self.title, parts, Fraction(len(parts) - 1))
 
     def words(self) -> str:
         """What it says."""
         return f"at least one of {', '.join(self.features)} stays" if self.features else "something else"
-
-
-def _kept(origin: float) -> Callable[[float], Fraction]:
-    return lambda v: -ONE if v == origin else ZERO
 
 
 @dataclass(frozen=True)
@@ -110,28 +96,19 @@ class Apart(Constraint):
         object.__setattr__(self, "point", tuple((name, float(value)) for name, value in self.point))
         object.__setattr__(self, "distance", float(self.distance))
 
-    def check(self, space: FeatureSpace) -> None:
-        """Refuse names that the features do not have."""
-        for name, _ in self.point:
-            space.index(name)
+    def named(self) -> Iterator[tuple[str, Check]]:
+        """Names of the features that it speaks of."""
+        return ((name, any_feature) for name, _ in self.point)
 
-    def rows(self, space: FeatureSpace, origin: FloatArray) -> Iterator[Row]:
-        """The constraint as a row.
-
-        Parameters
-        ----------
-        space : FeatureSpace
-        origin : (n_features,) float64
-            The row of the user's table, coded.
-        """
+    def rows_from(self, origin: Origin) -> Iterator[Row]:
+        """The constraint as a row."""
         parts = {}
         for name, value in self.point:
-            i = space.index(name)
-            feature = space.features[i]
+            i, feature, old = origin.at(name)
             if feature.discrete:
                 parts[i] = Part(_nearness(feature, value), feature.level_cuts)
             else:
-                cuts = np.concatenate([around(float(origin[i])), around(value)])
+                cuts = np.concatenate([around(old), around(value)])
                 parts[i] = Part(_nearness(feature, value), cuts, moving=True)
         yield Row(self.title, parts, -exact(self.distance))
 
