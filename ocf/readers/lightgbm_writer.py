@@ -67,7 +67,7 @@ def write(model: ModelText) -> str:
             f"the format {header['version'][:40]!r} of the LightGBM model is none of {', '.join(_VERSIONS)}: save it "
             "with a version of LightGBM that ocf names as supported"
         )
-    if not WHOLE.fullmatch(header.get("label_index", "0")) or header.get("average_output", ""):
+    if not WHOLE.fullmatch(header.get("label_index", "")) or header.get("average_output", ""):
         raise ModelError("a line of the header has a wrong value: the LightGBM model is corrupt, save it again")
     n_features = int(header["max_feature_idx"]) + 1
     trees = []

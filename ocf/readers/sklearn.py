@@ -179,6 +179,8 @@ def _read_adaboost(model: Any) -> TreeModel:
         )
     _check_base_trees(model, model.estimators_)
     classes = class_labels(model)
+    if not all(np.array_equal(tree.classes_, model.classes_) for tree in model.estimators_):
+        raise ModelError("a tree of this AdaBoostClassifier votes for other classes than the model has: it is corrupt")
     k = len(classes)
     # A tree votes +1 for its class and -1 / (k - 1) against the others; with two classes the library shows
     # the difference of the two columns. The scale is the one whose logistic or softmax gives predict_proba.

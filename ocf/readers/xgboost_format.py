@@ -283,6 +283,8 @@ def _refuse_other_than_trees(learner: DocumentPart) -> None:
         )
     parameters = learner["learner_model_param"]
     n_targets = parameters["num_target"].printed_integer() if "num_target" in parameters else 1
+    if n_targets < 1:
+        raise parameters["num_target"].error("a model has at least one target")
     if n_targets > 1:
         raise UnsupportedModelError(
             f"the model predicts {n_targets} targets at once: train one model per target, explain one of them"
@@ -432,7 +434,7 @@ _MAX_CODE = 2**24 - 1
 
 def _saved_tree(part: DocumentPart, number: int, n_features: int) -> XGBoostTree:
     parameters = part["tree_param"]
-    if "size_leaf_vector" in parameters and parameters["size_leaf_vector"].printed_integer() > 1:
+    if parameters["size_leaf_vector"].printed_integer() > 1:
         raise UnsupportedModelError(
             "leaves hold vectors (multi_strategy='multi_output_tree'): train with multi_strategy='one_output_per_tree'"
         )

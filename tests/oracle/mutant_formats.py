@@ -243,7 +243,18 @@ def _shown(model: Any, table: pd.DataFrame) -> Any:
     return scores if rule.classes else model.decide(table)
 
 
-def _model_judge(answers: Answers) -> Callable[[Path, Seed], None]:
+def _without_parameters(path: Path) -> None:
+    """Leave the parameters of the training out of a LightGBM file: ocf does not read them, but LightGBM does."""
+    before, _, rest = path.read_text().partition("\nparameters:")
+    path.write_text(before + "\n" + rest.partition("end of parameters")[2].lstrip("\n"))
+
+
+def _without_blanks(path: Path) -> None:
+    """Leave the blanks out of a JSON file: XGBoost takes them in most places where JSON has them, but not in all."""
+    path.write_text(json.dumps(json.loads(path.read_text()), separators=(",", ":")))
+
+
+def _model_judge(answers: Answers, plain: Callable[[Path], None] | None = None) -> Callable[[Path, Seed], None]:
     def judge(path: Path, seed: Seed) -> None:
         from ocf.models.user_model import as_user_model
 
@@ -259,6 +270,12 @@ def _model_judge(answers: Answers) -> Callable[[Path, Seed], None]:
         if table is None:
             return
         theirs = run_isolated(lambda: answers(path, seed.about))
+        if theirs.end != "done" and plain is not None:
+            plain(path)
+            theirs = run_isolated(lambda: answers(path, seed.about))
+        # a model that fails on these rows may do so in both
+        if theirs.end != "done" and run_isolated(lambda: model.decide(table)).end == "refused":
+            return
         if theirs.end != "done":
             raise Difference(f"ocf reads it, but its library does not: {theirs.words}")
         native = model.decide(table)
@@ -600,9 +617,11 @@ def _skops(*wanted: str) -> Callable[[Path], Iterator[Seed]]:
 
 #: Every format by its name.
 FORMATS: dict[str, Format] = {
-    "xgboost-json": Format("json", "m.json", lambda f: _xgboost_seeds("json", f), _model_judge(_xgboost_answers)),
+    "xgboost-json": Format(
+        "json", "m.json", lambda f: _xgboost_seeds("json", f), _model_judge(_xgboost_answers, _without_blanks)
+    ),
     "xgboost-ubj": Format("ubj", "m.ubj", lambda f: _xgboost_seeds("ubj", f), _model_judge(_xgboost_answers)),
-    "lightgbm": Format("text", "m.txt", _lightgbm_seeds, _model_judge(_lightgbm_answers)),
+    "lightgbm": Format("text", "m.txt", _lightgbm_seeds, _model_judge(_lightgbm_answers, _without_parameters)),
     "skops-trees": Format(
         "skops", "m.skops", _skops("tree", "forest", "values", "bagging"), _model_judge(_skops_answers)
     ),

@@ -111,6 +111,7 @@ LGB_DAMAGE: dict[str, tuple[str, str, str]] = {
     "a key twice": ("is_linear=0", "is_linear=0\nis_linear=0", "'is_linear' comes twice in Tree=0"),
     "unknown line of a tree": ("is_linear=0", "is_linear=0\nslope=0", "does not know the line 'slope' in Tree=0"),
     "unknown line of the header": ("label_index=0", "label_index=0\nslope=0", "'slope' in the header"),
+    "no label_index": ("label_index=0\n", "", "a line of the header"),
     "underscores": ("num_leaves=3", "num_leaves=0_3", r"'0_3' is no whole number, at Tree=0\.num_leaves"),
     "another number": ("Tree=0", "Tree=1", r"this is tree 0, at Tree=0\.Tree"),
     "huge count of leaves": ("num_leaves=3", "num_leaves=1099511627776", "entries where"),

@@ -245,6 +245,14 @@ def test_tie(estimator: Any, winner: int) -> None:
     assert model.decide(x[:1])[0] == model.ensemble.decide(scores)[0] == winner
 
 
+def test_trees_of_adaboost_vote_for_the_classes_of_the_model() -> None:
+    x = table()
+    model = fit(CLASSIFIERS["adaboost"], x, labels(x, 3))
+    model.estimators_[2].classes_ = model.classes_[::-1].copy()
+    with pytest.raises(ModelError, match="votes for other classes"):
+        read_model(model)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", ["forest", "boosting", "histogram boosting", "adaboost"])
 def test_link_gives_the_probability(kind: str, n_classes: int) -> None:

@@ -117,6 +117,8 @@ XGB_DAMAGE: dict[str, tuple[Change, str]] = {
     "no rounds": (put_in(f"{MODEL}.iteration_indptr", []), "rounds do not fit the trees, at"),
     "huge count of classes": (put_in("learner.learner_model_param.num_class", "2000000000"), "num_class"),
     "huge count of features": (put_in("learner.learner_model_param.num_feature", "2000000000"), "train on fewer"),
+    "no targets": (put_in("learner.learner_model_param.num_target", "0"), "at least one target"),
+    "no size of leaves": (lambda d: trees(d)[0]["tree_param"].pop("size_leaf_vector"), "size_leaf_vector"),
     "a number for a text": (put_in("learner.learner_model_param.num_class", 0), "text is expected"),
     "NaN to start with": (put_in("learner.learner_model_param.base_score", "nan"), "base_score"),
     "half a character": (put_in("learner.feature_names", ["\ud800", "b", "c"]), r"feature_names\[0\]"),
