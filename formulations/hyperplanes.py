@@ -179,4 +179,4 @@ def _implied(row: FloatArray, most: float, side: float, below: IntArray, x: list
 def _leaves_below(problem: Problem, v: int, *, left: bool) -> IntArray:
     ensemble = problem.trees
     child = int((ensemble.left if left else ensemble.right)[v])
-    return np.flatnonzero(ensemble.ancestors[child])
+    return ensemble.leaves_below(child)

@@ -131,8 +131,8 @@ class CellProblem:
         return self.requirements.gain[leaves].sum(axis=0) - self.requirements.need
 
 
-def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
-    """The finite forms of a problem as if it had no constraints, one per alternative of its target.
+def cell_values(problem: Problem, part: Partition) -> tuple[FloatArray, FloatArray]:
+    """The admissible coded value of each cell nearest to the origin, NaN where there is none, and its cost, or inf.
 
     Parameters
     ----------
@@ -150,7 +150,19 @@ def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
         price = partial(problem.cost.of, feature, origin)
         value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
         cost[span] = problem.cost.of(feature, origin, value[span])
-    cost = np.where(np.isnan(cost), np.inf, cost)
+    return value, np.where(np.isnan(cost), np.inf, cost)
+
+
+def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
+    """The finite forms of a problem as if it had no constraints, one per alternative of its target.
+
+    Parameters
+    ----------
+    problem : Problem
+    part : Partition
+        As in `cell_values`.
+    """
+    value, cost = cell_values(problem, part)
     return tuple(
         CellProblem(
             problem,

@@ -85,6 +85,7 @@ def find_incumbent(
     starts: int = 12,
     effort: int = 30_000,
     seed: int = 0,
+    limit: float = np.inf,
 ) -> Incumbent | None:
     """Find a cheap feasible point.
 
@@ -102,6 +103,8 @@ def find_incumbent(
         Budget in scans of a feature, of a few microseconds each for 100 trees. The same budget and seed give the
         same point on every machine.
     seed : int
+    limit : float
+        Points of this cost, and dearer ones, are of no interest.
 
     Returns
     -------
@@ -119,7 +122,9 @@ def find_incumbent(
                 continue
             tried.add(x.tobytes())
             placed = cells.place(x)
-            if placed is not None and (confirm is None or confirm(placed.point)):
+            if placed is None or placed.cost >= limit:
+                continue
+            if confirm is None or confirm(placed.point):
                 return Incumbent(x, placed.point, placed.cost)
             if len(tried) >= _REFUSALS:
                 logger.debug("the model refused %d points; looking no further", len(tried))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import ocf.support.numba_cache  # noqa: F401  # before any kernel is defined
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.partition import Partition, last_left
+from ocf.cells.partition import Partition
 from ocf.trees.ensemble import SplitKind
 
 logger = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def search_arrays(part: Partition) -> SearchArrays:
     store: dict[str, Any] = vars(part)
     if "_search_arrays" not in store:
         store["_search_arrays"] = SearchArrays(
-            _trees(part),
+            search_trees(part),
             _boxes(part),
             part.offsets.astype(np.int64),
             part.ordered,
@@ -123,11 +123,11 @@ def search_arrays(part: Partition) -> SearchArrays:
     return arrays
 
 
-def _trees(part: Partition) -> Trees:
+def search_trees(part: Partition) -> Trees:
+    """The trees of a partition, over ranks of cells."""
     ensemble = part.ensemble
     leaf = ensemble.kind == SplitKind.LEAF
-    ends = last_left(ensemble, [part.upper[part.cells_of(i)] for i in range(part.n_features)])
-    cut = np.where(ensemble.kind == SplitKind.SUBSET, -2 - ensemble.set_index, ends)
+    cut = np.where(ensemble.kind == SplitKind.SUBSET, -2 - ensemble.set_index, part.cuts)
     node = np.column_stack(
         [
             np.where(leaf, -1, ensemble.feature),

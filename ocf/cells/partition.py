@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,22 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.space import FeatureSpace
 from ocf.trees.ensemble import Ensemble, SplitKind
+
+
+class LeafRanges(NamedTuple):
+    """Products of cells, one for each of some leaves.
+
+    Attributes
+    ----------
+    low, high : (n, n_features) int32
+        First and last cell, counted within the feature.
+    member : (n, n_members) bool
+        Which levels of the unordered features are in it; the features' columns follow each other.
+    """
+
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    member: BoolArray
 
 
 @dataclass(frozen=True)
@@ -46,13 +63,8 @@ class Partition:
     ordered : (n_features,) bool
     lower, upper : (n_cells,) float64
         Cell j holds the coded values in ``(lower[j], upper[j]]``.
-    low, high : (n_leaves, n_features) int32
-    member : (n_leaves, n_members) bool
-        Columns are the cells of the unordered features, in order.
     member_offsets : (n_features + 1,) int64
-        Columns of feature i are ``member_offsets[i]:member_offsets[i + 1]``; none for ordered features.
-    reachable : (n_leaves,) bool
-        False for leaves whose box is empty.
+        Columns of feature i in `member` are ``member_offsets[i]:member_offsets[i + 1]``; none for ordered features.
     """
 
     ensemble: Ensemble
@@ -60,11 +72,7 @@ class Partition:
     ordered: BoolArray
     lower: FloatArray
     upper: FloatArray
-    low: NDArray[np.int32]
-    high: NDArray[np.int32]
-    member: BoolArray
     member_offsets: IntArray
-    reachable: BoolArray
 
     @property
     def n_features(self) -> int:
@@ -93,6 +101,87 @@ class Partition:
     def cell_feature(self) -> IntArray:
         """Feature of each cell, (n_cells,)."""
         return np.repeat(np.arange(self.n_features), self.widths)
+
+    @cached_property
+    def cuts(self) -> NDArray[np.int32]:
+        """Last cell that each AXIS node sends left, (n_nodes,); see `last_left`."""
+        return last_left(self.ensemble, [self.upper[self.cells_of(i)] for i in range(self.n_features)])
+
+    @cached_property
+    def all_boxes(self) -> LeafRanges:
+        """The boxes of all leaves."""
+        return self.boxes(np.arange(self.ensemble.n_leaves))
+
+    @property
+    def low(self) -> NDArray[np.int32]:
+        """First cell of each leaf's box, (n_leaves, n_features)."""
+        return self.all_boxes.low
+
+    @property
+    def high(self) -> NDArray[np.int32]:
+        """Last cell of each leaf's box, (n_leaves, n_features)."""
+        return self.all_boxes.high
+
+    @property
+    def member(self) -> BoolArray:
+        """Which levels of unordered features each leaf admits, (n_leaves, n_members)."""
+        return self.all_boxes.member
+
+    @cached_property
+    def reachable(self) -> BoolArray:
+        """Which leaves' boxes are not empty, (n_leaves,)."""
+        return self.reachable_of(self.all_boxes)
+
+    def reachable_of(self, boxes: LeafRanges) -> BoolArray:
+        """Which boxes are not empty, (n,)."""
+        out = np.asarray((boxes.low <= boxes.high).all(axis=1))
+        for i in np.flatnonzero(~self.ordered).tolist():
+            out &= boxes.member[:, self.member_offsets[i] : self.member_offsets[i + 1]].any(axis=1)
+        return out
+
+    def boxes(self, leaves: IntArray) -> LeafRanges:
+        """Boxes of some leaves, by climbing from them to the roots, all at once.
+
+        Parameters
+        ----------
+        leaves : (n,) int64
+        """
+        ensemble = self.ensemble
+        low = np.zeros((len(leaves), self.n_features), np.int32)
+        high = np.tile((self.widths - 1).astype(np.int32), (len(leaves), 1))
+        member = np.ones((len(leaves), int(self.member_offsets[-1])), bool)
+        row, at = np.arange(len(leaves)), ensemble.leaf_node[leaves]
+        while True:
+            up = ensemble.parent[at]
+            inside = up >= 0
+            row, at, up = row[inside], at[inside], up[inside]
+            if not len(row):
+                return LeafRanges(low, high, member)
+            went_left, feature = ensemble.left[up] == at, ensemble.feature[up]
+            line = (ensemble.kind[up] == SplitKind.AXIS) & self.ordered[feature]
+            for side, bound, narrow in ((line & went_left, high, np.minimum), (line & ~went_left, low, np.maximum)):
+                r, f = row[side], feature[side]
+                bound[r, f] = narrow(bound[r, f], self.cuts[up[side]] + (bound is low))
+            levels = ~line & (ensemble.kind[up] != SplitKind.OBLIQUE)
+            self._narrow_levels(member, row[levels], up[levels], went_left[levels])
+            at = up.astype(np.int64)
+
+    def _narrow_levels(self, member: BoolArray, row: IntArray, node: IntArray, went_left: BoolArray) -> None:
+        """Take the levels away that splits of unordered features send to the other side, in place."""
+        feature = self.ensemble.feature[node]
+        for i in np.unique(feature).tolist():
+            here = feature == i
+            span = slice(int(self.member_offsets[i]), int(self.member_offsets[i + 1]))
+            member[row[here], span] &= self._levels_left(i, node[here]) == went_left[here, None]
+
+    def _levels_left(self, i: int, node: IntArray) -> BoolArray:
+        """Which levels of an unordered feature nodes send left, (n, n_levels)."""
+        ensemble, levels = self.ensemble, np.arange(self.widths[i])
+        # a split of an unordered feature that compares: one that is decided, see `ocf.models.lift.lift`
+        out = np.asarray(levels <= self.cuts[node][:, None])
+        subset = ensemble.kind[node] == SplitKind.SUBSET
+        out[subset] = ensemble.sets[ensemble.set_index[node[subset]], : len(levels)]
+        return out
 
     @cached_property
     def bounded(self) -> tuple[IntArray, IntArray]:
@@ -174,22 +263,7 @@ def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatA
     lowers = [np.concatenate([[-np.inf], upper[:-1]]) if ordered[i] else upper - 1 for i, upper in enumerate(uppers)]
     offsets = np.cumsum([0, *map(len, uppers)])
     member_offsets = np.cumsum([0, *(0 if ordered[i] else len(u) for i, u in enumerate(uppers))])
-    low, high, member = _boxes(ensemble, uppers, ordered, member_offsets)
-    reachable = np.asarray((low <= high).all(axis=1))
-    for i in np.flatnonzero(~ordered).tolist():
-        reachable &= member[:, member_offsets[i] : member_offsets[i + 1]].any(axis=1)
-    return Partition(
-        ensemble,
-        offsets,
-        ordered,
-        np.concatenate(lowers),
-        np.concatenate(uppers),
-        low,
-        high,
-        member,
-        member_offsets,
-        reachable,
-    )
+    return Partition(ensemble, offsets, ordered, np.concatenate(lowers), np.concatenate(uppers), member_offsets)
 
 
 def last_left(ensemble: Ensemble, uppers: Sequence[FloatArray]) -> NDArray[np.int32]:
@@ -210,40 +284,3 @@ def last_left(ensemble: Ensemble, uppers: Sequence[FloatArray]) -> NDArray[np.in
         at = np.flatnonzero(axis & (ensemble.feature == i))
         out[at] = np.searchsorted(upper, ensemble.threshold[at], side="right") - 1
     return out
-
-
-def _boxes(
-    ensemble: Ensemble, uppers: list[FloatArray], ordered: BoolArray, member_offsets: IntArray
-) -> tuple[NDArray[np.int32], NDArray[np.int32], BoolArray]:
-    """Box of every leaf, by narrowing boxes from the roots down, one depth at a time."""
-    n_nodes, n_features = len(ensemble.kind), len(uppers)
-    low = np.zeros((n_nodes, n_features), np.int32)
-    high = np.tile(np.array([len(u) - 1 for u in uppers], np.int32), (n_nodes, 1))
-    member = np.ones((n_nodes, int(member_offsets[-1])), bool)
-    cell = last_left(ensemble, uppers)
-    level = ensemble.tree_offsets[:-1]
-    while len(level := level[ensemble.kind[level] != SplitKind.LEAF]):
-        left, right = ensemble.left[level], ensemble.right[level]
-        for child in (left, right):
-            low[child], high[child], member[child] = low[level], high[level], member[level]
-        axis = ensemble.kind[level] == SplitKind.AXIS
-        feature, cut = ensemble.feature[level[axis]], cell[level[axis]]
-        line = ordered[feature]
-        for child, side, end in ((left[axis], high, cut), (right[axis], low, cut + 1)):
-            narrow = np.minimum if side is high else np.maximum
-            side[child[line], feature[line]] = narrow(side[child[line], feature[line]], end[line])
-        # a split of an unordered feature that compares: one that is decided, see `ocf.models.lift.lift`
-        for node, i in zip(level[axis][~line].tolist(), feature[~line].tolist(), strict=True):
-            span = slice(member_offsets[i], member_offsets[i + 1])
-            goes_left = np.arange(span.stop - span.start) <= cell[node]
-            member[ensemble.left[node], span] &= goes_left
-            member[ensemble.right[node], span] &= ~goes_left
-        for node in level[ensemble.kind[level] == SplitKind.SUBSET]:
-            i = ensemble.feature[node]
-            span = slice(member_offsets[i], member_offsets[i + 1])
-            goes_left = ensemble.sets[ensemble.set_index[node], : span.stop - span.start]
-            member[ensemble.left[node], span] &= goes_left
-            member[ensemble.right[node], span] &= ~goes_left
-        level = np.concatenate([left, right])
-    leaves = ensemble.kind == SplitKind.LEAF
-    return low[leaves], high[leaves], member[leaves]

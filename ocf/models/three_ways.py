@@ -140,15 +140,17 @@ def _parting(ensemble: Ensemble, lifted: Ensemble, columns: FloatArray, coded: F
 
 def _outside(part: Partition, cells: IntArray, leaves: IntArray) -> BoolArray:
     """Whether a row's cell of a feature lies outside the box of one of its leaves, (n, n_features)."""
+    visited, place = np.unique(leaves, return_inverse=True)
+    boxes, place = part.boxes(visited), place.reshape(leaves.shape)
     out = np.zeros(cells.shape, bool)
     for i in range(part.n_features):
         own = cells[:, [i]]
         if part.ordered[i]:
-            inside = (part.low[:, i][leaves] <= own) & (own <= part.high[:, i][leaves])
+            inside = (boxes.low[:, i][place] <= own) & (own <= boxes.high[:, i][place])
         else:
-            inside = part.members_of(i)[leaves, own]
+            inside = boxes.member[place, part.member_offsets[i] + own]
         out[:, i] = ~inside.all(axis=1)
-    out[~part.reachable[leaves].all(axis=1), 0] = True
+    out[~part.reachable_of(boxes)[place].all(axis=1), 0] = True
     return out
 
 

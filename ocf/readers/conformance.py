@@ -35,7 +35,7 @@ def check_conformance(model: TreeModel, background: Rows | None = None, most: in
         Rows from which the points are made by moving as few columns as possible. Without them, columns stand at the
         median of their thresholds.
     most : int, optional
-        Compare only about so many points, spread over the splits.
+        Look at no more than about so many leaves, spread over the trees, and the splits above them.
 
     Raises
     ------
@@ -55,11 +55,9 @@ def _check(model: TreeModel, background: Rows | None, most: int | None) -> None:
     _compare(model, start)
     if ensemble.is_oblique:
         _compare(model, _beside_hyperplanes(ensemble, start))
+    every = 1 if most is None else -(-ensemble.n_leaves // max(most, 1))
     for trees in _tree_groups(ensemble, codes):
-        points = _probe_points(_leaf_boxes(ensemble, trees, codes), start)
-        if most is not None:
-            points = points[:: 1 + len(points) // max(most, 1)]
-            most -= len(points)
+        points = _probe_points(_leaf_boxes(ensemble, trees, codes, every), start)
         step = max(1, _MAX_SCORED // ensemble.n_trees)
         for first in range(0, len(points), step):
             _compare(model, points[first : first + step])
@@ -98,13 +96,10 @@ class _LeafBoxes:
     ensemble: Ensemble
 
 
-def _leaf_boxes(ensemble: Ensemble, trees: range, codes: dict[int, IntArray]) -> _LeafBoxes:
+def _leaf_boxes(ensemble: Ensemble, trees: range, codes: dict[int, IntArray], every: int = 1) -> _LeafBoxes:
+    """Boxes of one leaf in so many of some trees."""
     nodes = np.arange(ensemble.tree_offsets[trees.start], ensemble.tree_offsets[trees.stop])
-    inner = nodes[ensemble.kind[nodes] != SplitKind.LEAF]
-    parent = np.full(len(ensemble.kind), -1)
-    for child in (ensemble.left, ensemble.right):
-        parent[child[inner]] = inner
-    leaves = nodes[ensemble.kind[nodes] == SplitKind.LEAF]
+    leaves = nodes[ensemble.kind[nodes] == SplitKind.LEAF][::every]
     shape = (len(leaves), ensemble.n_features)
     lo, hi = np.full(shape, -np.inf), np.full(shape, np.inf)
     allowed = {j: np.ones((len(leaves), len(c)), bool) for j, c in codes.items()}
@@ -112,7 +107,7 @@ def _leaf_boxes(ensemble: Ensemble, trees: range, codes: dict[int, IntArray]) ->
     pairs: list[tuple[IntArray, IntArray, BoolArray]] = []
     row, at = np.arange(len(leaves)), leaves
     while len(at):
-        up = parent[at]
+        up = ensemble.parent[at]
         row, at, up = row[up >= 0], at[up >= 0], up[up >= 0]
         went_left = ensemble.left[up] == at
         axis, subset = ensemble.kind[up] == SplitKind.AXIS, ensemble.kind[up] == SplitKind.SUBSET

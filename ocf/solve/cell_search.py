@@ -89,6 +89,7 @@ def solve_alternatives(
     candidates: IntArray | None = None,
     use_reduction: bool = True,
     others: Callable[[], Sequence[Solver | CellSolver]] = tuple,
+    limit: float = np.inf,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -109,9 +110,11 @@ def solve_alternatives(
         Off: neither incumbent nor reduction, the solver does everything.
     others : callable
         Gives the solvers that go on, in turn, where the solver errs.
+    limit : float
+        Points of this cost, and dearer ones, are of no interest: ``infeasible`` says that there is none below.
     """
     start, best = time.perf_counter(), None
-    runs = [CellRun(cells, solver, others, options, confirm, start) for cells in alternatives]
+    runs = [CellRun(cells, solver, others, options, confirm, start, limit) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
@@ -178,15 +181,21 @@ class CellRun(Run):
         options: SolverOptions,
         confirm: Callable[[FloatArray], bool],
         start: float,
+        limit: float = np.inf,
     ) -> None:
         super().__init__(options, ("incumbent", "reduce", "instance"), start)
-        self._judge = confirm
+        self._judge, self._limit = confirm, limit
         self.original = self.cells = cells
         self.solver = solver
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
+
+    @property
+    def upper(self) -> float:
+        """What an answer must cost less than."""
+        return min(super().upper, self._limit)
 
     def confirm(self, point: FloatArray) -> bool:
         """Ask the user's own model, on the clock."""
@@ -211,6 +220,9 @@ class CellRun(Run):
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
         most = FEW_PAIRS if isinstance(self.solver, CellSolver) else MAX_PAIRS
+        if np.isfinite(self._limit):
+            self.shrink(FEW_PAIRS)
+            self.original = self.cells
         for search, pairs in (({"effort": 0}, FEW_PAIRS), ({}, most)):
             if not self.finished:
                 self._search(candidates, **search)
@@ -218,7 +230,7 @@ class CellRun(Run):
 
     def _search(self, candidates: IntArray | None, **search: int) -> None:
         begin, spent = time.perf_counter(), self.times["confirm"]
-        found = find_incumbent(self.original, candidates, self.confirm, **search)
+        found = find_incumbent(self.original, candidates, self.confirm, limit=self._limit, **search)
         self.adopt(found)
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
         self.record()
@@ -292,7 +304,8 @@ class CellRun(Run):
         form = instance.form
         self.measure(form)
         offset = time.perf_counter() - self.start
-        result = solver.solve(form, options, cutoff=self.upper + self._tangent_error if self.best else None)
+        cutoff = self.upper + self._tangent_error if np.isfinite(self.upper) else None
+        result = solver.solve(form, options, cutoff=cutoff)
         if not self._noted(result, offset):
             return
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
@@ -343,6 +356,10 @@ class CellRun(Run):
             logger.info("exact arithmetic refuses a choice of cells that the solver's tolerances allow")
             self._exclude(values.of_constraints(leaves))
             return
+        met = meets(self.bound, self.upper)
+        if result.status is Status.OPTIMAL and met and placed.cost >= self.upper:
+            self._proved(result.solver)
+            return
         if not self.confirm(placed.point):
             self.refused += 1
             logger.info("the model refuses a point; it is cut off and the search goes on")
@@ -369,7 +386,7 @@ class CellRun(Run):
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
         else:
-            self.close(Status.FEASIBLE, self.bound, "")
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     @property
     def _tangent_error(self) -> float:

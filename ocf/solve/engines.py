@@ -14,10 +14,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+
 from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_alternatives
+from ocf.cells.nearby import Nearby, Pruner
+from ocf.cells.partition import Partition
 from ocf.errors import ProblemError
 from ocf.formulations import VALUE_FORMULATIONS
 from ocf.problem.linear_problem import LinearProblem
@@ -26,9 +31,10 @@ from ocf.problem.targets import ClassTarget
 from ocf.solve.cell_search import solve_alternatives
 from ocf.solve.class_costs import class_offsets
 from ocf.solve.cross_check import compare, judged
+from ocf.solve.growing_ball import GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
 from ocf.solve.outcome import Outcome
-from ocf.solve.prepared import PreparedModel
+from ocf.solve.prepared import Matrices, PreparedModel
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
 from ocf.solvers import CellSolver, Solver, get_solver
@@ -216,35 +222,127 @@ class CellEngine(Engine[Problem]):
 
     def solve(self, request: Request[Problem]) -> Finding[Problem]:
         """Solve the alternatives of the target together; tied points afterwards, where they are asked for."""
-        prepared, problem, task, judge = self._prepared, request.problem, request.task, request.judge
-        alternatives = tuple(cells.with_(excluded=request.excluded) for cells in prepared.alternatives(problem))
-        way = request.way or choose(alternatives[0], task.formulation, task.solver)
-        matrices = prepared.matrices(way.formulation, alternatives)
-        forms = [partial(matrices.compiled, k) for k in range(len(alternatives))]
-        solver = prepared.solver(way.solver)
+        prepared, problem, task = self._prepared, request.problem, request.task
+        pruner = prepared.pruner(problem) if task.reduce else None
+        if pruner is not None:
+            return self._solve_in_balls(request, pruner)
+        cells = _CellForms(prepared.alternatives(problem), request, prepared)
+        known = prepared.known_cells(problem, cells.partition)
+        return cells.with_ties(cells.finding(cells.search(known)))
+
+    def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
+        """Solve a problem of trees so large that only those near the row are looked at."""
+        prepared, problem, task = self._prepared, request.problem, request.task
+        known = prepared.known_rows_of(problem.target)
+        part = prepared.tree_partition(problem)
+        run = GrowingBall(problem, part, pruner, task.options, request.judge, request.excluded)
+        searched: list[_CellForms] = []
+
+        def cells_of(near: Nearby, options: SolverOptions) -> _CellForms:
+            own = replace(problem, ensemble=near.ensemble)
+            asked = replace(request, task=replace(task, options=options), excluded=near.translated(request.excluded))
+            return _CellForms(to_alternatives(own), asked, prepared, shared=False)
+
+        def search(near: Nearby, limit: float, options: SolverOptions) -> Outcome:
+            searched.append(cells_of(near, options))
+            found: IntArray = np.unique(searched[-1].partition.locate(known), axis=0)
+            return searched[-1].search(found, limit)
+
+        outcome = run.solve(known, search)
+        if not searched:
+            way = request.way or Way(task.formulation, task.solver)
+            return Finding(problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})
+        found = searched[-1].finding(outcome)
+        near = run.ball_of_ties() if task.n_optimal > 1 else None
+        return found if near is None else cells_of(near, task.options).with_ties(found)
+
+
+class _CellForms:
+    """The alternatives of a problem over cells, and the way in which they are solved.
+
+    Parameters
+    ----------
+    alternatives : tuple of CellProblem
+    request : Request
+        Its problem may have more trees than the alternatives.
+    prepared : PreparedModel
+    shared : bool
+        Whether other rows have the same cells and can use the matrices that this one makes.
+    """
+
+    def __init__(
+        self,
+        alternatives: tuple[CellProblem, ...],
+        request: Request[Problem],
+        prepared: PreparedModel,
+        *,
+        shared: bool = True,
+    ) -> None:
+        self._alternatives = tuple(cells.with_(excluded=request.excluded) for cells in alternatives)
+        self._request, self._prepared = request, prepared
+        task = request.task
+        self._way = request.way or choose(self._alternatives[0], task.formulation, task.solver)
+        name = self._way.formulation
+        if shared:
+            self._matrices = prepared.matrices(name, self._alternatives)
+        else:
+            self._matrices = Matrices(name, self._alternatives, {}, ())
+
+    @property
+    def partition(self) -> Partition:
+        """The cells."""
+        return self._alternatives[0].partition
+
+    def search(self, known: IntArray, limit: float = np.inf) -> Outcome:
+        """The cheapest point, if it costs less than a limit.
+
+        Parameters
+        ----------
+        known : (n, n_features) int64
+            Cells of rows of the data that have the target.
+        limit : float
+        """
+        first, task, way = self._alternatives[0], self._request.task, self._way
 
         def others() -> list[Solver | CellSolver]:
-            return [prepared.solver(name) for name in other_solvers(alternatives[0], way)]
+            return [self._prepared.solver(name) for name in other_solvers(first, way)]
 
         outcome = solve_alternatives(
-            alternatives,
-            forms,
-            solver,
+            self._alternatives,
+            self._matrices.all,
+            self._prepared.solver(way.solver),
             task.options,
-            confirm=judge,
-            candidates=prepared.known_cells(problem, alternatives[0].partition),
+            confirm=self._request.judge,
+            candidates=known,
             use_reduction=task.reduce,
             others=others if task.solver == AUTO else tuple,
+            limit=limit,
         )
-        if alternatives[0].values is not None and not outcome.message:
-            outcome = replace(outcome, message=alternatives[0].values.remark())
-        found = Finding(problem, outcome, way, task.method(way, outcome), matrices.seconds)
-        if task.n_optimal == 1 or outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
+        if first.values is not None and not outcome.message:
+            outcome = replace(outcome, message=first.values.remark())
+        return outcome
+
+    def finding(self, outcome: Outcome) -> Finding[Problem]:
+        """What was found, and how."""
+        request, way = self._request, self._way
+        return Finding(request.problem, outcome, way, request.task.method(way, outcome), self._matrices.seconds)
+
+    def with_ties(self, found: Finding[Problem]) -> Finding[Problem]:
+        """The finding with other points of the same cost, where they are asked for."""
+        task = self._request.task
+        if task.n_optimal == 1 or found.outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
             return found
         points, complete = tied_points(
-            outcome, alternatives, forms, solver, task.options, confirm=judge, limit=task.n_optimal
+            found.outcome,
+            self._alternatives,
+            self._matrices.all,
+            self._prepared.solver(self._way.solver),
+            task.options,
+            confirm=self._request.judge,
+            limit=task.n_optimal,
         )
-        ranges = [] if alternatives[0].couples else [same_cost(alternatives[0], point) for point in points]
+        first = self._alternatives[0]
+        ranges = [] if first.couples else [same_cost(first, point) for point in points]
         return replace(found, ties=points[1:], ties_complete=complete, ranges=ranges)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
+from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError
 from ocf.features.lattice import rounded
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 #: Most candidate rows of a class that incumbents start from.
 MAX_CANDIDATES = 5000
+
+#: Leaves of all trees beyond which a row looks only at those near it, and a check of the reading at so many of them.
+MANY_LEAVES = 20_000
 
 #: Most rows of the data whose leaves are looked up in three ways, and from which features are varied.
 MAX_CHECKED, MAX_BASES = 1000, 8
@@ -72,7 +77,7 @@ class PreparedModel:
         self.known = known_rows(space, table)
         if check:
             background = None if table is None else model.encode(space.to_frame(self.known[:64]))
-            check_conformance(model.trees, background)
+            check_conformance(model.trees, background, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self._encodings: dict[tuple[str, ...], Encoding] = {}
@@ -81,6 +86,7 @@ class PreparedModel:
         self._depths: dict[Key, IsolationDepth] = {}
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
+        self._pruners: dict[int, Pruner] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
@@ -257,6 +263,18 @@ class PreparedModel:
         """The finite forms of a problem of this model, one per alternative of its target."""
         return to_alternatives(problem, self._shared_partition(problem))
 
+    def pruner(self, problem: Problem) -> Pruner | None:
+        """What leaves out the leaves far from a row, where there are too many to look at all of them.
+
+        Where features are coupled, the cost of a cell is no bound on that of its points, and all are looked at.
+        """
+        if self.ensemble.n_leaves <= MANY_LEAVES or problem.cuts_cells or problem.plausibility is not None:
+            return None
+        part = self.tree_partition(problem)
+        if id(part) not in self._pruners:
+            self._pruners[id(part)] = Pruner(part)
+        return self._pruners[id(part)]
+
     def _shared_partition(self, problem: Problem) -> Partition | None:
         """The partition of all rows that miss the same values; None where a row's cells are its own."""
         return None if problem.cuts_cells else self.tree_partition(problem)
@@ -353,7 +371,7 @@ class PreparedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_detectors": {}, "_encodings": {}}
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
         return {**self.__dict__, **fresh, "model": self.model.native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -389,6 +407,11 @@ class Matrices:
         self._formulation, self._alternatives = formulation, alternatives
         self._kept, self._key = kept, key
         self.seconds = {"build": 0.0, "compile": 0.0}
+
+    @property
+    def all(self) -> list[Callable[[], Compiled]]:
+        """Makers of the matrix of each alternative."""
+        return [partial(self.compiled, k) for k in range(len(self._alternatives))]
 
     def compiled(self, k: int) -> Compiled:
         """The matrix of the k-th alternative."""

@@ -153,7 +153,7 @@ class Ensemble:
         if len(self.oblique_slack) == 0:
             object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
         self._check_shapes()
-        self._check_numbers()
+        _check_numbers(self)
 
     def _check_shapes(self) -> None:
         n = len(self.kind)
@@ -175,17 +175,6 @@ class Ensemble:
         for child in (self.left, self.right):
             if np.any(child[inner] <= start[inner]) or np.any(child[inner] >= stop[inner]):
                 raise ModelError("a child of a node lies outside its tree: the model is corrupt")
-
-    def _check_numbers(self) -> None:
-        tested = np.isin(self.kind, (SplitKind.AXIS, SplitKind.SUBSET))
-        if np.any(self.feature[tested] < 0) or np.any(self.feature[tested] >= self.n_features):
-            raise ModelError(f"a split tests a column outside 0..{self.n_features - 1}: the model is corrupt")
-        if not (np.isfinite(self.leaf_values).all() and np.isfinite(self.tree_weights).all()):
-            raise ModelError("a leaf value or tree weight is not finite: the model is corrupt")
-        if np.isnan(self.threshold[np.isin(self.kind, (SplitKind.AXIS, SplitKind.OBLIQUE))]).any():
-            raise ModelError("a threshold is NaN: the model is corrupt")
-        if not (np.isfinite(self.oblique_data).all() and np.isfinite(self.oblique_slack).all()):
-            raise ModelError("a weight of a split is not finite: the model is corrupt")
 
     @property
     def n_features(self) -> int:
@@ -211,6 +200,19 @@ class Ensemble:
     def node_tree(self) -> IntArray:
         """Tree of each node, (n_nodes,)."""
         return np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
+
+    @cached_property
+    def parent(self) -> NDArray[np.int32]:
+        """Parent of each node, -1 at roots, (n_nodes,)."""
+        parent = np.full(len(self.kind), -1, np.int32)
+        inner = np.flatnonzero(self.kind != SplitKind.LEAF)
+        parent[self.left[inner]] = parent[self.right[inner]] = inner
+        return parent
+
+    @cached_property
+    def leaf_node(self) -> IntArray:
+        """Node of each leaf, (n_leaves,)."""
+        return np.flatnonzero(self.kind == SplitKind.LEAF)
 
     @cached_property
     def leaf_tree(self) -> IntArray:
@@ -362,24 +364,22 @@ class Ensemble:
         if not self.is_oblique:
             return out
         reached = self.apply(x)
-        above = self.ancestors
-        for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE):
-            terms = self.oblique_terms(int(v), x)
-            near = np.abs(terms.sum(axis=1) - self.threshold[v]) <= 2 * self.oblique_error_bound(
-                int(v), np.abs(terms).sum(axis=1)
-            )
-            out |= near & above[v][reached].any(axis=1)
+        for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE).tolist():
+            terms = self.oblique_terms(v, x)
+            gap = np.abs(terms.sum(axis=1) - self.threshold[v])
+            near = np.flatnonzero(gap <= 2 * self.oblique_error_bound(v, np.abs(terms).sum(axis=1)))
+            out[near[np.isin(reached[near, self.node_tree[v]], self.leaves_below(v))]] = True
         return out
 
-    @cached_property
-    def ancestors(self) -> BoolArray:
-        """Whether a node lies above a leaf, (n_nodes, n_leaves)."""
-        above = np.zeros((len(self.kind), self.n_leaves), bool)
-        above[self.kind == SplitKind.LEAF, self.leaf[self.kind == SplitKind.LEAF]] = True
-        for v in np.argsort(-self.depth, kind="stable"):
-            if self.kind[v] != SplitKind.LEAF:
-                above[v] = above[self.left[v]] | above[self.right[v]]
-        return above
+    def leaves_below(self, v: int) -> IntArray:
+        """Leaves that are reached through a node."""
+        found, level = [], np.array([v])
+        while len(level):
+            is_leaf = self.kind[level] == SplitKind.LEAF
+            found.append(self.leaf[level[is_leaf]])
+            inner = level[~is_leaf]
+            level = np.concatenate([self.left[inner], self.right[inner]])
+        return np.sort(np.concatenate(found)).astype(np.int64)
 
     def scores(self, x: FloatArray) -> FloatArray:
         """Scores of rows, summed in float64.
@@ -471,6 +471,18 @@ def check_structure(ensemble: Ensemble) -> None:
     _check_decision(ensemble)
     _check_trees(ensemble)
     _check_tables(ensemble)
+
+
+def _check_numbers(e: Ensemble) -> None:
+    tested = np.isin(e.kind, (SplitKind.AXIS, SplitKind.SUBSET))
+    if np.any(e.feature[tested] < 0) or np.any(e.feature[tested] >= e.n_features):
+        raise ModelError(f"a split tests a column outside 0..{e.n_features - 1}: the model is corrupt")
+    if not (np.isfinite(e.leaf_values).all() and np.isfinite(e.tree_weights).all()):
+        raise ModelError("a leaf value or tree weight is not finite: the model is corrupt")
+    if np.isnan(e.threshold[np.isin(e.kind, (SplitKind.AXIS, SplitKind.OBLIQUE))]).any():
+        raise ModelError("a threshold is NaN: the model is corrupt")
+    if not (np.isfinite(e.oblique_data).all() and np.isfinite(e.oblique_slack).all()):
+        raise ModelError("a weight of a split is not finite: the model is corrupt")
 
 
 def _require(holds: Any, what: str) -> None:

@@ -1,0 +1,263 @@
+"""Forests as big as defaults make them: the ball around the row grows until the cheapest point lies in it.
+
+Only leaves that meet the ball of an incumbent's cost can hold a better point. So an incumbent comes first, from rows of
+the data with the target that are pulled back towards the row, by answers of the trees alone. Then balls of growing
+radius are searched, each over the trees that are left of it (`ocf.cells.nearby`): a ball without a point proves that
+nothing is cheaper than its radius, and the first one with a point holds the cheapest of all. A search that is cut
+short leaves the radius as a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.cell_problem import cell_values
+from ocf.cells.incumbent import Incumbent
+from ocf.cells.nearby import Nearby, Pruner
+from ocf.cells.partition import Partition
+from ocf.problem.problem import Problem
+from ocf.solve.outcome import Outcome, Run
+from ocf.solvers.result import SolverOptions, Status
+
+#: Nodes of the first ball: as many as the search over all cells takes at once without a wait.
+FIRST_NODES = 8_000
+
+#: Most nodes of any ball.
+MOST_NODES = 100_000_000
+
+#: Rows of the data that are pulled back, and values tried of each feature on the way.
+MAX_STARTS, MAX_TRIED = 12, 16
+
+#: Searches one ball: its trees, the cost that points must beat, and the options with the time that is left.
+Search = Callable[[Nearby, float, SolverOptions], Outcome]
+
+
+@dataclass(frozen=True)
+class _RowCells:
+    """Cells of the whole partition for one row: the value of each nearest to the row, and its cost."""
+
+    part: Partition
+    value: FloatArray
+    cost: FloatArray
+    origin: FloatArray
+
+    def points(self, choices: IntArray) -> FloatArray:
+        """Coded rows at choices of cells, (n, n_features)."""
+        points = self.value[self.part.offsets[:-1] + choices]
+        return np.where(np.isnan(self.origin), self.origin, points)
+
+    def costs(self, choices: IntArray) -> FloatArray:
+        """Costs of choices of cells, (n,)."""
+        return np.asarray(self.cost[self.part.offsets[:-1] + choices].sum(axis=1))
+
+    def extreme(self, largest: bool) -> float:
+        """Sum over features of the least, or the largest finite, cost of a cell; inf where all cells are closed."""
+        total = 0.0
+        for i in range(self.part.n_features):
+            cost = self.cost[self.part.cells_of(i)]
+            cost = cost[np.isfinite(cost)]
+            total += np.inf if not len(cost) else float(cost.max() if largest else cost.min())
+        return total
+
+
+class GrowingBall(Run):
+    """State of a search in growing balls.
+
+    Parameters
+    ----------
+    problem : Problem
+        Without constraints, costs of the user's own or plausibility: points of a cell cost what their features do.
+    part : Partition
+        Of the problem's trees.
+    pruner : Pruner
+        Of the partition.
+    options : SolverOptions
+        The time limit holds for all balls together.
+    judge : callable
+        Whether the user's own model gives the target to a coded point.
+    excluded : tuple of (n,) int64
+        Choices of leaves that no answer may lie in.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        part: Partition,
+        pruner: Pruner,
+        options: SolverOptions,
+        judge: Callable[[FloatArray], bool],
+        excluded: tuple[IntArray, ...] = (),
+    ) -> None:
+        super().__init__(options, ("incumbent", "reduce", "instance"))
+        self._excluded = excluded
+        self._problem, self._pruner, self._judge = problem, pruner, judge
+        self._cells = _RowCells(part, *cell_values(problem, part), problem.origin)
+        self._outcomes: list[Outcome] = []
+
+    def solve(self, known: FloatArray, search: Search) -> Outcome:
+        """The cheapest point, or what is known of it when the time is over.
+
+        Parameters
+        ----------
+        known : (n, n_features) float64
+            Coded rows of the data that have the target.
+        search : callable
+        """
+        base, top = self._cells.extreme(False), self._cells.extreme(True)
+        if not np.isfinite(base):
+            self.close(Status.INFEASIBLE, np.inf, "reduction")
+            return self.outcome()
+        begin = time.perf_counter()
+        self.find_incumbent(known)
+        self.times["incumbent"] += time.perf_counter() - begin - self.times["confirm"]
+        self.record()
+        # beyond the dearest point there is nothing: one more than its cost holds all
+        end = min(self.upper, top + 1.0 + abs(top))
+        radius, near = self._first_ball(base, end)
+        while not self.finished:
+            self._search_ball(search, near, radius, end)
+            if not self.finished:
+                radius = min(base + 2.0 * (radius - base), end)
+                near = self._within(radius, MOST_NODES)
+        return self.outcome()
+
+    def ball_of_ties(self) -> Nearby | None:
+        """The trees near all points that cost no more than the best; None where there is none."""
+        return None if self.best is None else self._within(self.best.cost, MOST_NODES)
+
+    def _within(self, radius: float, most: int) -> Nearby | None:
+        begin = time.perf_counter()
+        near = self._pruner.within(self._cells.cost, radius, most)
+        self.times["reduce"] += time.perf_counter() - begin
+        return near
+
+    def _first_ball(self, base: float, end: float) -> tuple[float, Nearby | None]:
+        """The largest radius, of those that halve the way to the end, whose ball is small."""
+        radius = end
+        while base < radius:
+            near = self._within(radius, FIRST_NODES)
+            if near is not None or radius - base < 1e-9 * (1.0 + abs(base)):
+                return radius, near or self._within(radius, MOST_NODES)
+            radius = base + 0.5 * (radius - base)
+        return end, None
+
+    def _search_ball(self, search: Search, near: Nearby | None, radius: float, end: float) -> None:
+        options = self.remaining()
+        if options is None:
+            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            return
+        if near is None:  # nothing is cheaper than the incumbent, not even a point that changes nothing
+            self._proved("incumbent")
+            return
+        outcome = search(near, radius, options)
+        self._outcomes.append(outcome)
+        if outcome.point is not None and outcome.cost is not None:
+            self.best = Incumbent(np.zeros(0, np.int64), outcome.point, outcome.cost)
+            self.close(outcome.status, outcome.bound, outcome.proved_by)
+        elif outcome.status is not Status.INFEASIBLE:
+            self.bound = max(self.bound, min(outcome.bound, radius))
+            self.message = outcome.message
+            failed = outcome.status is Status.ERROR and self.best is None
+            rest = Status.FEASIBLE if self.best else Status.UNKNOWN
+            self.close(Status.ERROR if failed else rest, self.bound, "")
+        elif radius >= end:
+            self._proved(outcome.proved_by)
+        else:
+            self.bound = radius
+            self.record()
+
+    def _proved(self, by: str) -> None:
+        if self.best:
+            self.close(Status.OPTIMAL, self.best.cost, by)
+        else:
+            self.close(Status.INFEASIBLE, np.inf, by)
+
+    # -- the incumbent -------------------------------------------------------------------------------------
+
+    def find_incumbent(self, known: FloatArray) -> None:
+        """Pull the nearest rows with the target back towards the row, and take the cheapest that the model confirms.
+
+        Parameters
+        ----------
+        known : (n, n_features) float64
+            Coded rows of the data that have the target.
+        """
+        cells, found = self._cells, []
+        for choice in self._starts(known):
+            if self._has_target(choice[None])[0]:
+                pulled = self._pulled_back(choice)
+                found.append((float(cells.costs(pulled[None])[0]), pulled))
+        for cost, choice in sorted(found, key=lambda pair: pair[0]):
+            point = cells.points(choice[None])[0]
+            if np.isfinite(cost) and self.ask(self._judge, point):
+                self.best = Incumbent(choice, point, cost)
+                return
+
+    def _starts(self, known: FloatArray) -> Sequence[IntArray]:
+        """Cells of the cheapest rows of the data; features whose cell is closed stay at their cheapest."""
+        if not len(known):
+            return ()
+        cells, part = self._cells, self._cells.part
+        choices = part.locate(known)
+        for i in range(part.n_features):
+            cost = cells.cost[part.cells_of(i)]
+            choices[:, i] = np.where(np.isfinite(cost[choices[:, i]]), choices[:, i], np.argmin(cost))
+        nearest = choices[np.argsort(cells.costs(choices), kind="stable")[: 4 * MAX_STARTS]]
+        return [np.array(choice) for choice in list(dict.fromkeys(map(tuple, nearest.tolist())))[:MAX_STARTS]]
+
+    def _has_target(self, choices: IntArray) -> BoolArray:
+        """Which choices of cells certainly have the target, by the trees, and may be answers, (n,)."""
+        leaves = self._cells.part.ensemble.apply(self._cells.points(choices))
+        met = np.zeros(len(choices), bool)
+        for asked in self._problem.alternatives:
+            if asked.curve is None:
+                sums = asked.gain[leaves].sum(axis=1)
+                met |= (sums >= asked.need + asked.error_bound).all(axis=1)
+        for choice in self._excluded:
+            met &= ~np.array([np.isin(choice, row).all() for row in leaves], bool)
+        return met
+
+    def _pulled_back(self, choice: IntArray) -> IntArray:
+        """The choice with features at cheaper cells, the largest saving first, as long as the target stays."""
+        while True:
+            tried = self._cheaper(choice)
+            tried = tried[self._has_target(tried)] if len(tried) else tried
+            if not len(tried):
+                return choice
+            choice = tried[np.argmin(self._cells.costs(tried))]
+
+    def _cheaper(self, choice: IntArray) -> IntArray:
+        """Choices that differ from one in a cheaper cell of one feature, a few for each feature."""
+        part, out = self._cells.part, []
+        for i in range(part.n_features):
+            cost = self._cells.cost[part.cells_of(i)]
+            better = np.flatnonzero(cost < cost[choice[i]])
+            if not len(better):
+                continue
+            better = better[np.argsort(cost[better], kind="stable")]
+            places = np.linspace(0, len(better) - 1, min(len(better), MAX_TRIED)).round().astype(int)
+            rows = np.tile(choice, (len(places), 1))
+            rows[:, i] = better[places]
+            out.append(rows)
+        return np.vstack(out) if out else np.zeros((0, len(choice)), np.int64)
+
+    def outcome(self) -> Outcome:
+        """The answer, with what all balls together took."""
+        own, inner = super().outcome(), self._outcomes
+        if not inner:
+            return own
+        times = {key: own.times[key] + sum(o.times.get(key, 0.0) for o in inner) for key in own.times}
+        return replace(
+            own,
+            times=times,
+            nodes=sum(o.nodes for o in inner),
+            refused=own.refused + sum(o.refused for o in inner),
+            results=tuple(r for o in inner for r in o.results),
+            sizes=inner[-1].sizes | {"leaves": self._problem.ensemble.n_leaves, "balls": len(inner)},
+            message=own.message or inner[-1].message,
+        )
