@@ -222,6 +222,11 @@ class Asking(ABC, Generic[P]):
         if why:
             complete = None if found.ties_complete is None else False
             found = replace(found, outcome=unproven(found.outcome, why), ties_complete=complete)
+        rests_on = self._common.model.rests_on
+        if rests_on:
+            said = "; ".join(filter(None, (found.outcome.message, rests_on)))
+            method = {**found.method, "rests_on": rests_on}
+            found = replace(found, outcome=replace(found.outcome, message=said), method=method)
         return from_finding(found, row, self.model, self.classes, detector=detector, seconds=seconds)
 
     def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:

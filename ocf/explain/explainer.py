@@ -59,6 +59,10 @@ class Explainer(Asking[Problem]):
         See `ocf.features.inference.infer_space` for the settings.
     check : bool
         Whether to check the reading of the model against the library at every threshold.
+    monotone : mapping of step name to {"increasing", "decreasing"}, optional
+        Your word on the functions of FunctionTransformers that ocf does not know: that each column that they give is
+        monotone in the one that they take. Proofs then rest on it, and the answers say so. A step inside another is
+        named by both, with two underscores between, or by its own name.
     trust_pickle : bool
         Whether `model` may be the path of a pickle or joblib file.
 
@@ -88,9 +92,10 @@ class Explainer(Asking[Problem]):
         features: Mapping[str, Mapping[str, Any]] | FeatureSpace | str | Path | None = None,
         *,
         check: bool = True,
+        monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        user_model = as_user_model(model, trust_pickle=trust_pickle)
+        user_model = as_user_model(model, trust_pickle=trust_pickle).saying(monotone)
         table = None if data is None else as_table(data, user_model.columns)
         self.constraints: tuple[Constraint, ...] = ()
         if isinstance(features, str | Path):

@@ -13,7 +13,7 @@ from ocf.arrays import FloatArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.models.encoding import Encoding
-from ocf.models.user_model import UserModel, pipeline_encoder, working
+from ocf.models.user_model import UserModel, pipeline_encoder, preprocessing_of, working
 from ocf.readers import linear as reader
 from ocf.readers.linear import LinearModel
 
@@ -73,7 +73,8 @@ def as_linear_model(model: Any) -> UserModel:
         with working(model):
             return np.array([classes[label] for label in np.asarray(model.predict(given(table))).tolist()], np.int64)
 
-    return UserModel(model, cast(Any, linear), columns, encode, decide)
+    preprocessing = preprocessing_of(columns, given, steps[:-1] if steps else ())
+    return UserModel(model, cast(Any, linear), columns, encode, decide, preprocessing)
 
 
 # -- scores as sums over features --------------------------------------------------------------------------------
@@ -111,6 +112,8 @@ def as_additive(model: LinearModel, encoding: Encoding) -> _Additive:
         From features to the model's columns.
     """
     space = encoding.space
+    encoding.check_width(model.feature_names)
+    encoding.refuse_mixed(np.flatnonzero(np.any(model.weights != 0, axis=0)), model.feature_names)
     unit = 2.0**-24 if model.single or any(f.float_dtype.itemsize < 8 for f in space.features) else 2.0**-53
     n_scores, n = len(model.weights), len(space)
     still = encoding.column_feature < 0
@@ -122,7 +125,7 @@ def as_additive(model: LinearModel, encoding: Encoding) -> _Additive:
     for i, feature in enumerate(space.features):
         own = np.flatnonzero(encoding.column_feature == i)
         if feature.discrete:
-            encoded = encoding.varied(i, np.arange(len(feature.levels), dtype=np.float64))[:, own]
+            encoded = encoding.levels(i)[:, own]
             tables.append(encoded @ model.weights[:, own].T)
             largest[own] = np.abs(encoded).max(axis=0)
             continue
@@ -160,7 +163,8 @@ def _affine(feature: Feature, encoding: Encoding, i: int, column: int, unit: flo
         slope = float((encoded[-1] - encoded[0]) / (values[-1] - values[0]))
         offset = float(encoded[0] - slope * values[0])
     reach = max(abs(low), abs(high))
-    if not np.abs(encoded - (slope * values + offset)).max() <= _encoding_error(slope, offset, reach, unit):
+    fits = encoding.columns[column].affine
+    if not fits or not np.abs(encoded - (slope * values + offset)).max() <= _encoding_error(slope, offset, reach, unit):
         raise UnsupportedModelError(
             f"the preprocessing of feature {feature.name!r} is not of the form a x + b, so the score is not linear in "
             "it: give ocf the table after that step"

@@ -1,22 +1,20 @@
-"""From model columns to features: splits are pulled back through whatever encodes the user's table.
+"""From model columns to features: how each column that a model sees depends on the user's table.
 
-A model sees columns: one-hot indicators, scaled numbers, codes. A user sees features. Which feature moves which column
-is found by varying each feature alone, from several rows. A split of such a column becomes a split of the feature:
+A model sees columns: one-hot indicators, scaled numbers, codes. A user sees features. Which feature moves which column,
+and in which shape, is read from the steps between them (`ocf.readers.transformers`); values are computed by the user's
+own steps. A split of such a column becomes a split of the feature (`ocf.models.lift`):
 
 * of a discrete feature, by encoding each level and looking which levels go left;
 * of a numeric feature, at the largest number that the encoding and the model together send left, found by bisection
   over all numbers of the column's dtype that the encoding takes: scalers compute in float32 where the table is float32.
-  They are monotone in floating point too, so this boundary is exact.
-
-That a column depends on one feature, and is monotone in it, cannot be told by trying: it is known by the classes of the
-steps (`ocf.models.known_steps`). Through other steps the splits hold as far as was tried, within the range of the
-data, and nothing is proven.
+  Columns that turn are cut into pieces in which they do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -26,33 +24,53 @@ from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.features.lattice import Lattice
 from ocf.features.space import FeatureSpace
+from ocf.readers.transformers.column import Column
 
 #: From a table in the user's columns to the matrix of model columns, (n, n_model_columns) float64.
 Encoder = Callable[[pd.DataFrame], FloatArray]
 
+#: From a space, a coded row and what gives the numbers that the encoding takes, to the model's columns.
+Reader = Callable[[FeatureSpace, FloatArray, Callable[[], FloatArray]], tuple[Column, ...]]
+
 
 @dataclass(frozen=True)
 class Encoding:
-    """A feature space, the encoder of its table, and which feature moves which model column.
+    """A feature space, the encoder of its table, and how each model column depends on the features.
 
     Attributes
     ----------
     space : FeatureSpace
     encode : Encoder
     base : (n_features,) float64
-        A coded row of the data, from which features are varied.
-    column_feature : (n_model_columns,) int64
-        Feature that moves the column; -1 for columns that nothing moves.
-    domain : (n_features, 2) float64 or None
-        Smallest and largest number of each numeric feature that the encoding takes; everywhere between them each
-        column is a monotone function of its feature, by the classes of the steps. None where that is not known.
+        A coded row of the data, from which features are varied; its missing values stay missing.
+    read : Reader
     """
 
     space: FeatureSpace
     encode: Encoder
     base: FloatArray
-    column_feature: IntArray
-    domain: FloatArray | None = None
+    read: Reader
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the model."""
+        return self.read(self.space, self.base, lambda: self.domain)
+
+    @cached_property
+    def column_feature(self) -> IntArray:
+        """Feature that moves each model column; -1 for columns that nothing moves, (n_model_columns,)."""
+        return np.array([c.feature for c in self.columns], np.int64)
+
+    @cached_property
+    def domain(self) -> FloatArray:
+        """Smallest and largest number of each numeric feature that the encoding takes, (n_features, 2); else NaN.
+
+        Raises
+        ------
+        DataError
+            The bounds of a feature hold numbers that the encoding refuses.
+        """
+        return _domain(self.space, self.encode, self.base)
 
     def varied(self, i: int, values: FloatArray) -> FloatArray:
         """Model columns of the base row with feature `i` at each of `values`, (n, n_model_columns).
@@ -68,105 +86,55 @@ class Encoding:
         rows[:, i] = values
         return self.encode(self.space.to_frame(rows))
 
+    def levels(self, i: int) -> FloatArray:
+        """Model columns of the base row at each level of a discrete feature, (n_levels, n_model_columns).
 
-def probe(
-    space: FeatureSpace,
-    encode: Encoder,
-    base: FloatArray,
-    column_names: tuple[str, ...],
-    *,
-    others: FloatArray | None = None,
-    known: bool = False,
-) -> Encoding:
-    """Find which feature moves which model column.
+        Raises
+        ------
+        DataError
+            The preprocessing refuses a level.
+        """
+        feature = self.space.features[i]
+        codes = np.arange(len(feature.levels), dtype=np.float64)
+        try:
+            return self.varied(i, codes)
+        except ValueError as error:
+            for code in codes:
+                try:
+                    self.varied(i, np.array([code]))
+                except ValueError as cause:
+                    raise DataError(
+                        f"feature {feature.name!r}: the preprocessing refuses the level {feature.label(code)!r} "
+                        f"({cause.__cause__ or cause}): leave it out of the data and of the feature's levels, or fit "
+                        "the Pipeline on rows that have it"
+                    ) from None
+            raise error
 
-    Parameters
-    ----------
-    space : FeatureSpace
-    encode : Encoder
-    base : (n_features,) float64
-        A coded row; its missing values stay missing.
-    column_names : tuple of str
-        Of the model columns, for messages.
-    others : (n, n_features) float64, optional
-        More rows to vary features from: a product of two features does not move where one of them is 0.
-    known : bool
-        Whether each step of the encoding is one of `ocf.models.known_steps`.
+    def check_width(self, names: tuple[str, ...]) -> None:
+        """Refuse an encoding of another number of columns than a model has."""
+        if len(self.columns) != len(names):
+            raise DataError(
+                f"the table encodes to {len(self.columns)} model columns, but the model was fitted on {len(names)}"
+            )
 
-    Raises
-    ------
-    UnsupportedModelError
-        A column depends on several features (PCA, interactions), so its splits cannot be told per feature.
-    DataError
-        The bounds of a feature hold numbers that the encoding refuses.
-    """
-    domain = _domain(space, encode, base) if known else None
-    bases = _bases(space, base, others)
-    encoded = encode(space.to_frame(bases))
-    if encoded.shape[1] != len(column_names):
-        raise DataError(
-            f"the table encodes to {encoded.shape[1]} model columns, but the model was fitted on {len(column_names)}"
-        )
-    moved = np.zeros((len(space), encoded.shape[1]), bool)
-    for row in bases:
-        moved |= _moved(space, encode, row, domain)
-    shared = np.flatnonzero(moved.sum(axis=0) > 1)
-    # a column that no feature moves alone, and that is not the same everywhere, is moved by some together
-    still = ~moved.any(axis=0) & ~_same(encoded, encoded[0]).all(axis=0)
-    if len(shared) or still.any():
-        j = int(shared[0]) if len(shared) else int(np.flatnonzero(still)[0])
-        names = ", ".join(repr(space.names[i]) for i in np.flatnonzero(moved[:, j])) or "none of them alone"
-        raise UnsupportedModelError(
-            f"model column {column_names[j]!r} depends on several features ({names}); ocf needs a preprocessing that "
-            "treats each feature by itself (encoders, scalers). Give ocf the table after such a step instead"
-        )
-    return Encoding(space, encode, base, np.where(moved.any(axis=0), moved.argmax(axis=0), -1), domain)
+    def refuse_mixed(self, columns: IntArray, names: tuple[str, ...]) -> None:
+        """Refuse splits of columns that depend on several features.
 
+        Parameters
+        ----------
+        columns : (n,) int
+            Those that the model splits.
+        names : tuple of str
+            Of all model columns.
 
-def _bases(space: FeatureSpace, base: FloatArray, others: FloatArray | None) -> FloatArray:
-    """Rows to vary features from: the base row, two between the bounds, those given; all miss the same values."""
-    rows = [base]
-    for share in (0.382, 0.618):
-        row = base.copy()
-        for i, feature in enumerate(space.features):
-            if feature.discrete:
-                row[i] = round(share * (len(feature.levels) - 1))
-            else:
-                low, high = finite_range(feature, base[i])
-                row[i] = Lattice.of(feature).rounded(np.array([low + share * (high - low)]))[0]
-        rows.append(row)
-    if others is not None and len(others):
-        rows += list(others)
-    return np.where(np.isnan(base), np.nan, np.array(rows))
-
-
-def _moved(space: FeatureSpace, encode: Encoder, row: FloatArray, domain: FloatArray | None) -> BoolArray:
-    """Which feature moves which model column, as it is varied alone from a row, (n_features, n_model_columns)."""
-    values = [_probe_values(f, row[i], None if domain is None else domain[i]) for i, f in enumerate(space.features)]
-    rows = np.tile(row, (sum(map(len, values)), 1))
-    owner = np.repeat(np.arange(len(space)), [len(v) for v in values])
-    rows[np.arange(len(rows)), owner] = np.concatenate(values) if values else []
-    with np.errstate(all="ignore"):  # the ends of the domain overflow
-        encoded = encode(space.to_frame(np.vstack([row, rows])))
-    moved = np.zeros((len(space), encoded.shape[1]), bool)
-    np.logical_or.at(moved, owner, ~_same(encoded[1:], encoded[0]))
-    return moved
-
-
-def _same(a: FloatArray, b: FloatArray) -> BoolArray:
-    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
-
-
-def _probe_values(feature: Feature, base: float, domain: FloatArray | None) -> FloatArray:
-    if np.isnan(base):
-        return np.zeros(0)
-    if feature.discrete:
-        return np.arange(len(feature.levels), dtype=np.float64)
-    low, high = finite_range(feature, base)
-    lattice = Lattice.of(feature)
-    if domain is None:
-        return lattice.rounded(np.linspace(low, high, 9))
-    return np.concatenate([lattice.rounded(np.clip(np.linspace(low, high, 9), *domain)), domain])
+        Raises
+        ------
+        UnsupportedModelError
+            With the name of the step that mixes the features, and what to do.
+        """
+        for j in np.unique(columns).tolist():
+            if self.columns[j].mixed:
+                raise UnsupportedModelError(f"model column {names[j]!r}: {self.columns[j].mixed}")
 
 
 def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArray:

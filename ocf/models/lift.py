@@ -6,17 +6,64 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.errors import ConformanceError, DataError, OcfError, UnsupportedModelError
+from ocf.errors import ConformanceError, DataError, ModelError, OcfError
 from ocf.features.lattice import Lattice, middle
 from ocf.features.space import FeatureSpace
-from ocf.models.encoding import Encoding, finite_range, probe
+from ocf.models.encoding import Encoding, finite_range
 from ocf.models.oblique_encoding import lift_oblique
+from ocf.models.unfolding import Fold, unfold
+from ocf.readers.transformers.flow import pieces
+from ocf.support.messages import listed
 from ocf.trees.ensemble import Ensemble, SplitKind
 
+#: How many numbers on each side of a threshold are tried where rounding may go back; the outer half must agree.
+REACH = 64
 
-def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = frozenset()) -> Ensemble:
+#: Relative distance of a column's turning point from a threshold below which rounding might decide.
+NEAR = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """Trees over features, and how they hang together with those over model columns.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+        Splits that every value passes to one side have an infinite threshold. Nodes and leaves keep their places,
+        unless a column turns: then one split becomes several, and what stands below it is copied.
+    node : (n_nodes,) int64
+        Node of the model's that each stands for.
+    leaf : (n_leaves,) int64
+        Leaf of the model's that each stands for.
+    unsteady : tuple of str
+        Features next to whose thresholds rounding goes back and forth.
+    """
+
+    ensemble: Ensemble
+    node: IntArray
+    leaf: IntArray
+    unsteady: tuple[str, ...] = ()
+
+    def apply(self, coded: FloatArray) -> IntArray:
+        """Leaf of the model that each coded row reaches in each tree, (n, n_trees)."""
+        return self.leaf[self.ensemble.apply(coded)]
+
+
+def why_unproven(lifted: Lifted) -> str:
+    """Why nothing is proven through a preprocessing, in words; empty where proofs hold."""
+    if not lifted.unsteady:
+        return ""
+    return (
+        f"nothing is proven: rounding makes the preprocessing of {listed(lifted.unsteady)} go back and forth next to a "
+        "threshold; give ocf the table after the preprocessing for a proof"
+    )
+
+
+def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = frozenset()) -> Lifted:
     """The same trees with splits that test features, in coded values, instead of model columns.
 
     Parameters
@@ -29,15 +76,14 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
 
     Returns
     -------
-    Ensemble
-        Nodes and leaves keep their places. Splits that every value passes to one side have an infinite threshold.
+    Lifted
 
     Raises
     ------
     DataError
         A feature is missing and the model has no rule for that.
     UnsupportedModelError
-        The encoding of a numeric feature is not monotone.
+        A split tests a column that depends on several features.
     """
     space = encoding.space
     if ensemble.is_oblique and missing:
@@ -45,6 +91,8 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)
+    encoding.check_width(ensemble.feature_names)
+    encoding.refuse_mixed(ensemble.feature[inner].astype(np.int64), ensemble.feature_names)
     owner = encoding.column_feature[ensemble.feature[inner]]
     out = {
         name: getattr(ensemble, name).copy() for name in ("kind", "feature", "threshold", "left", "right", "set_index")
@@ -56,7 +104,8 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     if ensemble.missing_left is None and np.isnan(row[ensemble.feature[still]]).any():
         raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
     _decide(out, still, _goes_left(ensemble, still, row))
-    _lift_features(ensemble, {i: inner[owner == i] for i in np.unique(owner[owner >= 0]).tolist()}, encoding, out, sets)
+    nodes_of = {i: inner[owner == i] for i in np.unique(owner[owner >= 0]).tolist()}
+    folds, unsteady = _lift_features(ensemble, nodes_of, encoding, out, sets)
     # a node that no feature moves is decided already; give it some feature for the sake of shape
     out["feature"][still] = 0
     if ensemble.is_oblique:
@@ -66,9 +115,12 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         out |= oblique
     width = max((len(s) for s in sets), default=0)
     table = np.array([np.pad(s, (0, width - len(s))) for s in sets], bool).reshape(len(sets), width)
-    # NaN passes no comparison, so where it is decided to go left has to be said once more
-    missing_left = out["threshold"] == np.inf if missing else None
-    return replace(ensemble, feature_names=space.names, sets=table, missing_left=missing_left, **out)
+    lifted = replace(ensemble, feature_names=space.names, sets=table, missing_left=None, **out)
+    lifted, node = unfold(lifted, folds)
+    if missing:  # NaN passes no comparison, so where it is decided to go left has to be said once more
+        lifted = replace(lifted, missing_left=lifted.threshold == np.inf)
+    leaf = ensemble.leaf[node[lifted.kind == SplitKind.LEAF]].astype(np.int64)
+    return Lifted(lifted, node, leaf, tuple(space.names[i] for i in unsteady))
 
 
 def _lift_features(
@@ -77,8 +129,8 @@ def _lift_features(
     encoding: Encoding,
     out: dict[str, Any],
     sets: list[BoolArray],
-) -> None:
-    """Splits that features move, given the nodes of each."""
+) -> tuple[dict[int, Fold], tuple[int, ...]]:
+    """Splits that features move, given the nodes of each; as `_lift_numbers`."""
     numbers: dict[int, IntArray] = {}
     for i, nodes in nodes_of.items():
         feature = encoding.space.features[i]
@@ -91,7 +143,7 @@ def _lift_features(
             )
         else:
             numbers[i] = nodes
-    _lift_numbers(ensemble, numbers, encoding, out)
+    return _lift_numbers(ensemble, numbers, encoding, out)
 
 
 def _decide(out: dict[str, Any], nodes: IntArray, goes_left: BoolArray) -> None:
@@ -109,13 +161,16 @@ def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int
     space, base = encoding.space, encoding.base.copy()
     base[list(missing)] = np.nan
     try:
-        return probe(space, encoding.encode, base, ensemble.feature_names, known=encoding.domain is not None)
+        found = replace(encoding, base=base)
+        found.encode(space.to_frame(base))
+        found.check_width(ensemble.feature_names)
     except (ValueError, TypeError) as error:
         cause = error.__cause__  # of the Pipeline's own error, if it is one
         if isinstance(error, OcfError) and not isinstance(cause, ValueError | TypeError):
             raise
         reason = cause or error
         raise DataError(f"{_named(space, missing)} missing (NaN), and the preprocessing refuses it: {reason}") from None
+    return found
 
 
 def _named(space: FeatureSpace, missing: frozenset[int]) -> str:
@@ -131,8 +186,7 @@ def _lift_discrete(
     out: dict[str, Any],
     sets: list[BoolArray],
 ) -> None:
-    n_levels = len(encoding.space.features[i].levels)
-    rows = encoding.varied(i, np.arange(n_levels, dtype=np.float64))
+    rows = encoding.levels(i)
     goes_left = np.array([_goes_left(ensemble, nodes, row) for row in rows])  # (n_levels, n_split_nodes)
     n_left = goes_left.sum(axis=0)
     level = np.arange(len(rows))[:, None]
@@ -152,21 +206,24 @@ def _lift_discrete(
 
 @dataclass(frozen=True)
 class _Cuts:
-    """Splits of one numeric feature, each column and threshold once.
+    """Splits of one numeric feature, each column, threshold and piece of the line once.
 
     Attributes
     ----------
+    split : (n,) int64
+        Number of the column and threshold; pieces of one stand beside each other, from left to right.
     column : (n,) int64
         Model column.
     threshold : (n,) float64
         Of the model.
     rising : (n,) bool
-        Whether the column rises with the feature.
-    low, high : int
-        Keys of the ends of the range in which the column is monotone.
+        Whether the column rises with the feature in this piece.
+    low, high : (n,) int64
+        Keys of the ends of the piece, both included.
     """
 
     lattice: Lattice
+    split: IntArray
     column: IntArray
     threshold: FloatArray
     rising: BoolArray
@@ -178,6 +235,9 @@ class _Cuts:
 #: cancel, and where they do not. A bisection within the nearer takes 11 steps, over all numbers of float64 it takes 64.
 _REACHES = (2**24, 2**10)
 
+#: Per numeric feature something of its cuts, or of those of them that are asked about.
+_PerFeature = dict[int, NDArray[Any]]
+
 
 class _Columns:
     """Sides of splits of several numeric features, of all of them with each call of the encoding.
@@ -186,69 +246,88 @@ class _Columns:
     """
 
     def __init__(self, encoding: Encoding, cuts: dict[int, _Cuts]) -> None:
-        self.encoding, self.cuts = encoding, cuts
+        self.encoding = encoding
+        self.cuts = cuts
+        self.all: _PerFeature = {i: np.arange(len(c.column)) for i, c in cuts.items()}
+        if cuts:
+            first, last = self.at(self.ends("low")), self.at(self.ends("high"))
+            self.cuts = {i: replace(c, rising=first[i] <= last[i]) for i, c in cuts.items()}
 
-    def __call__(self, keys: dict[int, IntArray]) -> dict[int, FloatArray]:
-        """The splits' columns, each at a value of its feature."""
-        base = self.encoding.base
-        rows = np.tile(base, (max(map(len, keys.values())), 1))
-        for i, own in keys.items():
-            rows[: len(own), i] = self.cuts[i].lattice.values(own)
+    def ends(self, which: str) -> _PerFeature:
+        """Keys of the "low" or "high" ends of all pieces."""
+        return {i: getattr(c, which) for i, c in self.cuts.items()}
+
+    def at(self, keys: _PerFeature, chosen: _PerFeature | None = None) -> _PerFeature:
+        """The columns of chosen cuts, or of all, each at a value of its feature."""
+        chosen = chosen or self.all
+        try:
+            return self._at(keys, chosen, apart=False)
+        except ModelError:
+            # a product of features that no tree splits may overflow where all of them are at their ends
+            return self._at(keys, chosen, apart=True)
+
+    def _at(self, keys: _PerFeature, chosen: _PerFeature, *, apart: bool) -> _PerFeature:
+        """As `at`, with each feature varied `apart`, in rows of its own, or all at once."""
+        sizes = [len(own) for own in keys.values()]
+        starts = np.cumsum([0, *sizes[:-1]]) if apart else np.zeros(len(sizes), np.int64)
+        rows = np.tile(self.encoding.base, (sum(sizes) if apart else max(sizes), 1))
+        for (i, own), start in zip(keys.items(), starts.tolist(), strict=True):
+            rows[start : start + len(own), i] = self.cuts[i].lattice.values(own)
         with np.errstate(all="ignore"):  # scalers overflow at the ends of the line
             encoded = self.encoding.encode(self.encoding.space.to_frame(rows))
-        return {i: encoded[np.arange(len(own)), self.cuts[i].column] for i, own in keys.items()}
+        return {
+            i: encoded[start + np.arange(len(own)), self.cuts[i].column[chosen[i]]]
+            for (i, own), start in zip(keys.items(), starts.tolist(), strict=True)
+        }
 
-    def below(self, keys: dict[int, IntArray]) -> dict[int, BoolArray]:
+    def below(self, keys: _PerFeature, chosen: _PerFeature | None = None) -> _PerFeature:
         """Whether each value lies on the lower side of its split: left where the column rises, right where it falls."""
-        found = self(keys)
-        return {i: (z <= self.cuts[i].threshold) == self.cuts[i].rising for i, z in found.items()}
+        found, at = self.at(keys, chosen), chosen or self.all
+        return {i: (z <= self.cuts[i].threshold[at[i]]) == self.cuts[i].rising[at[i]] for i, z in found.items()}
 
     def last_below(self) -> dict[int, FloatArray]:
-        """Largest number on the lower side of each split; infinite where all numbers are on one side."""
-        low, high = ({i: getattr(c, end) for i, c in self.cuts.items()} for end in ("low", "high"))
-        first, last = self.below(low), self.below(high)
+        """Largest number on the lower side of each split in its piece; infinite where all are on one side."""
+        if not self.cuts:
+            return {}
+        first, last = self.below(self.ends("low")), self.below(self.ends("high"))
         # most thresholds of most models carry over as they are
-        near = {i: np.clip(c.lattice.at_most(c.threshold), c.low, c.high - 1) for i, c in self.cuts.items()}
-        at, after = self.below(near), self.below({i: k + 1 for i, k in near.items()})
-        start, stop = {}, {}
-        for i in self.cuts:
-            found = at[i] & ~after[i]
-            split = first[i] & ~last[i] & ~found
-            start[i] = np.where(found, near[i], low[i])
-            stop[i] = np.where(split, high[i], start[i])
-        self._bisect(start, stop)
+        near = {i: np.clip(c.lattice.at_most(c.threshold), c.low, c.high) for i, c in self.cuts.items()}
+        behind = {i: np.minimum(k + 1, self.cuts[i].high) for i, k in near.items()}
+        at, after = self.below(near), self.below(behind)
+        found = {i: at[i] & ~after[i] for i in self.cuts}
+        start = {i: np.where(found[i], near[i], c.low) for i, c in self.cuts.items()}
+        stop = {i: np.where(first[i] & ~last[i] & ~found[i], c.high, start[i]) for i, c in self.cuts.items()}
+        self._narrow(start, stop)
+        while moving := {i: open_ for i in start if len(open_ := np.flatnonzero(start[i] + 1 < stop[i]))}:
+            half = {i: middle(start[i][cut], stop[i][cut]) for i, cut in moving.items()}
+            for i, true in self.below(half, moving).items():
+                chosen = moving[i]
+                start[i][chosen[true]] = half[i][true]
+                stop[i][chosen[~true]] = half[i][~true]
         out = {}
         for i, c in self.cuts.items():
-            found = at[i] & ~after[i]
-            cut = np.where(found & (near[i] == c.lattice.at_most(c.threshold)), c.threshold, c.lattice.values(start[i]))
-            out[i] = np.where(found, cut, np.where(~first[i], -np.inf, np.where(last[i], np.inf, cut)))
+            own = found[i] & (near[i] == c.lattice.at_most(c.threshold))
+            cut = np.where(own, c.threshold, c.lattice.values(start[i]))
+            out[i] = np.where(found[i], cut, np.where(~first[i], -np.inf, np.where(last[i], np.inf, cut)))
         return out
 
-    def _bisect(self, start: dict[int, IntArray], stop: dict[int, IntArray]) -> None:
-        """Narrow keys on the lower and on the upper side of each split, in place, until none lies between them."""
+    def _narrow(self, start: _PerFeature, stop: _PerFeature) -> None:
+        """Bring keys below and above each split nearer to where it would lie if its column were linear, in place."""
+        if not any(np.any(start[i] + 1 < stop[i]) for i in start):
+            return
+        guess = self._on_a_line()
+        for reach in _REACHES:
+            for step in (-reach, reach):
+                at = {i: np.clip(k + step, start[i], stop[i]) for i, k in guess.items()}
+                for i, below in self.below(at).items():
+                    start[i], stop[i] = np.where(below, at[i], start[i]), np.where(below, stop[i], at[i])
 
-        def split_at(keys: dict[int, IntArray]) -> None:
-            at = {i: np.clip(k, start[i], stop[i]) for i, k in keys.items()}
-            for i, below in self.below(at).items():
-                start[i], stop[i] = np.where(below, at[i], start[i]), np.where(below, stop[i], at[i])
-
-        def is_wide() -> bool:
-            return any(np.any(start[i] + 1 < stop[i]) for i in start)
-
-        if is_wide():
-            guess = self._on_a_line()
-            for reach in _REACHES:
-                split_at({i: k - reach for i, k in guess.items()})
-                split_at({i: k + reach for i, k in guess.items()})
-        while is_wide():
-            split_at({i: middle(start[i], stop[i]) for i in start})
-
-    def _on_a_line(self) -> dict[int, IntArray]:
+    def _on_a_line(self) -> _PerFeature:
         """Keys at which each column would meet its threshold if it were linear, as scalers make it but for rounding."""
         space, base = self.encoding.space, self.encoding.base
         ends = {i: np.array(finite_range(space.features[i], base[i])) for i in self.cuts}
         keys = {i: c.lattice.keys(ends[i])[:, None].repeat(len(c.column), axis=1) for i, c in self.cuts.items()}
-        low, high = (self({i: k[side] for i, k in keys.items()}) for side in range(2))
+        low, high = (self.at({i: k[side] for i, k in keys.items()}) for side in range(2))
         out = {}
         for i, c in self.cuts.items():
             first, last = c.lattice.values(keys[i])
@@ -257,101 +336,152 @@ class _Columns:
             out[i] = np.clip(c.lattice.keys(np.where(np.isfinite(met), met, first)), c.low, c.high)
         return out
 
+    def rounded(self) -> _PerFeature:
+        """Cuts of columns that are monotone but for rounding."""
+        columns = self.encoding.columns
+        inexact = {i: [not columns[j].exact for j in c.column.tolist()] for i, c in self.cuts.items()}
+        return {i: np.flatnonzero(at) for i, at in inexact.items() if any(at)}
 
-def _lift_numbers(ensemble: Ensemble, numbers: dict[int, IntArray], encoding: Encoding, out: dict[str, Any]) -> None:
-    """Splits of numeric features, given the nodes of each."""
-    if not numbers:
-        return
+    def turning_at_threshold(self) -> set[int]:
+        """Features of which a piece ends so near to a threshold that rounding might decide the side."""
+        out: set[int] = set()
+        chosen = self.rounded()
+        for end in ("low", "high") if chosen else ():
+            keys = {i: getattr(self.cuts[i], end)[at] for i, at in chosen.items()}
+            for i, z in self.at(keys, chosen).items():
+                t = self.cuts[i].threshold[chosen[i]]
+                outer = self.cuts[i].lattice.keys(self.encoding.domain[i])[0 if end == "low" else 1]
+                with np.errstate(invalid="ignore"):
+                    near = np.abs(z - t) <= NEAR * np.maximum(np.abs(z), np.abs(t))
+                out |= {i} if np.any(near & (keys[i] != outer)) else set()
+        return out
+
+    def wiggles(self, found: dict[int, FloatArray]) -> tuple[dict[tuple[int, int], tuple[float, ...]], set[int]]:
+        """Where rounding makes a column go back next to a threshold.
+
+        Sums, products and comparisons are monotone to the last bit; logarithms, powers and interpolations may go back
+        by one. The numbers next to each threshold are tried one by one.
+
+        Parameters
+        ----------
+        found : mapping of feature to (n_cuts,) float64
+            As `last_below` gives them.
+
+        Returns
+        -------
+        mapping of (feature, number of the cut) to the numbers after which the side changes
+        set of features whose columns are not settled within `REACH` numbers of some threshold
+        """
+        chosen = {i: at[np.isfinite(found[i][at])] for i, at in self.rounded().items()}
+        chosen = {i: at for i, at in chosen.items() if len(at)}
+        if not chosen:
+            return {}, set()
+        steps = np.arange(1 - REACH, REACH + 1)
+        keys = {
+            i: np.clip(
+                self.cuts[i].lattice.at_most(found[i][at])[:, None] + steps,
+                self.cuts[i].low[at][:, None],
+                self.cuts[i].high[at][:, None],
+            )
+            for i, at in chosen.items()
+        }
+        sides = self.below(
+            {i: k.ravel() for i, k in keys.items()}, {i: np.repeat(at, len(steps)) for i, at in chosen.items()}
+        )
+        out, unsettled = {}, set()
+        for i, at in chosen.items():
+            below, lattice = sides[i].reshape(keys[i].shape), self.cuts[i].lattice
+            for cut, own, row in zip(at.tolist(), keys[i], below, strict=True):
+                flips = np.flatnonzero(row[1:] != row[:-1])
+                if np.abs(flips - REACH + 1).max(initial=0) > REACH // 2:
+                    unsettled.add(i)
+                elif len(flips) > 1:
+                    out[i, cut] = tuple(lattice.values(own[flips]).tolist())
+        return out, unsettled
+
+
+def _lift_numbers(
+    ensemble: Ensemble, numbers: dict[int, IntArray], encoding: Encoding, out: dict[str, Any]
+) -> tuple[dict[int, Fold], tuple[int, ...]]:
+    """Splits of numeric features, given the nodes of each; those that turn, and the features whose rounding does."""
     cuts, places = {}, {}
     for i, nodes in numbers.items():
         pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes]])
         unique, places[i] = np.unique(pairs, axis=0, return_inverse=True)
         cuts[i] = _cuts(encoding, i, unique[:, 0].astype(np.int64), unique[:, 1])
     columns = _Columns(encoding, cuts)
-    ends = [columns({i: getattr(c, end) for i, c in cuts.items()}) for end in ("low", "high")]
-    columns = _Columns(encoding, {i: replace(c, rising=ends[0][i] <= ends[1][i]) for i, c in cuts.items()})
-    for i, cut in columns.last_below().items():
-        nodes, place = numbers[i], places[i].ravel()
-        out["threshold"][nodes] = cut[place]
-        _swap_children(out, nodes[~columns.cuts[i].rising[place]])
+    found = columns.last_below()
+    wiggles, unsettled = columns.wiggles(found)
+    folds: dict[int, Fold] = {}
+    for i, nodes in numbers.items():
+        own, place = columns.cuts[i], places[i].ravel()
+        first, many = np.unique(own.split, return_index=True)[1], np.bincount(own.split)
+        bent = {int(own.split[cut]) for j, cut in wiggles if j == i} | set(np.flatnonzero(many > 1).tolist())
+        out["threshold"][nodes] = found[i][first][place]
+        falls = ~own.rising[first]
+        for k in sorted(bent):
+            span = range(int(first[k]), int(first[k] + many[k]))
+            fold = _fold(own, span, {cut: wiggles.get((i, cut), (float(found[i][cut]),)) for cut in span})
+            here = nodes[place == k]
+            if len(fold.cuts) > 1:
+                folds |= dict.fromkeys(here.tolist(), fold)
+            out["threshold"][here] = fold.cuts[0] if fold.cuts else np.inf
+            falls[k] = not fold.first_left
+        _swap_children(out, nodes[falls[place] & ~np.isin(nodes, list(folds))])
+    return folds, tuple(sorted(unsettled | columns.turning_at_threshold()))
+
+
+def _fold(cuts: _Cuts, span: range, changes: dict[int, tuple[float, ...]]) -> Fold:
+    """The pieces of one split joined: where along the line it changes sides.
+
+    Parameters
+    ----------
+    cuts : _Cuts
+    span : range
+        The pieces of the split.
+    changes : mapping of piece to (n,) tuple of float
+        Numbers after which the side changes inside the piece; one infinite number where it does not.
+    """
+    sides: list[bool] = []
+    ends: list[float] = []
+    for cut in span:
+        sides.append((changes[cut][0] > -np.inf) == bool(cuts.rising[cut]))
+        for change in filter(np.isfinite, changes[cut]):
+            ends.append(change)
+            sides.append(not sides[-1])
+        ends.append(float(cuts.lattice.values(cuts.high[[cut]])[0]))
+    kept = [end for end, side, after in zip(ends[:-1], sides[:-1], sides[1:], strict=True) if side != after]
+    return Fold(tuple(kept), sides[0])
 
 
 def _cuts(encoding: Encoding, i: int, column: IntArray, threshold: FloatArray) -> _Cuts:
     lattice = Lattice.of(encoding.space.features[i])
-    if encoding.domain is not None:
-        ends = np.tile(encoding.domain[i], (len(column), 1))
-    else:
-        ranges = {int(j): _monotone_range(encoding, i, int(j)) for j in np.unique(column)}
-        ends = np.array([ranges[j] for j in column.tolist()])
-    low, high = lattice.keys(ends[:, 0]), lattice.keys(ends[:, 1])
-    return _Cuts(lattice, column, threshold, np.ones(len(column), bool), low, np.maximum(high, low + 1))
-
-
-def unsteady(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, reach: int = 8) -> tuple[str, ...]:
-    """Numeric features whose encoding is not monotone in floating point next to some threshold, by name.
-
-    Sums, products and comparisons are monotone to the last bit; logarithms, powers and interpolations may go back by
-    one, which is looked for among the numbers next to each threshold.
-
-    Parameters
-    ----------
-    lifted, ensemble, encoding
-        What `lift` gave, and what it was given.
-    reach : int
-        How many numbers on each side of a threshold to look at.
-    """
-    cuts, keys, sides = {}, {}, {}
-    axis = np.flatnonzero((lifted.kind == SplitKind.AXIS) & np.isfinite(lifted.threshold))
-    for i, feature in enumerate(encoding.space.features):
-        nodes = axis[lifted.feature[axis] == i]
-        if feature.discrete or not len(nodes) or encoding.domain is None:
-            continue
-        pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes]])
-        unique, first = np.unique(pairs, axis=0, return_index=True)
-        chosen = nodes[first]
-        cuts[i] = _cuts(encoding, i, unique[:, 0].astype(np.int64), unique[:, 1])
-        keys[i] = cuts[i].lattice.at_most(lifted.threshold[chosen])
-        sides[i] = lifted.left[chosen] == ensemble.left[chosen]
-    columns, found = _Columns(encoding, cuts), set()
-    for step in [k for k in range(-reach, reach + 2) if cuts]:
-        tried = {i: np.clip(k + step, cuts[i].low, cuts[i].high) for i, k in keys.items()}
-        for i, z in columns(tried).items():
-            wanted = tried[i] <= keys[i]
-            if np.any(((z <= cuts[i].threshold) == sides[i]) != wanted):
-                found.add(i)
-    return tuple(encoding.space.names[i] for i in sorted(found))
+    first, last = lattice.keys(encoding.domain[i]).tolist()
+    of_column = {j: pieces(encoding.columns[j].breaks, first, last) for j in np.unique(column).tolist()}
+    low = [of_column[j][0] for j in column.tolist()]
+    high = [of_column[j][1] for j in column.tolist()]
+    split = np.repeat(np.arange(len(column)), [len(k) for k in low])
+    return _Cuts(
+        lattice,
+        split,
+        column[split],
+        threshold[split],
+        np.ones(len(split), bool),
+        np.concatenate(low),
+        np.concatenate(high),
+    )
 
 
 def _swap_children(out: dict[str, Any], nodes: IntArray) -> None:
     out["left"][nodes], out["right"][nodes] = out["right"][nodes], out["left"][nodes].copy()
 
 
-def _monotone_range(encoding: Encoding, i: int, column: int) -> tuple[float, float]:
-    """Widest tried range around the data in which the encoding of a numeric feature is finite and monotone."""
-    feature = encoding.space.features[i]
-    low, high = finite_range(feature, encoding.base[i])
-    for margin in (2.0 * (high - low), 0.0):
-        values = np.linspace(low - margin, high + margin, 257)
-        with np.errstate(all="ignore"):
-            try:
-                encoded = encoding.varied(i, values)[:, column]
-            except ValueError:
-                continue
-        if np.isfinite(encoded).all():
-            steps = np.diff(encoded)
-            if (steps >= 0).all() or (steps <= 0).all():
-                return float(values[0]), float(values[-1])
-    raise UnsupportedModelError(
-        f"the preprocessing of feature {feature.name!r} is not monotone, so a split of it is no single threshold"
-    )
-
-
-def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: int = 0) -> None:
+def check_lift(lifted: Lifted, ensemble: Ensemble, encoding: Encoding, seed: int = 0) -> None:
     """Send points at and next to every threshold through both ensembles: they must reach the same leaves.
 
     Parameters
     ----------
-    lifted : Ensemble
+    lifted : Lifted
         Over features.
     ensemble : Ensemble
         The same trees over model columns.
@@ -365,17 +495,18 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
         Naming the feature and value at which they part.
     """
     rng = np.random.default_rng(seed)
-    space = encoding.space
+    space, trees = encoding.space, lifted.ensemble
     rows: list[FloatArray] = []
     for i, feature in enumerate(space.features):
-        if feature.discrete:
-            values = np.arange(len(feature.levels), dtype=np.float64)
+        tested = np.any(trees.feature[trees.kind != SplitKind.LEAF] == i) or trees.is_oblique
+        if feature.discrete:  # the encoder may refuse levels of a feature that no tree asks for
+            values = np.arange(len(feature.levels) if tested else 0, dtype=np.float64)
         else:
-            cuts = np.unique(lifted.threshold[(lifted.feature == i) & (lifted.kind == SplitKind.AXIS)])
+            cuts = np.unique(trees.threshold[(trees.feature == i) & (trees.kind == SplitKind.AXIS)])
             lattice = Lattice.of(feature)
             keys = lattice.at_most(cuts[np.isfinite(cuts)])
             values = lattice.values(np.concatenate([keys, keys + 1]))
-            if lifted.is_oblique:
+            if trees.is_oblique:
                 values = np.concatenate([values, np.linspace(*finite_range(feature, encoding.base[i]), 64)])
         rows.append(values)
     count = max(1, *map(len, rows))  # scalers refuse a table without rows
@@ -389,7 +520,7 @@ def check_lift(lifted: Ensemble, ensemble: Ensemble, encoding: Encoding, seed: i
     points = space.from_frame(frame)  # a narrow dtype may have rounded
     wanted = ensemble.apply(encoding.encode(frame))
     found = lifted.apply(points)
-    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~lifted.uncertain(points))
+    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~trees.uncertain(points))
     if len(wrong):
         raise ConformanceError(
             "the splits of the model could not be carried over to the features exactly; the first point that parts "

@@ -56,6 +56,7 @@ def lift_oblique(ensemble: Ensemble, encoding: Encoding) -> dict[str, Any]:
     threshold = ensemble.threshold.copy()
     constant = encoding.encode(encoding.space.to_frame(encoding.base))[0]
     weighed = [ensemble.oblique_entries(v)[0] for v in np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE).tolist()]
+    encoding.refuse_mixed(np.concatenate([*weighed, np.zeros(0, np.int64)]).astype(int), ensemble.feature_names)
     owners = np.unique(encoding.column_feature[np.concatenate(weighed)]) if weighed else np.zeros(0, np.int64)
     tables = _Tables(encoding, [i for i in owners.tolist() if i >= 0 and not encoding.space.features[i].discrete])
     indptr, indices, codes, data, slack = [0], [], [], [], []
@@ -139,6 +140,11 @@ class _Tables:
     def line(self, i: int, column: int) -> _Line:
         """The line of a column that a numeric feature moves."""
         feature = self._encoding.space.features[i]
+        if not self._encoding.columns[column].affine:
+            raise UnsupportedModelError(
+                f"the preprocessing of feature {feature.name!r} is not linear, so an oblique split of its column is no "
+                "hyperplane in the feature: give ocf the table after the preprocessing instead"
+            )
         values, z = self._values[:, i], self._encoded[:, column]
         if np.array_equal(z, values):
             return _Line(1.0, 0.0, 0.0)

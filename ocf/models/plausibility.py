@@ -31,10 +31,13 @@ import pandas as pd
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
-from ocf.models.encoding import Encoding, probe
-from ocf.models.user_model import UserModel
+from ocf.features.space import FeatureSpace
+from ocf.models.encoding import Encoding
+from ocf.models.user_model import UserModel, preprocessing_of
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
+from ocf.readers.transformers import Preprocessing
+from ocf.readers.transformers.column import Column
 from ocf.support.messages import listed, nearest
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import join_trees
@@ -143,13 +146,16 @@ def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
     read = read_isolation_forest(_last_step(forest))
 
     def recount(table: pd.DataFrame) -> float:
-        return float(read.recount(_columns_of(forest, read, model, table)(table))[0])
+        return float(read.recount(_columns_of(forest, read, model, table)[0](table))[0])
 
     return recount
 
 
 #: Table in the user's columns -> the same rows as a forest takes them.
 _Columns = Callable[[pd.DataFrame], Any]
+
+#: Such a callable, and what of it is to be read.
+_Way = tuple[_Columns, Preprocessing]
 
 #: What a user may say of plausibility (in a mapping or in the ``[plausibility]`` table of a problem file).
 SETTINGS = tuple(f.name for f in fields(Plausibility) if f.name != "key")
@@ -169,18 +175,18 @@ class Detector:
     forest : IsolationModel
     given : callable
         Table in the user's columns -> the same rows as the forest's library takes them.
+    preprocessing : Preprocessing
+        What stands between the table and the forest, to be read.
     least : float or None
         Least average depth.
-    native : object
-        The forest as its library has it, perhaps in a Pipeline.
     """
 
     wish: Plausibility
     key: tuple[Any, ...]
     forest: IsolationModel
     given: _Columns
+    preprocessing: Preprocessing
     least: float | None
-    native: Any = None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Depth and score of rows by the library itself, both (n,) float64."""
@@ -217,8 +223,10 @@ class Detector:
         def encode(table: pd.DataFrame) -> FloatArray:
             return np.hstack([encoding.encode(table), self.forest_columns(table)])
 
-        known = encoding.domain is not None
-        return joint, probe(encoding.space, encode, encoding.base, joint.feature_names, known=known)
+        def read(space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
+            return encoding.read(space, base, domain) + self.preprocessing.read(space, base, domain)
+
+        return joint, Encoding(encoding.space, encode, encoding.base, read)
 
     def forest_columns(self, table: pd.DataFrame) -> FloatArray:
         """What the forest sees of rows, (n, n_columns of the forest) float64."""
@@ -274,13 +282,13 @@ def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key:
     DataError
         The forest was fitted on other columns than the user's table or the model has.
     """
-    native, given = wish.forest, None
+    native, way = wish.forest, None
     if native is None or not _is_fitted(native):
-        native, given = _fitted(wish, model, rows)
+        native, way = _fitted(wish, model, rows)
     forest = read_isolation_forest(_last_step(native))
-    given = given or _columns_of(native, forest, model, rows)
+    given, preprocessing = way or _columns_of(native, forest, model, rows)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
-    detector = Detector(wish, key, forest, given, least, native)
+    detector = Detector(wish, key, forest, given, preprocessing, least)
     if wish.required and least is None:
         if not len(rows):
             raise ProblemError(
@@ -303,7 +311,7 @@ def _is_fitted(forest: Any) -> bool:
     return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
 
 
-def _fitted(wish: Plausibility, model: UserModel, rows: pd.DataFrame) -> tuple[Any, _Columns]:
+def _fitted(wish: Plausibility, model: UserModel, rows: pd.DataFrame) -> tuple[Any, _Way]:
     """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself."""
     from sklearn.base import clone
     from sklearn.ensemble import IsolationForest
@@ -327,18 +335,22 @@ def _fitted(wish: Plausibility, model: UserModel, rows: pd.DataFrame) -> tuple[A
         raise
     except (ValueError, TypeError) as error:
         raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
-    return native, _through_steps(native) if hasattr(native, "steps") else given
+    return native, _through_steps(native) if hasattr(native, "steps") else (given, model.preprocessing)
 
 
-def _through_steps(pipeline: Any) -> _Columns:
+def _through_steps(pipeline: Any) -> _Way:
     """What a Pipeline's isolation forest sees of a table."""
     before, names = pipeline[:-1], getattr(pipeline, "feature_names_in_", None)
+    columns = None if names is None else tuple(map(str, names))
+
+    def first(table: pd.DataFrame) -> Any:
+        return table[list(names)] if names is not None else table.to_numpy()
 
     def given(table: pd.DataFrame) -> Any:
-        encoded = before.transform(table[list(names)] if names is not None else table.to_numpy())
+        encoded = before.transform(first(table))
         return encoded.toarray() if hasattr(encoded, "toarray") else encoded
 
-    return given
+    return given, preprocessing_of(columns, first, pipeline.steps[:-1])
 
 
 def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
@@ -349,7 +361,7 @@ def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
         return False
 
 
-def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Columns:
+def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Way:
     """What a fitted forest was fitted on: the user's table, or, where that does not fit, what the model sees of it."""
     if hasattr(native, "steps"):
         return _through_steps(native)
@@ -361,7 +373,12 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.
             "that the model sees of them; give it in a Pipeline, or fit it on a table with column names"
         )
     if set(names) <= set(columns) if names else len(columns) == width:
-        return lambda table: table.to_numpy() if names is None else table[list(names)]
+        known = tuple(map(str, names)) if names else None
+
+        def plain(table: pd.DataFrame) -> Any:
+            return table.to_numpy() if names is None else table[list(names)]
+
+        return plain, preprocessing_of(known, plain)
     if width != seen:
         shown = listed(names) if names else "without names"
         raise DataError(
@@ -374,4 +391,4 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.
         encoded = model.encode(table)
         return encoded if names is None else pd.DataFrame(encoded, columns=list(names))
 
-    return matrix
+    return matrix, model.preprocessing

@@ -14,6 +14,7 @@ from ocf.cells.partition import Partition
 from ocf.errors import ConformanceError, DataError, OcfError
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder
+from ocf.models.lift import Lifted
 from ocf.trees.ensemble import Ensemble, SplitKind
 from ocf.trees.links import apply
 
@@ -46,7 +47,7 @@ def encoded(encode: Encoder, table: pd.DataFrame) -> FloatArray:
 
 
 def check_three_ways(
-    ensemble: Ensemble, columns: FloatArray, part: Partition, space: FeatureSpace, coded: FloatArray
+    ensemble: Ensemble, lifted: Lifted, columns: FloatArray, part: Partition, space: FeatureSpace, coded: FloatArray
 ) -> None:
     """Send rows to their leaves in three ways.
 
@@ -54,10 +55,12 @@ def check_three_ways(
     ----------
     ensemble : Ensemble
         Over model columns.
+    lifted : Lifted
+        The same trees over features, perhaps with more trees behind them.
     columns : (n, n_model_columns) float64
         Of the rows; see `encoded`.
     part : Partition
-        Of the ensemble over features, perhaps with more trees behind its own.
+        Of the lifted trees.
     space : FeatureSpace
         With the dtypes of the rows.
     coded : (n, n_features) float64
@@ -68,9 +71,10 @@ def check_three_ways(
     ConformanceError
         Two ways part; with the feature and its value.
     """
-    lifted = part.ensemble
-    wanted, found = ensemble.apply(columns), lifted.apply(coded)
-    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & ~lifted.uncertain(coded)[:, None])
+    trees = lifted.ensemble
+    wanted, reached = ensemble.apply(columns), trees.apply(coded)
+    found = lifted.leaf[reached]
+    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & ~trees.uncertain(coded)[:, None])
     if len(wrong):
         row, tree = (int(k) for k in wrong[0])
         i = _parting(ensemble, lifted, columns[row], coded[row], tree)
@@ -78,7 +82,7 @@ def check_three_ways(
             f"the Pipeline and what ocf has read of it part at {_said(space, i, coded[row])}: one sends the row to "
             f"leaf {wanted[row, tree]}, the other to leaf {found[row, tree]} of tree {tree}; {_REMEDY}"
         )
-    outside = np.argwhere(_outside(part, part.locate(coded), found))
+    outside = np.argwhere(_outside(part, part.locate(coded), reached))
     if len(outside):
         row, i = (int(k) for k in outside[0])
         raise ConformanceError(f"the cells and the trees part at {_said(space, i, coded[row])}; {_REMEDY}")
@@ -124,18 +128,25 @@ def _said(space: FeatureSpace, i: int, row: FloatArray) -> str:
     return f"feature {space.names[i]!r} = {space.features[i].label(float(row[i]))!r}"
 
 
-def _parting(ensemble: Ensemble, lifted: Ensemble, columns: FloatArray, coded: FloatArray, tree: int) -> int:
+def _parting(ensemble: Ensemble, lifted: Lifted, columns: FloatArray, coded: FloatArray, tree: int) -> int:
     """Feature of the first node after which the two ways differ."""
-    at, one = int(ensemble.tree_offsets[tree]), np.zeros(1, np.int64)
-    while ensemble.kind[at] != SplitKind.LEAF:
-        steps = []
-        for trees, row in ((ensemble, columns), (lifted, coded)):
-            left = trees.goes_left(row[None, :], one, np.array([at]))[0]
-            steps.append(int((trees.left if left else trees.right)[at]))
-        if steps[0] != steps[1]:
+    path = _path(ensemble, columns, int(ensemble.tree_offsets[tree]))
+    last = 0
+    for at in _path(lifted.ensemble, coded, int(lifted.ensemble.tree_offsets[tree])):
+        if int(lifted.node[at]) not in path:
             break
-        at = steps[0]
-    return max(int(lifted.feature[at]), 0)
+        last = at
+    return max(int(lifted.ensemble.feature[last]), 0)
+
+
+def _path(trees: Ensemble, row: FloatArray, at: int) -> list[int]:
+    """Nodes that a row passes, from a root to its leaf."""
+    passed = [at]
+    while trees.kind[at] != SplitKind.LEAF:
+        left = trees.goes_left(row[None, :], np.zeros(1, np.int64), np.array([at]))[0]
+        at = int((trees.left if left else trees.right)[at])
+        passed.append(at)
+    return passed
 
 
 def _outside(part: Partition, cells: IntArray, leaves: IntArray) -> BoolArray:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from ocf.errors import DataError, ModelError, OcfError
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
+from ocf.readers.transformers import Preprocessing
+from ocf.readers.transformers.containers import is_sampler
 from ocf.support.messages import listed
 
 
@@ -37,6 +39,8 @@ class UserModel:
         Table in the user's columns -> (n, n_model_columns) float64: what the trees get to see.
     decide : callable
         Table in the user's columns -> (n,) class indices or values, by the user's own model. Judges every point.
+    preprocessing : Preprocessing
+        What stands between the table and the trees, to be read.
     probabilities : callable or None
         Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
     """
@@ -46,6 +50,7 @@ class UserModel:
     columns: tuple[str, ...] | None
     encode: Callable[[pd.DataFrame], FloatArray]
     decide: Callable[[pd.DataFrame], NDArray[Any]]
+    preprocessing: Preprocessing
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
@@ -60,6 +65,21 @@ class UserModel:
         if target.probability is None or self.probabilities is None:
             return target.met_by(self.decide(table))
         return target.met_by(self.decide(table), self.probabilities(table))
+
+    def saying(self, monotone: Mapping[str, str] | None) -> UserModel:
+        """The same with the user's word on functions that ocf does not know.
+
+        Parameters
+        ----------
+        monotone : mapping of step name to {"increasing", "decreasing"} or None
+        """
+        return replace(self, preprocessing=self.preprocessing.saying(monotone or {}))
+
+    @property
+    def rests_on(self) -> str:
+        """What the user has said of functions that ocf does not know, in words; empty if nothing."""
+        said = [f"the step {name!r} is {word}" for name, word in self.preprocessing.monotone.items()]
+        return f"this rests on your word that {listed(said)}" if said else ""
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -107,7 +127,31 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
         return trees.decide(given(table))
 
     show = trees.probabilities
-    return UserModel(model, trees, known, encode, decide, None if show is None else lambda table: show(given(table)))
+    shown = None if show is None else lambda table: show(given(table))
+    return UserModel(model, trees, known, encode, decide, preprocessing_of(known, given), shown)
+
+
+def preprocessing_of(
+    columns: tuple[str, ...] | None,
+    given: Callable[[pd.DataFrame], Any],
+    steps: Sequence[tuple[str, Any]] = (),
+) -> Preprocessing:
+    """What stands between a table and a model.
+
+    Parameters
+    ----------
+    columns : tuple of str or None
+        As the model knows them; None where it takes an array.
+    given : callable
+        Table in the user's columns -> what the first step is given.
+    steps : sequence of (name, transformer)
+        Fitted; samplers, which are left out at prediction, may be among them.
+    """
+
+    def taken(table: tuple[str, ...]) -> tuple[str, ...]:
+        return table if columns is None else matching_columns(columns, table)
+
+    return Preprocessing(taken, given, tuple((name, step) for name, step in steps if not is_sampler(step)))
 
 
 def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -160,7 +204,8 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
 def _pipeline(model: Any) -> UserModel:
     if len(model.steps) < 2:
         return as_user_model(model.steps[-1][1])
-    trees = read_model(model.steps[-1][1])
+    steps = flat_steps(model)
+    trees = read_model(steps[-1][1])
     columns, given, encode = pipeline_encoder(model, absent=np.nan if trees.absent_is_missing else 0.0)
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
@@ -175,7 +220,21 @@ def _pipeline(model: Any) -> UserModel:
         with working(model):
             return np.asarray(model.predict_proba(given(table)), np.float64)
 
-    return UserModel(model, trees, columns, encode, decide, probabilities if trees.probabilities else None)
+    preprocessing = preprocessing_of(columns, given, steps[:-1])
+    return UserModel(
+        model, trees, columns, encode, decide, preprocessing, probabilities if trees.probabilities else None
+    )
+
+
+def flat_steps(model: Any) -> list[tuple[str, Any]]:
+    """Steps of a Pipeline; those of a Pipeline at its end stand in its place."""
+    steps: list[tuple[str, Any]] = []
+    while hasattr(model, "steps"):
+        steps += model.steps
+        model = steps[-1][1]
+        if hasattr(model, "steps"):
+            steps.pop()
+    return steps
 
 
 @contextmanager
@@ -214,14 +273,17 @@ def pipeline_encoder(
     absent : float
         What its last step takes the entries for that a sparse matrix leaves out.
     """
-    before, columns = model[:-1], _input_columns(model)
+    columns = _input_columns(model)
+    before = [s for _, s in flat_steps(model)[:-1] if s is not None and s != "passthrough" and not is_sampler(s)]
 
     def given(table: pd.DataFrame) -> Any:
         return table[list(columns)] if columns else table.to_numpy()
 
     def encode(table: pd.DataFrame) -> FloatArray:
         with working(model):
-            encoded = before.transform(given(table))
+            encoded = given(table)
+            for step in before:
+                encoded = step.transform(encoded)
             if hasattr(encoded, "tocoo"):
                 encoded = _dense(encoded, absent)
             return np.asarray(encoded, np.float64)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.cells.partition import partition
 from ocf.errors import DataError
-from ocf.features.lattice import Lattice
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding
 from ocf.models.lift import check_lift, lift
 from ocf.readers import read_model
+from ocf.readers.transformers.column import Column
 from ocf.regional.forest import RegionalForest
 
 
@@ -28,20 +28,21 @@ def one_hot_encoding(space: FeatureSpace, base: FloatArray) -> Encoding:
     base : (n_features,) float64
         A coded row.
     """
-    owner = np.concatenate(
-        [np.full(len(f.levels) if f.kind == "categorical" else 1, i) for i, f in enumerate(space.features)]
-    ).astype(np.int64)
+    columns = tuple(
+        Column(i, f.discrete, affine=not f.discrete)
+        for i, f in enumerate(space.features)
+        for _ in range(len(f.levels) if f.kind == "categorical" else 1)
+    )
 
     def encode(table: pd.DataFrame) -> FloatArray:
         coded = space.from_frame(table)
-        columns = [
+        parts = [
             (coded[:, [i]] == np.arange(len(f.levels))).astype(float) if f.kind == "categorical" else coded[:, [i]]
             for i, f in enumerate(space.features)
         ]
-        return np.hstack(columns)
+        return np.hstack(parts)
 
-    domain = np.array([(np.nan, np.nan) if f.discrete else Lattice.of(f).ends for f in space.features])
-    return Encoding(space, encode, base, owner, domain)
+    return Encoding(space, encode, base, lambda *_: columns)
 
 
 def fit_forest(
@@ -88,5 +89,5 @@ def fit_forest(
     ensemble = read_model(forest).ensemble
     lifted = lift(ensemble, encoding)
     check_lift(lifted, ensemble, encoding)
-    part = partition(lifted, space)
+    part = partition(lifted.ensemble, space)
     return RegionalForest(part, part.locate(coded), lifted.apply(coded), np.asarray(answers))

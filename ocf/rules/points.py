@@ -134,7 +134,9 @@ class IsolationTrees:
 
         encoding = one_hot_encoding(space, rows[0])
         native = IsolationForest(random_state=seed, **settings).fit(encoding.encode(space.to_frame(rows)))
-        return cls(native, partition(lift(read_isolation_forest(native).ensemble, encoding), space), space, rows)
+        return cls(
+            native, partition(lift(read_isolation_forest(native).ensemble, encoding).ensemble, space), space, rows
+        )
 
     def matrix(self, coded: FloatArray) -> FloatArray:
         """Rows as the library's forest takes them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,8 @@ from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
-from ocf.models.encoding import Encoding, probe
-from ocf.models.known_steps import number_columns, unknown_step, why_unproven
-from ocf.models.lift import check_lift, lift, unsteady
+from ocf.models.encoding import Encoding
+from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel, as_user_model
@@ -46,8 +44,8 @@ MAX_CANDIDATES = 5000
 #: Leaves of all trees beyond which a row looks only at those near it, and a check of the reading at so many of them.
 MANY_LEAVES = 20_000
 
-#: Most rows of the data whose leaves are looked up in three ways, and from which features are varied.
-MAX_CHECKED, MAX_BASES = 1000, 8
+#: Most rows of the data whose leaves are looked up in three ways.
+MAX_CHECKED = 1000
 
 #: Which values are missing, the isolation forest beside the model, and the dtypes of the row where they matter.
 Key = tuple[Any, ...]
@@ -75,14 +73,15 @@ class PreparedModel:
         self.model, self.space = model, space
         self.ensemble = model.trees.ensemble
         self.known = known_rows(space, table)
+        self._encodings: dict[tuple[str, ...], Encoding] = {}
+        self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
             background = None if table is None else model.encode(space.to_frame(self.known[:64]))
             check_conformance(model.trees, background, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
-        self._encodings: dict[tuple[str, ...], Encoding] = {}
         self._partitions: dict[Key, Partition] = {}
-        self._unproven: dict[Key, str] = {}
+        self._lifted: dict[Key, Lifted] = {}
         self._depths: dict[Key, IsolationDepth] = {}
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
@@ -104,23 +103,9 @@ class PreparedModel:
         """The way from features in the dtypes of `space` to model columns."""
         key = tuple(f.dtype for f in space.features)
         if key not in self._encodings:
-            places = np.linspace(0, len(self.known) - 1, min(len(self.known), MAX_BASES)).round().astype(int)
-            self._encodings[key] = probe(
-                space,
-                self.model.encode,
-                rounded(space, _base_row(self.space, self.known)[None])[0],
-                self.ensemble.feature_names,
-                others=rounded(space, self.known[places]),
-                known=not self._unknown(frozenset()),
-            )
+            base = rounded(space, _base_row(self.space, self.known)[None])[0]
+            self._encodings[key] = Encoding(space, self.model.encode, base, self.model.preprocessing.read)
         return self._encodings[key]
-
-    def _unknown(self, missing: frozenset[int], detector: Detector | None = None) -> str:
-        """The first step before the trees whose shape is not known by its class, in words; empty if there is none."""
-        flow = number_columns(self.space, self.model.columns)
-        models = (self.model.native, *([] if detector is None else [detector.native]))
-        steps = (unknown_step(model, flow, complete=not missing) for model in models)
-        return next(filter(None, steps), "")
 
     def partition(
         self, missing: frozenset[int], detector: Detector | None = None, space: FeatureSpace | None = None
@@ -140,8 +125,6 @@ class PreparedModel:
         key = self._key(missing, detector, space)
         if key not in self._partitions:
             ensemble, encoding = self.ensemble, self.encoding_of(space if key[-1] else self.space)
-            unknown = self._unknown(missing, detector)
-            encoding = replace(encoding, domain=None) if unknown else encoding
             if detector is not None:
                 if missing and detector.forest.ensemble.missing_left is None:
                     raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
@@ -149,16 +132,18 @@ class PreparedModel:
             lifted = lift(ensemble, encoding, missing)
             if self._check and not missing:
                 check_lift(lifted, ensemble, encoding)
-            part = partition(lifted, self.space)
+            part = partition(lifted.ensemble, self.space)
             if self._check:
-                self._check_rows(ensemble, encoding, part, missing)
-            self._unproven[key] = why_unproven(unknown, unsteady(lifted, ensemble, encoding))
+                self._check_rows(ensemble, lifted, encoding, part, missing)
+            self._lifted[key] = lifted
             self._partitions[key] = part
             if detector is not None:
-                self._depths[key] = detector.requirement(split_trees(lifted, self.ensemble)[1])
+                self._depths[key] = detector.requirement(split_trees(lifted.ensemble, self.ensemble)[1])
         return self._partitions[key]
 
-    def _check_rows(self, ensemble: Ensemble, encoding: Encoding, part: Partition, missing: frozenset[int]) -> None:
+    def _check_rows(
+        self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, missing: frozenset[int]
+    ) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
 
         The columns of the isolation trees, where there are some, lie behind those of the model.
@@ -169,7 +154,7 @@ class PreparedModel:
         coded = rounded(encoding.space, rows)
         table = encoding.space.to_frame(coded)
         columns = encoded(encoding.encode, table)
-        check_three_ways(ensemble, columns, part, encoding.space, coded)
+        check_three_ways(ensemble, lifted, columns, part, encoding.space, coded)
         if not self.ensemble.is_oblique:
             own = columns[:, : self.ensemble.n_features]
             check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
@@ -197,7 +182,7 @@ class PreparedModel:
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
         self.tree_partition(problem)
-        return self._unproven[self._key_of(problem)]
+        return why_unproven(self._lifted[self._key_of(problem)])
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -247,8 +232,9 @@ class PreparedModel:
         detector = self.detector(wish, target)
         part = self.partition(missing_places(origin), detector, space)
         if self._check:
+            lifted = self._lifted[self._key(missing_places(origin), detector, space)]
             columns = encoded(self.model.encode, space.to_frame(origin))
-            check_three_ways(self.ensemble, columns, part, space, origin[None])
+            check_three_ways(self.ensemble, lifted, columns, part, space, origin[None])
         if detector is None:
             return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
         depth = self._depths[self._key(missing_places(origin), detector, space)]
@@ -371,12 +357,11 @@ class PreparedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
-        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
-        return {**self.__dict__, **fresh, "model": self.model.native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.model = as_user_model(self.model)
+        native, monotone = state["model"]
+        self.model = as_user_model(native).saying(monotone)
 
 
 class Matrices:

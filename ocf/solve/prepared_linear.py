@@ -13,8 +13,7 @@ from ocf.errors import ConformanceError, DataError, ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.additive import as_additive, as_linear_model, requirement_signs
-from ocf.models.encoding import probe
-from ocf.models.known_steps import number_columns, unknown_step, why_unproven
+from ocf.models.encoding import Encoding
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
@@ -50,10 +49,8 @@ class PreparedLinear:
             raise ProblemError(f"linear models take a weight, not a cost of its own: feature {listed(priced)}")
         linear: Any = model.trees
         assert isinstance(linear, LinearModel)
-        unknown = unknown_step(model.native, number_columns(space, model.columns))
-        self._unproven = why_unproven(unknown, ())
         rows = coded[:MAX_CANDIDATES]
-        self._sums = as_additive(linear, probe(space, model.encode, rows[0], linear.feature_names))
+        self._sums = as_additive(linear, Encoding(space, model.encode, rows[0], model.preprocessing.read))
         if check:
             self._check(rows)
 
@@ -129,8 +126,8 @@ class PreparedLinear:
         return current
 
     def unproven(self, problem: LinearProblem) -> str:
-        """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
-        return self._unproven
+        """Why nothing is proven of a problem: nothing stands in the way of a sum."""
+        return ""
 
     def detector(self, wish: Plausibility | None, target: Target) -> Detector | None:
         """No isolation forest: plausibility is for trees.

@@ -93,7 +93,7 @@ def split_trees(joint: Ensemble, like: Ensemble) -> tuple[Ensemble, Ensemble]:
         Trees of `like`, then isolation trees.
     like : Ensemble
     """
-    nodes, leaves = len(like.kind), like.n_leaves
+    nodes, leaves = int(joint.tree_offsets[like.n_trees]), int(joint.leaf_offsets[like.n_trees])
     parts = []
     for first, last in ((0, nodes), (nodes, len(joint.kind))):
         span = slice(first, last)
@@ -110,8 +110,8 @@ def split_trees(joint: Ensemble, like: Ensemble) -> tuple[Ensemble, Ensemble]:
         )
     model = replace(
         joint,
-        tree_offsets=like.tree_offsets,
-        leaf_values=like.leaf_values,
+        tree_offsets=joint.tree_offsets[: like.n_trees + 1],
+        leaf_values=joint.leaf_values[:leaves, :-1],
         tree_weights=like.tree_weights,
         base_score=like.base_score,
         **parts[0],

@@ -14,17 +14,20 @@ from oracle.instances import LIBRARIES, Spec, make, specs
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     MinMaxScaler,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
+    SplineTransformer,
     StandardScaler,
 )
 
@@ -32,8 +35,8 @@ from ocf.errors import ConformanceError, DataError, UnsupportedModelError
 from ocf.explain.explainer import Explainer
 from ocf.features.inference import infer_space
 from ocf.features.space import FeatureSpace
-from ocf.models.encoding import Encoding, probe
-from ocf.models.lift import check_lift, lift
+from ocf.models.encoding import Encoding
+from ocf.models.lift import Lifted, check_lift, lift
 from ocf.models.user_model import as_user_model
 from ocf.trees.ensemble import Ensemble, SplitKind
 
@@ -49,26 +52,29 @@ def forest() -> RandomForestClassifier:
 
 def lifted(
     model: Any, table: pd.DataFrame, missing: frozenset[int] = frozenset(), settings: Any = None
-) -> tuple[Ensemble, Ensemble, Encoding, FeatureSpace]:
+) -> tuple[Ensemble, Lifted, Encoding, FeatureSpace]:
     """Ensemble over model columns and over features, and how they hang together."""
     user = as_user_model(model)
+    functions = [name for name, step in user.preprocessing.steps if getattr(step, "func", None) in WORDED]
+    user = user.saying(dict.fromkeys(functions, "increasing"))
     space = infer_space(table, settings)
     coded = space.from_frame(table)
     base = coded[~np.isnan(coded).any(axis=1)][0]
-    encoding = probe(space, user.encode, base, user.trees.ensemble.feature_names)
+    encoding = Encoding(space, user.encode, base, user.preprocessing.read)
     return user.trees.ensemble, lift(user.trees.ensemble, encoding, missing), encoding, space
 
 
-def assert_same_leaves(ensemble: Ensemble, over_features: Ensemble, encoding: Encoding, space: FeatureSpace) -> None:
+def assert_same_leaves(ensemble: Ensemble, over_features: Lifted, encoding: Encoding, space: FeatureSpace) -> None:
     """On the data's rows and on random ones at, next to and between the thresholds."""
     rng = np.random.default_rng(1)
+    trees = over_features.ensemble
     columns = []
     for i, feature in enumerate(space.features):
         if feature.discrete:
             pool = np.arange(len(feature.levels), dtype=float)
         else:
-            own = (over_features.feature == i) & np.isfinite(over_features.threshold)
-            cuts = over_features.threshold[own].astype(feature.float_dtype)
+            own = (trees.feature == i) & np.isfinite(trees.threshold)
+            cuts = trees.threshold[own].astype(feature.float_dtype)
             inf = cuts.dtype.type(np.inf)
             near = [cuts, np.nextafter(cuts, inf), np.nextafter(cuts, -inf)]
             pool = np.concatenate([*near, rng.uniform(feature.lower, feature.upper, 30)]).astype(cuts.dtype)
@@ -80,13 +86,28 @@ def assert_same_leaves(ensemble: Ensemble, over_features: Ensemble, encoding: En
     np.testing.assert_array_equal(over_features.apply(points), expected)
 
 
+def log(x: np.ndarray) -> np.ndarray:
+    return np.log1p(np.maximum(x, 0.0))
+
+
+def cube(x: np.ndarray) -> np.ndarray:
+    return x * x * x
+
+
+#: Functions that the user says are increasing.
+WORDED = (log, cube)
+
 SCALERS = {
     "standard": StandardScaler(),
     "minmax": MinMaxScaler(),
     "power": PowerTransformer(),
     "quantile": QuantileTransformer(n_quantiles=20),
-    "log": FunctionTransformer(lambda x: np.log1p(np.maximum(x, 0.0))),
-    "cube": FunctionTransformer(lambda x: x * x * x),
+    "log": FunctionTransformer(log),
+    "cube": FunctionTransformer(cube),
+    "size": FunctionTransformer(np.abs),
+    "square": make_pipeline(StandardScaler(), FunctionTransformer(np.square), MinMaxScaler()),
+    "powers": PolynomialFeatures(3, interaction_only=False, include_bias=False),
+    "hats": SplineTransformer(4, degree=1, extrapolation="linear"),
     "decreasing": FunctionTransformer(np.negative),
     "steps": FunctionTransformer(np.floor),
     "chain": make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), MinMaxScaler((-1, 1))),
@@ -96,7 +117,7 @@ SCALERS = {
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SCALERS)
 def test_thresholds_go_back_through_scalers(name: str, dtype: str) -> None:
-    table = TABLE[["income", "debt"]].astype(dtype)
+    table = TABLE[["debt"] if name == "powers" else ["income", "debt"]].astype(dtype)
     pipe = Pipeline([("scale", SCALERS[name]), ("model", forest())]).fit(table, LABELS)
     ensemble, over_features, encoding, space = lifted(pipe, table)
     assert_same_leaves(ensemble, over_features, encoding, space)
@@ -115,14 +136,12 @@ def test_random_layouts_reach_the_same_leaves(spec: Spec) -> None:
 
 def test_thresholds_behind_a_scaler_are_found_in_few_rounds() -> None:
     """A column that is linear but for rounding tells where its thresholds are, among all numbers of float64."""
-    user = as_user_model(make_pipeline(StandardScaler(), forest()).fit(TABLE, LABELS))
-    space, ensemble = infer_space(TABLE), user.trees.ensemble
-    encoding = probe(space, user.encode, space.from_frame(TABLE)[0], ensemble.feature_names, known=True)
+    ensemble, _, encoding, space = lifted(make_pipeline(StandardScaler(), forest()).fit(TABLE, LABELS), TABLE)
     asked: list[int] = []
 
     def counted(table: pd.DataFrame) -> np.ndarray:
         asked.append(len(table))
-        return user.encode(table)
+        return encoding.encode(table)
 
     found = lift(ensemble, replace(encoding, encode=counted))
     assert_same_leaves(ensemble, found, encoding, space)
@@ -131,7 +150,7 @@ def test_thresholds_behind_a_scaler_are_found_in_few_rounds() -> None:
 
 def test_plain_tables_keep_the_readers_thresholds() -> None:
     ensemble, over_features, *_ = lifted(forest().fit(TABLE, LABELS), TABLE)
-    np.testing.assert_array_equal(over_features.threshold, ensemble.threshold)
+    np.testing.assert_array_equal(over_features.ensemble.threshold, ensemble.threshold)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
@@ -166,8 +185,9 @@ def test_levels_go_back_through_encoders(encoder: Any) -> None:
     pipe = Pipeline([("encode", columns), ("model", forest())]).fit(WORDS, WORD_LABELS)
     ensemble, over_features, encoding, space = lifted(pipe, WORDS, settings=SIZES)
     assert_same_leaves(ensemble, over_features, encoding, space)
-    on_sizes = (over_features.feature == 1) & (over_features.kind != SplitKind.LEAF)
-    assert (over_features.kind[on_sizes] == SplitKind.AXIS).all()
+    trees = over_features.ensemble
+    on_sizes = (trees.feature == 1) & (trees.kind != SplitKind.LEAF)
+    assert (trees.kind[on_sizes] == SplitKind.AXIS).all()
 
 
 def test_splits_on_sets_of_levels_stay_sets() -> None:
@@ -175,7 +195,7 @@ def test_splits_on_sets_of_levels_stay_sets() -> None:
     model = HistGradientBoostingClassifier(max_iter=10, min_samples_leaf=3).fit(table, WORD_LABELS)
     ensemble, over_features, encoding, space = lifted(model, table)
     assert_same_leaves(ensemble, over_features, encoding, space)
-    assert (over_features.kind == SplitKind.SUBSET).any()
+    assert (over_features.ensemble.kind == SplitKind.SUBSET).any()
 
 
 # -- missing values --------------------------------------------------------------------------------------------
@@ -206,14 +226,15 @@ def check_missing(model: Any, table: pd.DataFrame) -> None:
         over_features = lift(ensemble, encoding, frozenset(pattern))
         expected = ensemble.apply(encoding.encode(space.to_frame(rows)))
         np.testing.assert_array_equal(over_features.apply(rows), expected)
-        cut = np.isfinite(over_features.threshold) & np.isin(over_features.feature, list(pattern))
+        trees = over_features.ensemble
+        cut = np.isfinite(trees.threshold) & np.isin(trees.feature, list(pattern))
         assert not cut.any()
 
 
 def test_missing_values_that_are_filled_from_several_features_are_refused() -> None:
     table = with_holes()
     ensemble, _, encoding, _ = lifted(make_pipeline(KNNImputer(), forest()).fit(table, LABELS), table)
-    with pytest.raises(UnsupportedModelError, match="depends on several features"):
+    with pytest.raises(UnsupportedModelError, match=r"'knnimputer' fills missing values from the other columns"):
         lift(ensemble, encoding, frozenset({0}))
 
 
@@ -233,19 +254,33 @@ def test_missing_values_without_a_rule_are_refused() -> None:
 # -- what cannot be told per feature ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mixing", [PCA(2), PolynomialFeatures(2, interaction_only=True)])
-def test_columns_of_several_features_are_refused(mixing: Any) -> None:
+@pytest.mark.parametrize(
+    ("mixing", "what"),
+    [
+        (PCA(2), "'pca' adds up several columns"),
+        (PolynomialFeatures(2, interaction_only=True), "'polynomialfeatures' multiplies several columns"),
+        (Normalizer(), "'normalizer' divides each row by its own length"),
+    ],
+)
+def test_columns_of_several_features_are_refused(mixing: Any, what: str) -> None:
     pipe = make_pipeline(mixing, forest()).fit(TABLE, LABELS)
-    with pytest.raises(UnsupportedModelError, match=r"depends on several features .*'income'"):
+    with pytest.raises(UnsupportedModelError, match=f"{what}.* several features at once: give ocf the table after"):
         lifted(pipe, TABLE)
 
 
-@pytest.mark.parametrize(
-    "bent", [FunctionTransformer(np.abs), FunctionTransformer(lambda x: (x - 0.1) ** 2), FunctionTransformer(np.sin)]
-)
-def test_encodings_that_are_not_monotone_are_refused(bent: Any) -> None:
+def test_products_that_no_tree_splits_do_no_harm() -> None:
+    table = TABLE[["income", "debt"]]
+    steps = make_pipeline(PolynomialFeatures(2, interaction_only=True, include_bias=False), SelectKBest(k=2))
+    pipe = make_pipeline(steps, forest()).fit(table, (table.income > 20) & (table.debt > 0))
+    steps.steps[1][1].scores_ = np.array([1.0, 1.0, 0.0])
+    pipe[-1].fit(steps.transform(table), LABELS)
+    assert_same_leaves(*lifted(pipe, table))
+
+
+@pytest.mark.parametrize("bent", [FunctionTransformer(lambda x: (x - 0.1) ** 2), FunctionTransformer(np.sin)])
+def test_functions_that_are_not_read_are_refused(bent: Any) -> None:
     pipe = make_pipeline(bent, forest()).fit(TABLE[["debt"]], LABELS)
-    with pytest.raises(UnsupportedModelError, match="'debt' is not monotone"):
+    with pytest.raises(UnsupportedModelError, match=r"'functiontransformer' is not read: .* say so by monotone="):
         lifted(pipe, TABLE[["debt"]])
 
 
@@ -265,20 +300,19 @@ def test_categories_described_as_numbers_are_refused() -> None:
 
 
 def test_wrong_width() -> None:
-    user = as_user_model(forest().fit(TABLE, LABELS))
-    space = infer_space(TABLE)
-    base = space.from_frame(TABLE)[0]
+    *_, encoding, _ = lifted(forest().fit(TABLE, LABELS), TABLE)
     with pytest.raises(DataError, match="encodes to 3 model columns, but the model was fitted on 2"):
-        probe(space, user.encode, base, ("a", "b"))
+        encoding.check_width(("a", "b"))
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
 def test_check_finds_a_threshold_that_is_one_number_off(shift: int) -> None:
     ensemble, over_features, encoding, _ = lifted(forest().fit(TABLE, LABELS), TABLE)
-    roots = over_features.tree_offsets[:-1]  # which every point passes
-    node = roots[over_features.feature[roots] == 1][0]
-    threshold = over_features.threshold.copy()
+    trees = over_features.ensemble
+    roots = trees.tree_offsets[:-1]  # which every point passes
+    node = roots[trees.feature[roots] == 1][0]
+    threshold = trees.threshold.copy()
     threshold[node] = np.nextafter(threshold[node], shift * np.inf)
-    object.__setattr__(over_features, "threshold", threshold)
+    object.__setattr__(trees, "threshold", threshold)
     with pytest.raises(ConformanceError, match="'debt'"):
         check_lift(over_features, ensemble, encoding)

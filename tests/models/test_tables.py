@@ -32,15 +32,15 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from ocf.errors import ConformanceError, DataError, ProblemError, UnsupportedModelError
+from ocf.errors import ConformanceError, DataError, UnsupportedModelError
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation
 from ocf.features.inference import infer_space
-from ocf.models.encoding import probe
-from ocf.models.known_steps import unknown_step
-from ocf.models.lift import lift, unsteady
+from ocf.models.encoding import Encoding
+from ocf.models.lift import lift, why_unproven
 from ocf.models.user_model import as_user_model
 from ocf.readers import read_model
+from ocf.readers.transformers.column import Column
 from ocf.trees.ensemble import SplitKind
 
 N = 300
@@ -258,38 +258,39 @@ def holes(kind: str) -> tuple[pd.DataFrame, np.ndarray, Any, float]:
     return table, labels, FunctionTransformer(lambda x: np.where(np.asarray(x) == 99, 0.0, x)), 99.0
 
 
-@pytest.mark.parametrize(("kind", "name"), [("imputer", "simpleimputer"), ("function", "functiontransformer")])
-def test_a_hole_at_one_value(kind: str, name: str) -> None:
-    table, labels, step, hole = holes(kind)
+def test_a_hole_at_one_value_is_found() -> None:
+    table, labels, step, _ = holes("imputer")
+    labels = 1 - labels  # large values are wanted, and 0 is filled in by 50
+    step.set_params(fill_value=50.0)
     forest = RandomForestClassifier(8, random_state=0, n_jobs=1)
     settings = {"a": {"bounds": (0.0, 100.0)}}
     explainer = Explainer(make_pipeline(step, StandardScaler(), forest).fit(table, labels), table, settings)
-    row = pd.DataFrame({"a": [60.0], "b": [0.5]})
-    reach = explainer.explain(row, permitted_range={"a": (min(hole, 60.0) if hole < 60 else 60.0, 100.0)})[0]
-    assert reach.status in ("feasible", "unknown")
-    assert name in reach.message
-    free = explainer.explain(row)[0]
-    assert free.status == "feasible"
-    assert free.verified
-    assert name in free.message
-    assert free.bound == -np.inf
-    assert free.proved_by == ""
-    with pytest.raises(ProblemError, match=name):
-        explainer.counterfactual_regions(row, radius=0.1)
-    already = explainer.explain(pd.DataFrame({"a": [5.0], "b": [0.5]}), target=1)[0]
-    assert already.status == "optimal"
-    assert already.cost == 0
+    found = explainer.explain(pd.DataFrame({"a": [3.0], "b": [0.5]}))[0]
+    assert (found.status, found.counterfactual.a.iloc[0]) == ("optimal", 0.0)
+    assert found.cost == pytest.approx(0.03)
+    assert found.verified
+    narrow = explainer.explain(pd.DataFrame({"a": [3.0], "b": [0.5]}), permitted_range={"a": (1.0, 10.0)})[0]
+    assert narrow.status == "infeasible"
+
+
+def test_a_function_with_a_hole_is_refused() -> None:
+    table, labels, step, _ = holes("function")
+    model = make_pipeline(step, StandardScaler(), RandomForestClassifier(8, random_state=0)).fit(table, labels)
+    with pytest.raises(UnsupportedModelError, match=r"'functiontransformer' is not read: its function may do anything"):
+        Explainer(model, table)
 
 
 def test_a_row_in_a_hole_is_refused_by_the_three_way_check() -> None:
     table, labels, step, hole = holes("function")
-    explainer = Explainer(make_pipeline(step, RandomForestClassifier(8, random_state=0)).fit(table, labels), table)
+    model = make_pipeline(step, RandomForestClassifier(8, random_state=0)).fit(table, labels)
+    word = {"functiontransformer": "increasing"}  # which is not true
+    explainer = Explainer(model, table, monotone=word)
     found = explainer.explain(pd.DataFrame({"a": [hole], "b": [0.5]}))[0]
     assert found.status == "error"
     assert f"feature 'a' = {hole}" in found.message
     table.loc[7, "a"] = hole
     with pytest.raises(ConformanceError, match=f"feature 'a' = {hole}"):
-        Explainer(explainer.model.native, table)
+        Explainer(explainer.model.native, table, monotone=word)
 
 
 def test_interactions_whose_first_row_holds_a_zero() -> None:
@@ -297,7 +298,7 @@ def test_interactions_whose_first_row_holds_a_zero() -> None:
     table.iloc[0] = 0.0
     steps = PolynomialFeatures(2, interaction_only=True)
     model = make_pipeline(steps, RandomForestClassifier(8, random_state=0, n_jobs=1)).fit(table, labels)
-    with pytest.raises(UnsupportedModelError, match=r"depends on several features \('a', 'b'\)"):
+    with pytest.raises(UnsupportedModelError, match=r"'polynomialfeatures' multiplies several columns"):
         Explainer(model, table)
 
 
@@ -309,13 +310,8 @@ UNKNOWN = {
     "a subclass": LooksLikeAScaler(),
     "a function": FunctionTransformer(lambda x: x),
     "arguments": FunctionTransformer(np.tanh, kw_args={"where": True}),
-    "an imputer of 0": SimpleImputer(missing_values=0),
     "nested": FeatureUnion([("same", "passthrough"), ("inner", make_pipeline(StandardScaler(), LooksLikeAScaler()))]),
     "on some columns": ColumnTransformer([("all", LooksLikeAScaler(), ["a"])], remainder="passthrough"),
-    "one-hot of numbers": ColumnTransformer(
-        [("all", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["a"])]
-    ),
-    "one-hot bins": KBinsDiscretizer(3, encode="onehot-dense"),
 }
 KNOWN = {
     "standard": StandardScaler(),
@@ -339,45 +335,58 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_steps_that_are_not_known(name: str) -> None:
+def test_steps_that_are_not_read(name: str) -> None:
     table, labels = numbers()
     model = Pipeline([("first", UNKNOWN[name]), ("second", StandardScaler()), ("last", RandomForestClassifier(3))])
-    assert unknown_step(model.fit(table, labels), [True] * 3)
+    with pytest.raises(
+        UnsupportedModelError, match=r"the step '\w+'( \(\w+\))? is not read: .* the table after that step"
+    ):
+        Explainer(model.fit(table, labels), table)
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_steps_that_are_known_keep_their_proofs(name: str) -> None:
     table, labels = numbers()
     model = Pipeline([("first", KNOWN[name]), ("last", RandomForestClassifier(5, max_depth=4, random_state=0))])
-    assert unknown_step(model.fit(table, labels), [True] * 3) == ""
-    found = Explainer(model, table).explain(table.iloc[:3])
+    found = Explainer(model.fit(table, labels), table).explain(table.iloc[:3])
     assert {e.status for e in found} <= {"optimal", "infeasible"}, [e.message for e in found]
 
 
 def test_values_filled_from_other_columns_are_known_where_nothing_is_missing() -> None:
     table, labels = numbers()
-    model = make_pipeline(KNNImputer(), RandomForestClassifier(3)).fit(table, labels)
-    assert "where values are missing" in unknown_step(model, [True] * 3, complete=False)
+    explainer = Explainer(
+        make_pipeline(KNNImputer(), RandomForestClassifier(3, random_state=0)).fit(table, labels), table
+    )
+    assert explainer.explain(table.iloc[[0]])[0].status == "optimal"
+    with pytest.raises(UnsupportedModelError, match="fills missing values from the other columns"):
+        explainer.explain(table.iloc[[0]].assign(a=np.nan))
 
 
-def test_rounding_that_goes_back_and_forth_next_to_a_threshold_is_seen() -> None:
+@pytest.mark.parametrize(("beyond", "proven"), [(2, True), (60, False)])
+def test_rounding_that_goes_back_and_forth_next_to_a_threshold(beyond: int, proven: bool) -> None:
+    """What lies near is followed number by number; where it does not settle, nothing is proven."""
     table, labels = numbers()
     table = table[["a"]]
     forest = RandomForestClassifier(4, max_depth=3, random_state=0).fit(table.to_numpy(), labels)
     ensemble = read_model(forest).ensemble
     space = infer_space(table)
     cut = float(ensemble.threshold[ensemble.kind == SplitKind.AXIS][0])
+    hole = cut
+    for _ in range(beyond):
+        hole = np.nextafter(hole, np.inf)
 
     def encode(given: pd.DataFrame) -> np.ndarray:
         x = given.to_numpy(np.float64)
-        beyond = np.nextafter(np.nextafter(cut, np.inf), np.inf)
-        return np.where(x == beyond, cut, x)  # two numbers beyond the threshold the map goes back
+        return np.where(x == hole, cut, x)  # so many numbers beyond the threshold the map goes back
 
     base = space.from_frame(table)[0]
-    wiggly = probe(space, encode, base, ("a",), known=True)
-    assert unsteady(lift(ensemble, wiggly), ensemble, wiggly) == ("a",)
-    steady = probe(space, lambda t: t.to_numpy(np.float64), base, ("a",), known=True)
-    assert unsteady(lift(ensemble, steady), ensemble, steady) == ()
+    wiggly = lift(ensemble, Encoding(space, encode, base, lambda *_: (Column(0, exact=False),)))
+    assert wiggly.unsteady == (() if proven else ("a",))
+    assert bool(why_unproven(wiggly)) != proven
+    points = np.array([[cut], [hole], [np.nextafter(hole, np.inf)], [np.nextafter(cut, np.inf)]])[:: 1 if proven else 3]
+    np.testing.assert_array_equal(wiggly.apply(points), ensemble.apply(encode(pd.DataFrame(points))))
+    steady = lift(ensemble, Encoding(space, lambda t: t.to_numpy(np.float64), base, lambda *_: (Column(0),)))
+    np.testing.assert_array_equal(steady.ensemble.threshold, ensemble.threshold)
 
 
 def test_xgboost_takes_what_a_sparse_matrix_leaves_out_for_missing() -> None:

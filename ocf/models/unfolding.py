@@ -1,0 +1,147 @@
+"""Trees in which one split of a feature's line has become several.
+
+A column that turns, such as a square, a hole at one number or a spline, sends the union of several intervals left. Such
+a node becomes a small tree of thresholds, and what stands below it is copied into each interval. What an interval
+decides already is left out, so that copies are smaller than what they were made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocf.arrays import IntArray
+from ocf.errors import UnsupportedModelError
+from ocf.support.messages import listed
+from ocf.trees.ensemble import Ensemble, SplitKind
+
+#: Nodes that trees may grow to: so many times their own, and so many more.
+MOST_TIMES, MOST_MORE = 20, 20_000
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A split of a line into intervals that go left and right in turn.
+
+    Attributes
+    ----------
+    cuts : (n,) tuple of float
+        Ends of the intervals but the last, increasing; the interval before a cut holds it.
+    first_left : bool
+        Whether the first interval goes left.
+    """
+
+    cuts: tuple[float, ...]
+    first_left: bool
+
+    def within(self, low: float, high: float) -> tuple[list[float], bool]:
+        """The cuts inside ``(low, high]``, and whether the first interval there goes left.
+
+        Parameters
+        ----------
+        low, high : float
+        """
+        before = sum(c <= low for c in self.cuts)
+        return [c for c in self.cuts if low < c < high], self.first_left ^ bool(before % 2)
+
+
+#: Feature -> interval ``(low, high]`` in which a node stands.
+_Box = dict[int, tuple[float, float]]
+
+
+class _Growing:
+    """New trees, node by node; `origin` says of which node each is a copy."""
+
+    def __init__(self, ensemble: Ensemble, folds: Mapping[int, Fold]) -> None:
+        self.ensemble, self.folds = ensemble, folds
+        self.watched = {int(ensemble.feature[v]) for v in folds}
+        self.origin: list[int] = []
+        self.threshold: list[float] = []
+        self.children: tuple[list[int], list[int]] = ([], [])
+        self.most = MOST_TIMES * len(ensemble.kind) + MOST_MORE
+
+    def tree(self, root: int) -> None:
+        """The copy of the tree of a root."""
+        waiting: list[tuple[int, _Box, int, int]] = [(root, {}, -1, 0)]
+        while waiting:
+            v, box, parent, side = waiting.pop()
+            v, cuts = self._undecided(v, box)
+            new = len(self.origin)
+            if new > self.most:
+                names = listed([self.ensemble.feature_names[i] for i in sorted(self.watched)])
+                raise UnsupportedModelError(
+                    f"the preprocessing of {names} turns so often that trees of {len(self.ensemble.kind)} nodes would "
+                    f"become more than {self.most}: give ocf the table after that step"
+                )
+            if parent >= 0:
+                self.children[side][parent] = new
+            self.origin.append(v)
+            self.threshold.append(float(self.ensemble.threshold[v]))
+            self.children[0].append(-1)
+            self.children[1].append(-1)
+            if cuts:
+                i, cut = int(self.ensemble.feature[v]), cuts[len(cuts) // 2]
+                self.threshold[new] = cut
+                low, high = box.get(i, (-np.inf, np.inf))
+                waiting += [(v, {**box, i: (cut, high)}, new, 1), (v, {**box, i: (low, cut)}, new, 0)]
+            elif self.ensemble.kind[v] != SplitKind.LEAF:
+                waiting += [(int(self.ensemble.right[v]), box, new, 1), (int(self.ensemble.left[v]), box, new, 0)]
+
+    def _undecided(self, v: int, box: _Box) -> tuple[int, list[float]]:
+        """The first node from `v` down that the box does not decide, and its cuts inside it."""
+        e = self.ensemble
+        while e.kind[v] == SplitKind.AXIS and int(e.feature[v]) in self.watched:
+            fold = self.folds.get(v) or Fold((float(e.threshold[v]),), True)
+            cuts, left = fold.within(*box.get(int(e.feature[v]), (-np.inf, np.inf)))
+            if cuts:
+                return v, cuts
+            v = int((e.left if left else e.right)[v])
+        return v, []
+
+
+def unfold(ensemble: Ensemble, folds: Mapping[int, Fold]) -> tuple[Ensemble, IntArray]:
+    """Trees in which nodes split the line as they should, and the node that each new node is a copy of.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Over features, without a rule for missing values.
+    folds : mapping of node to Fold
+        AXIS nodes, whose thresholds mean nothing.
+
+    Returns
+    -------
+    Ensemble
+    (n_nodes,) int64
+
+    Raises
+    ------
+    UnsupportedModelError
+        The trees would grow beyond measure.
+    """
+    if not folds:
+        return ensemble, np.arange(len(ensemble.kind))
+    growing, offsets = _Growing(ensemble, folds), [0]
+    for root in ensemble.tree_offsets[:-1].tolist():
+        growing.tree(root)
+        offsets.append(len(growing.origin))
+    origin = np.array(growing.origin, np.int64)
+    is_leaf = ensemble.kind[origin] == SplitKind.LEAF
+    leaf = np.full(len(origin), -1, np.int32)
+    leaf[is_leaf] = np.arange(is_leaf.sum())
+    grown = replace(
+        ensemble,
+        tree_offsets=np.array(offsets, np.int64),
+        kind=ensemble.kind[origin],
+        feature=ensemble.feature[origin],
+        threshold=np.array(growing.threshold),
+        left=np.array(growing.children[0], np.int32),
+        right=np.array(growing.children[1], np.int32),
+        leaf=leaf,
+        leaf_values=ensemble.leaf_values[ensemble.leaf[origin[is_leaf]]],
+        set_index=ensemble.set_index[origin],
+        oblique_index=ensemble.oblique_index[origin],
+    )
+    return grown, origin

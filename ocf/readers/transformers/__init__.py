@@ -1,0 +1,189 @@
+"""Readers of what stands in front of a model: one file for each family of transformers.
+
+A reader module has the names of the `CLASSES` that it reads, a function ``matches(step) -> bool``, which judges a step
+by its class and library without importing the library, and ``read(name, step, flow) -> tuple[Column, ...]``: the
+columns behind a fitted step, from those before it. It refuses what it cannot tell, with the name of the step and what
+to do; columns that depend on several features are refused by the trees that split them, and by no others.
+
+A reader tells shapes, never values: where exactly a split of a column falls is found with the user's own transformers
+(`ocf.models.lift`), to the last bit. A step that no reader knows is refused: a probe can refute, never prove. Adding a
+family is one file, one line in `READERS` and its cases in ``tests/readers/transformers/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.errors import ConformanceError, DataError, ModelError, OcfError, UnsupportedModelError
+from ocf.features.space import FeatureSpace
+from ocf.readers.base import brief
+from ocf.readers.transformers.column import CONSTANT, Column
+from ocf.readers.transformers.flow import Flow, Source, shown
+from ocf.support.messages import nearest
+
+#: Modules asked in turn.
+READERS = (
+    "ocf.readers.transformers.containers",
+    "ocf.readers.transformers.scalers",
+    "ocf.readers.transformers.encoders",
+    "ocf.readers.transformers.imputers",
+    "ocf.readers.transformers.bins",
+    "ocf.readers.transformers.polynomials",
+    "ocf.readers.transformers.functions",
+    "ocf.readers.transformers.selectors",
+    "ocf.readers.transformers.mixtures",
+    "ocf.readers.transformers.category_encoders",
+)
+
+_REMEDY = "give ocf the table after that step"
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What stands between the user's table and the columns of a model.
+
+    Attributes
+    ----------
+    columns : callable
+        Columns of the user's table -> those of them that the first step takes, in its order.
+    given : callable
+        Table in the user's columns -> what the first step is given of it.
+    steps : tuple of (name, transformer)
+    monotone : mapping of step name to {"increasing", "decreasing"}
+        What the user says of functions that ocf does not know.
+    """
+
+    columns: Callable[[tuple[str, ...]], tuple[str, ...]]
+    given: Callable[[pd.DataFrame], Any]
+    steps: tuple[tuple[str, Any], ...] = ()
+    monotone: Mapping[str, str] = field(default_factory=dict)
+
+    def saying(self, monotone: Mapping[str, str]) -> Preprocessing:
+        """The same with the user's word on functions.
+
+        Parameters
+        ----------
+        monotone : mapping of step name to {"increasing", "decreasing"}
+            Where a step lies in another, both names with two underscores between, or its own.
+
+        Raises
+        ------
+        DataError
+            There is no such FunctionTransformer, or the word is another.
+        """
+        functions = [path for path, step in _within(self.steps) if type(step).__name__ == "FunctionTransformer"]
+        for name, word in monotone.items():
+            if word not in ("increasing", "decreasing"):
+                raise DataError(f"monotone: {name!r} is said to be {word!r}; say 'increasing' or 'decreasing'")
+            if name not in functions and name not in [path.rpartition("__")[2] for path in functions]:
+                raise DataError(f"monotone: there is no FunctionTransformer {nearest(name, functions)}")
+        return replace(self, monotone=dict(monotone))
+
+    def read(self, space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
+        """The columns that the model sees.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        base : (n_features,) float64
+            A coded row; features whose value it misses stay missing.
+        domain : callable
+            Gives the smallest and largest number of each feature that the way to the model takes.
+
+        Raises
+        ------
+        UnsupportedModelError
+            A step is not read; with its name and what to do.
+        ModelError
+            A step is not fitted.
+        """
+        owner = {c: i for i, f in enumerate(space.features) for c in f.columns}
+        columns = []
+        for name in self.columns(space.columns):
+            i = owner[name]
+            feature = space.features[i]
+            miss = bool(np.isnan(base[i]))
+            columns.append(CONSTANT if miss else Column(i, feature.discrete, affine=not feature.discrete))
+        flow = Flow(Source(space, base, domain, read_step, self.monotone), tuple(columns), self.given)
+        for name, step in self.steps:
+            flow = flow.through(name, step)
+        return flow.columns
+
+
+def read_step(name: str, step: Any, flow: Flow) -> Flow:
+    """The columns behind a fitted step.
+
+    Parameters
+    ----------
+    name : str
+        As the Pipeline calls it.
+    step : transformer, "passthrough", "drop" or None
+    flow : Flow
+        Before it.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is not read; with its name and what to do.
+    ModelError
+        It is not fitted, or was fitted on other columns.
+    """
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return flow
+    if isinstance(step, str) and step == "drop":
+        return flow.some([])
+    reader = next((r for r in map(import_module, READERS) if r.matches(step)), None)
+    if reader is None:
+        kind = f"{type(step).__module__}.{type(step).__qualname__}"
+        raise UnsupportedModelError(
+            f"{shown(name, step)} is not read: ocf knows no reader of {kind}, and what it only tries at some values it "
+            f"cannot prove; {_REMEDY}"
+        )
+    _check_fitted(name, step)
+    behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
+    try:
+        width = int(behind.values(flow.source.space.to_frame(flow.source.base)).shape[1])
+        columns = reader.read(name, step, flow)
+    except OcfError:
+        raise
+    except Exception as cause:
+        raise DataError(
+            f"{shown(name, step)} refuses the first row of the table ({brief(cause)}): give ocf a table like the one "
+            "that the Pipeline was fitted on"
+        ) from cause
+    if width != len(columns):
+        raise ConformanceError(
+            f"{shown(name, step)} gives {width} columns, and ocf reads {len(columns)}: it may be of a version that ocf "
+            f"does not know; {_REMEDY}"
+        )
+    return Flow(flow.source, columns, behind.values, flow.within)
+
+
+def _check_fitted(name: str, step: Any) -> None:
+    """Refuse a step that was never fitted; steps without a state always are."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        raise ModelError(f"{shown(name, step)} is not fitted: call fit on the Pipeline first") from None
+    except TypeError:  # no estimator of scikit-learn's
+        return
+
+
+def _within(steps: tuple[tuple[str, Any], ...], above: str = "") -> list[tuple[str, Any]]:
+    """Steps and those that they hold, by their names with two underscores between."""
+    found: list[tuple[str, Any]] = []
+    for name, step in steps:
+        inner = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
+        inner = inner or [(part, s) for part, s, _ in getattr(step, "transformers_", [])]
+        found += [(above + name, step), *_within(tuple(inner), f"{above}{name}__")]
+    return found

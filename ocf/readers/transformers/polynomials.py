@@ -1,0 +1,100 @@
+"""Powers and splines of single columns, which are monotone between breaks; products of several are refused.
+
+A power is a product: of numbers of one sign it is monotone to the last bit, so that only 0 is a break. A B-spline is a
+polynomial between knots: it turns at the roots of its derivative, which are found in floating point. A break too many
+does no harm, and next to one the spline is as flat as its rounding, which `ocf.models.lift` looks out for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.readers.transformers.column import CONSTANT, Column
+from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.mixtures import refused
+
+CLASSES = ("PolynomialFeatures", "SplineTransformer")
+
+
+def matches(step: object) -> bool:
+    """Whether the object is one of scikit-learn's `CLASSES`."""
+    return kind_of(step) in CLASSES
+
+
+def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
+    """Products of powers, or the splines of each column.
+
+    Parameters
+    ----------
+    name : str
+    step : transformer
+        Fitted.
+    flow : Flow
+    """
+    if type(step).__name__ == "PolynomialFeatures":
+        folded = flow.each(lambda j, column: column.broken(flow.breaks_at(j, [0.0])))
+        return tuple(_product(name, step, flow, folded, powers) for powers in step.powers_)
+    out: list[Column] = []
+    for j, column in enumerate(flow.columns):
+        width = step.bsplines_[j].c.shape[1]
+        own = _splined(name, step, flow, j) if column.number else [column] * width
+        out += own if step.include_bias else own[:-1]
+    return tuple(out)
+
+
+def _product(name: str, step: Any, flow: Flow, folded: tuple[Column, ...], powers: IntArray) -> Column:
+    """A product of powers of columns."""
+    factors = [j for j in np.flatnonzero(powers) if not flow.columns[j].constant]
+    if not factors:
+        return CONSTANT
+    column = flow.columns[factors[0]]
+    if len(factors) == 1:
+        odd = powers[factors[0]] % 2
+        # a constant beside it is a factor that may turn the direction, as a whole
+        shape = column.bent() if odd else folded[factors[0]]
+        return column if powers[factors[0]] == 1 else shape
+    if column.discrete and {flow.columns[j].feature for j in factors} == {column.feature}:
+        return column
+    refusals = [flow.columns[j] for j in factors if flow.columns[j].mixed]
+    return refusals[0] if refusals else refused(name, step, "multiplies several columns")
+
+
+def _splined(name: str, step: Any, flow: Flow, j: int) -> list[Column]:
+    """The elements of the basis of a column of numbers."""
+    column, spline = flow.columns[j], step.bsplines_[j]
+    width = spline.c.shape[1]
+    if step.extrapolation == "periodic":
+        return [refused(name, step, "repeats itself along the line")] * width
+    if column.partial:
+        return [refused(name, step, "is given what another step makes NaN of some numbers")] * width
+    turns = [_turns(spline, k) for k in range(width)]
+    marks = np.unique(np.concatenate(turns))
+    keys = dict(zip(marks.tolist(), flow.reached(j, marks), strict=True))
+    breaks = [{*column.breaks, *(key for mark in own.tolist() for key in keys[mark])} for own in turns]
+    return [column.broken(own, exact=False) for own in breaks]
+
+
+def _turns(spline: Any, k: int) -> FloatArray:
+    """Knots around the pieces in which an element of the basis is not 0, and where its slope is.
+
+    Beyond the outer knots its first and its last piece go on, or lines do, or nothing changes.
+    """
+    from scipy.interpolate import PPoly
+
+    slopes = PPoly.from_spline((spline.t, spline.c[:, k], spline.k))
+    slopes = slopes.derivative() if spline.k else slopes
+    found: list[FloatArray] = [np.zeros(0)]
+    first, last = spline.k, len(spline.t) - spline.k - 2
+    for m in range(first, last + 1):
+        start, stop, coefficients = spline.t[m], spline.t[m + 1], slopes.c[:, m]
+        found.append(np.array([start, stop]))
+        if np.any(coefficients):
+            # a double root may come out as two that are nearly real
+            roots = start + np.real(np.roots(np.trim_zeros(coefficients, "f")))
+            room = 1e-6 * (stop - start)
+            low, high = (-np.inf if m == first else start - room), (np.inf if m == last else stop + room)
+            found.append(roots[(roots >= low) & (roots <= high)])
+    return np.unique(np.concatenate(found))
