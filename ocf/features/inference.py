@@ -32,7 +32,11 @@ def as_table(data: pd.DataFrame | ArrayLike, names: tuple[str, ...] | None = Non
         Columns as the model knows them.
     """
     if isinstance(data, pd.DataFrame):
-        return data.rename(columns=str)
+        table = data.rename(columns=str)
+        if not table.columns.is_unique:
+            twice = table.columns[table.columns.duplicated()][0]
+            raise DataError(f"two columns of the table are named {twice!r}: give each a name of its own")
+        return table
     array = np.asarray(data)
     if array.ndim != 2:
         raise DataError(f"data must be a table (n_rows, n_columns), not an array of shape {array.shape}")

@@ -14,7 +14,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError
+from ocf.errors import DataError, ModelError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.encoding import Encoding
@@ -76,8 +76,8 @@ class PreparedModel:
         self._encodings: dict[tuple[str, ...], Encoding] = {}
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
-            background = None if table is None else model.encode(space.to_frame(self.known[:64]))
-            check_conformance(model.trees, background, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
+            rows = None if table is None else self._encoded(self.known[:64])
+            check_conformance(model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self._partitions: dict[Key, Partition] = {}
@@ -96,6 +96,15 @@ class PreparedModel:
     def classes(self) -> tuple[Any, ...]:
         """Class labels; empty for a regressor."""
         return self.ensemble.decision.classes
+
+    def _encoded(self, rows: FloatArray) -> FloatArray:
+        """Model columns of coded rows; names the level where the preprocessing refuses one."""
+        try:
+            return self.model.encode(self.space.to_frame(rows))
+        except ModelError:
+            for i in np.flatnonzero([f.discrete for f in self.space.features]).tolist():
+                self.encoding_of(self.space).levels(i)
+            raise
 
     # -- from the user's features to cells -----------------------------------------------------------------
 
@@ -357,6 +366,8 @@ class PreparedModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
+        fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
+        return {**self.__dict__, **fresh, "model": (self.model.native, self.model.preprocessing.monotone)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -40,7 +40,7 @@ def check_table(instance: TableInstance) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            explainer = Explainer(instance.model, instance.data, instance.features)
+            explainer = Explainer(instance.model, instance.data, instance.features, monotone=instance.monotone)
             answer = explainer.explain(instance.row, **instance.question, progress=False)[0]
         except OcfError as error:
             return f"refused: {kind_of(str(error))}"

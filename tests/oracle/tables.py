@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from category_encoders import OneHotEncoder as CategoryOneHot
+from category_encoders import OrdinalEncoder as CategoryOrdinal
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -22,8 +24,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -36,6 +38,7 @@ from sklearn.preprocessing import (
     PowerTransformer,
     QuantileTransformer,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -64,6 +67,8 @@ class TableInstance:
         The same row as a table that the model takes.
     features, question : dict
         Settings, as `ocf.Explainer` and `ocf.Explainer.explain` take them.
+    monotone : dict
+        The user's word on functions, as `ocf.Explainer` takes it.
     """
 
     theme: str
@@ -75,6 +80,7 @@ class TableInstance:
     frame: pd.DataFrame
     features: dict[str, dict[str, Any]]
     question: dict[str, Any]
+    monotone: dict[str, str] = field(default_factory=dict)
 
     def predict(self, table: pd.DataFrame) -> np.ndarray:
         """What the user's own model says of a table."""
@@ -169,6 +175,11 @@ def steps_with_hole(values: Any) -> np.ndarray:
     return np.where(_array(values) == 0, 7.0, np.floor(_array(values) / 10))
 
 
+def tens(values: Any) -> np.ndarray:
+    """Tens, rounded down."""
+    return np.floor(_array(values) / 10)
+
+
 def log_of_size(values: Any) -> np.ndarray:
     """Logarithm, of the size of negative numbers: not monotone."""
     return np.log1p(np.abs(_array(values)))
@@ -198,7 +209,27 @@ NUMBER_STEPS: dict[str, Callable[[Rng], Any]] = {
     "code": lambda rng: FunctionTransformer(without_code),
     "hole": lambda rng: FunctionTransformer(steps_with_hole),
     "drop": lambda rng: "drop",
+    "onehot": lambda rng: OneHotEncoder(handle_unknown="ignore", max_categories=6),
+    "codes": lambda rng: SimpleImputer(missing_values=99.0, strategy="constant", fill_value=-1.0),
+    "indicator": lambda rng: make_pipeline(SimpleImputer(), MissingIndicator(missing_values=0.0, features="all")),
+    "neighbours": lambda rng: KNNImputer(add_indicator=bool(rng.integers(2))),
+    "size": lambda rng: FunctionTransformer((np.abs, np.square)[rng.integers(2)]),
+    "cube_root": lambda rng: make_pipeline(FunctionTransformer(np.cbrt), StandardScaler()),
+    "powers": lambda rng: PolynomialFeatures(int(rng.integers(2, 4))),
+    "splines": lambda rng: SplineTransformer(
+        int(rng.integers(3, 5)),
+        degree=int(rng.integers(1, 4)),
+        extrapolation=("constant", "linear", "continue")[rng.integers(3)],
+    ),
+    "union": lambda rng: FeatureUnion(
+        [("same", "passthrough"), ("bins", KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform"))],
+        transformer_weights={"same": 2.0},
+    ),
+    "tens": lambda rng: FunctionTransformer(tens),
 }
+
+#: Those that are read; the others are functions that may do anything.
+READ = tuple(name for name in NUMBER_STEPS if name not in ("log", "code", "hole"))
 
 #: Name -> maker of a transformer of one column of levels.
 LEVEL_STEPS: dict[str, Callable[[Rng], Any]] = {
@@ -210,6 +241,9 @@ LEVEL_STEPS: dict[str, Callable[[Rng], Any]] = {
     "filled": lambda rng: make_pipeline(
         SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     ),
+    "onehot_few": lambda rng: OneHotEncoder(max_categories=2, handle_unknown="infrequent_if_exist"),
+    "category_ordinal": lambda rng: CategoryOrdinal(),
+    "category_onehot": lambda rng: CategoryOneHot(),
     "named": lambda rng: make_pipeline(SimpleImputer(strategy="constant", fill_value="ash"), OrdinalEncoder()),
 }
 
@@ -283,7 +317,7 @@ class Plan:
     way: str
     models: tuple[str, ...]
     rows: tuple[str, ...]
-    numbers: tuple[str, ...] = tuple(NUMBER_STEPS)
+    numbers: tuple[str, ...] = READ
     levels: tuple[str, ...] = tuple(LEVEL_STEPS)
     gaps: bool = False
     data: str = "all"
@@ -340,7 +374,16 @@ def _far_rows(rng: Rng) -> Plan:
 
 
 def _holes(rng: Rng) -> Plan:
-    return Plan(_draw(rng, ("coded", "int64", "coarse"), 1, 3), "pipeline", tuple(MODELS), ("known",), ("zero", "code"))
+    columns = _draw(rng, ("coded", "int64", "coarse"), 1, 3)
+    numbers = ("zero", "codes", "indicator", "onehot") if rng.random() < 0.8 else ("zero", "code", "hole", "log")
+    return Plan(columns, "pipeline", tuple(MODELS), ("known",), numbers)
+
+
+def _turning(rng: Rng) -> Plan:
+    columns = _draw(rng, ("coarse", "float64", "float32", "int8", "skewed"), 1, 2)
+    numbers = ("size", "powers", "splines", "bins", "union", "tens")
+    models = ("tree", "forest", "boosting", "hist", "xgboost", "lightgbm")
+    return Plan(columns, "pipeline", models, ("known", "between"), numbers, tight=bool(rng.integers(2)))
 
 
 def _products(rng: Rng) -> Plan:
@@ -358,6 +401,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "far rows": _far_rows,
     "holes": _holes,
     "products": _products,
+    "turning": _turning,
 }
 
 
@@ -475,7 +519,7 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     data = _told(rng, plan, table)
     start = data.sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
     row, frame = ROWS[str(rng.choice(plan.rows))](rng, table, start)
-    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {})
+    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _words(model))
     current = made.predict(frame)[0]  # a row that the model refuses is drawn again
     others = [label for label in np.unique(labels).tolist() if label != current]
     question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
@@ -527,6 +571,13 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
         "products": PolynomialFeatures(interaction_only=True, include_bias=False),
     }
     return make_pipeline(first, *([after[plan.after]] if plan.after else []), model)
+
+
+def _words(model: Any) -> dict[str, str]:
+    """That the functions which are tens are increasing."""
+    steps = model.steps if isinstance(model, Pipeline) else []
+    inner = [s[:2] for _, step in steps for s in getattr(step, "transformers", [])]
+    return {name: "increasing" for name, step in [*steps, *inner] if getattr(step, "func", None) is tens}
 
 
 def _told(rng: Rng, plan: Plan, table: pd.DataFrame) -> pd.DataFrame:

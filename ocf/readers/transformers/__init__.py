@@ -149,8 +149,8 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
     _check_fitted(name, step)
     behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
     try:
-        width = int(behind.values(flow.source.space.to_frame(flow.source.base)).shape[1])
         columns = reader.read(name, step, flow)
+        width = int(behind.values(flow.source.space.to_frame(flow.source.base)).shape[1])
     except OcfError:
         raise
     except Exception as cause:

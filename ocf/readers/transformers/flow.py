@@ -119,6 +119,11 @@ class Flow:
         with np.errstate(all="ignore"):
             return _numbers(_some(self.values(self.source.space.to_frame(rows)), [j]))[:, 0]
 
+    def dtype(self, j: int) -> str:
+        """Name of the dtype of column j."""
+        found = _some(self.values(self.source.space.to_frame(self.source.base)), [j])
+        return str(found.dtypes.iloc[0]) if hasattr(found, "iloc") else str(getattr(found, "dtype", "object"))
+
     def may_miss(self, j: int, missing: Any = np.nan) -> bool:
         """Whether column j is missing for some admissible row.
 

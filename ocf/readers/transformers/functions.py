@@ -74,11 +74,23 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
         if _is_one(function, PARTIAL):
             return flow.each(lambda j, column: column.bent(exact=function is np.sqrt, partial=True))
         if _is_one(function, FOLDED):
+            _refuse_wrapping(name, step, flow)
             return flow.each(lambda j, column: column.broken(flow.breaks_at(j, [0.0])))
     raise UnsupportedModelError(
         f"{shown(name, step)} is not read: its function may do anything; if it is monotone in each column, say so by "
         f"monotone={{{path!r}: 'increasing'}} or 'decreasing', or give ocf the table after that step"
     )
+
+
+def _refuse_wrapping(name: str, step: Any, flow: Flow) -> None:
+    """Refuse squares of whole numbers, which wrap round in their dtype."""
+    for j, column in enumerate(flow.columns):
+        kind = flow.dtype(j)
+        if step.func is np.square and column.number and kind.lower().startswith(("int", "uint")):
+            raise UnsupportedModelError(
+                f"{shown(name, step)} multiplies numbers of feature {flow.named(j)} in {kind}, where large products "
+                "wrap round: make the column float64 and fit the Pipeline again"
+            )
 
 
 def _is_one(function: Any, known: tuple[Function, ...]) -> bool:
