@@ -118,7 +118,7 @@ def _extended(
     if curve is not None:  # sees the leaves of all trees, but no more scores than before
         n = curve.ensemble.n_outputs
         silent = replace(grown, leaf_values=grown.leaf_values[:, :n], base_score=grown.base_score[:n])
-        curve = replace(curve, ensemble=silent)
+        curve = curve.over(silent)
     above = np.hstack([target.gain, np.zeros((len(target.gain), len(need)))])
     below = np.hstack([np.zeros((len(gain), target.gain.shape[1])), gain])
     return replace(

@@ -179,6 +179,11 @@ def _features(model: UserModel) -> str:
 
 def _decision(ensemble: Ensemble) -> str:
     rule = ensemble.decision
+    if rule.margin is not None:
+        sign = "≥" if rule.tie_is_positive else ">"
+        return f"{rule.classes[1]} when what the model makes of its members' scores is {sign} {rule.threshold:g}"
+    if rule.totals and rule.kind == "value":
+        return "the value is what the model makes of its members' scores"
     if rule.kind == "argmax":
         return "class of the largest score, the first of them on a tie"
     if rule.kind == "threshold":

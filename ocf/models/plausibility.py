@@ -36,7 +36,7 @@ from ocf.models.encoding import Encoding
 from ocf.models.user_model import UserModel, preprocessing_of
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
-from ocf.readers.transformers import Preprocessing
+from ocf.readers.transformers import Ways
 from ocf.readers.transformers.column import Column
 from ocf.support.messages import listed, nearest
 from ocf.trees.ensemble import Ensemble
@@ -155,7 +155,7 @@ def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
 _Columns = Callable[[pd.DataFrame], Any]
 
 #: Such a callable, and what of it is to be read.
-_Way = tuple[_Columns, Preprocessing]
+_Way = tuple[_Columns, Ways]
 
 #: What a user may say of plausibility (in a mapping or in the ``[plausibility]`` table of a problem file).
 SETTINGS = tuple(f.name for f in fields(Plausibility) if f.name != "key")
@@ -175,7 +175,7 @@ class Detector:
     forest : IsolationModel
     given : callable
         Table in the user's columns -> the same rows as the forest's library takes them.
-    preprocessing : Preprocessing
+    preprocessing : Preprocessing or SideBySide
         What stands between the table and the forest, to be read.
     least : float or None
         Least average depth.
@@ -185,7 +185,7 @@ class Detector:
     key: tuple[Any, ...]
     forest: IsolationModel
     given: _Columns
-    preprocessing: Preprocessing
+    preprocessing: Ways
     least: float | None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:

@@ -15,7 +15,7 @@ from ocf.errors import ConformanceError, DataError, OcfError
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder
 from ocf.models.lift import Lifted
-from ocf.trees.ensemble import Ensemble, SplitKind
+from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 from ocf.trees.links import apply
 
 #: Relative rounding of sums of float32 leaf values that no answer is held against.
@@ -109,7 +109,9 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
     """
     scores, decision = ensemble.scores(columns), ensemble.decision
     room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
-    if decision.kind == "argmax":
+    if decision.stands_on_others:
+        sure = _sure_of_totals(decision, scores, room, answers)
+    elif decision.kind == "argmax":
         ordered = np.sort(scores, axis=1)
         sure = ordered[:, -1] - ordered[:, -2] > room
     elif decision.kind == "threshold":
@@ -122,6 +124,18 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
             f"the model answers {len(wrong)} of {len(columns)} rows of the data otherwise than its trees do on what "
             f"the preprocessing makes of them (the first is row {wrong[0]}): it does not see what ocf sees; {_REMEDY}"
         )
+
+
+def _sure_of_totals(decision: Decision, scores: FloatArray, room: float, answers: FloatArray) -> BoolArray:
+    """Rows whose answer no rounding can change; a value that agrees is none of them."""
+    totals = decision.totals if decision.margin is None else (decision.margin,)
+    ends = [total.between(scores - room, scores + room) for total in totals]
+    low, high = (np.column_stack(side) for side in zip(*ends, strict=True))
+    if decision.kind == "value":
+        return np.asarray((answers < low[:, 0]) | (answers > high[:, 0]))
+    if decision.kind == "threshold":
+        return np.asarray((low[:, 0] > decision.threshold) | (high[:, 0] < decision.threshold))
+    return np.asarray(np.sort(low, axis=1)[:, -1] > np.sort(high, axis=1)[:, -2])
 
 
 def _said(space: FeatureSpace, i: int, row: FloatArray) -> str:

@@ -18,7 +18,8 @@ from ocf.errors import DataError, ModelError, OcfError
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
-from ocf.readers.transformers import Preprocessing
+from ocf.readers.nesting import bare, flows_of, holds_pipelines, opened
+from ocf.readers.transformers import Preprocessing, SideBySide, Ways
 from ocf.readers.transformers.containers import is_sampler
 from ocf.support.messages import listed
 
@@ -39,7 +40,7 @@ class UserModel:
         Table in the user's columns -> (n, n_model_columns) float64: what the trees get to see.
     decide : callable
         Table in the user's columns -> (n,) class indices or values, by the user's own model. Judges every point.
-    preprocessing : Preprocessing
+    preprocessing : Preprocessing or SideBySide
         What stands between the table and the trees, to be read.
     probabilities : callable or None
         Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
@@ -50,7 +51,7 @@ class UserModel:
     columns: tuple[str, ...] | None
     encode: Callable[[pd.DataFrame], FloatArray]
     decide: Callable[[pd.DataFrame], NDArray[Any]]
-    preprocessing: Preprocessing
+    preprocessing: Ways
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
@@ -107,6 +108,9 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
         from ocf.readers.files import load_model
 
         model = load_model(Path(model), trust_pickle=trust_pickle)
+    model = bare(model)
+    if holds_pipelines(model):
+        return _nested(model)
     if hasattr(model, "steps") and hasattr(model, "named_steps"):
         return _pipeline(model)
     trees = read_model(model)
@@ -207,6 +211,40 @@ def _pipeline(model: Any) -> UserModel:
     steps = flat_steps(model)
     trees = read_model(steps[-1][1])
     columns, given, encode = pipeline_encoder(model, absent=np.nan if trees.absent_is_missing else 0.0)
+    return _behind(model, trees, columns, given, encode, preprocessing_of(columns, given, steps[:-1]))
+
+
+def _nested(model: Any) -> UserModel:
+    """A model that holds Pipelines: what they make of a table stands side by side, and the trees see their own part."""
+    flows = flows_of(model)
+    trees = read_model(opened(model, flows))
+    pipelines = [flow.pipeline if flow.steps else None for flow in flows]
+    columns = _input_columns(model) or next((c for c in map(_input_columns, filter(None, pipelines)) if c), None)
+    encoders = [
+        p and pipeline_encoder(p, absent=np.nan if flow.key[-1] else 0.0)[2]
+        for p, flow in zip(pipelines, flows, strict=True)
+    ]
+
+    def given(table: pd.DataFrame) -> Any:
+        return table[list(columns)] if columns else table.to_numpy()
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        own = table[list(columns)] if columns else table
+        return np.hstack([_numbers(own, {}) if encoder is None else encoder(own) for encoder in encoders])
+
+    read = SideBySide(tuple(preprocessing_of(columns, given, flow.steps) for flow in flows))
+    return _behind(model, trees, columns, given, encode, read)
+
+
+def _behind(
+    model: Any,
+    trees: TreeModel,
+    columns: tuple[str, ...] | None,
+    given: Callable[[pd.DataFrame], Any],
+    encode: Callable[[pd.DataFrame], FloatArray],
+    preprocessing: Ways,
+) -> UserModel:
+    """A model behind what encodes its table."""
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
@@ -220,10 +258,8 @@ def _pipeline(model: Any) -> UserModel:
         with working(model):
             return np.asarray(model.predict_proba(given(table)), np.float64)
 
-    preprocessing = preprocessing_of(columns, given, steps[:-1])
-    return UserModel(
-        model, trees, columns, encode, decide, preprocessing, probabilities if trees.probabilities else None
-    )
+    show = probabilities if trees.probabilities else None
+    return UserModel(model, trees, columns, encode, decide, preprocessing, show)
 
 
 def flat_steps(model: Any) -> list[tuple[str, Any]]:
@@ -324,7 +360,7 @@ def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str,
     if model.columns is not None:
         return matching_columns(model.columns, data_columns)
     width = model.trees.ensemble.n_features
-    if not hasattr(model.native, "steps") and len(data_columns) != width:
+    if not model.preprocessing.steps and len(data_columns) != width:
         raise DataError(
             f"the data has {len(data_columns)} columns, but the model was fitted on {width} and knows no names"
         )

@@ -61,7 +61,7 @@ class IsolationDepth:
         """
         if requirements.curve is not None:  # sees the leaves of all trees, of which the last score nothing
             silent = replace(trees, leaf_values=trees.leaf_values[:, :-1], base_score=trees.base_score[:-1])
-            requirements = replace(requirements, curve=replace(requirements.curve, ensemble=silent))
+            requirements = replace(requirements, curve=requirements.curve.over(silent))
         depth = self.forest.leaf_values
         gain = np.pad(requirements.gain, ((0, len(depth)), (0, int(self.least is not None))))
         if self.least is None:

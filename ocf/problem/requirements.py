@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.trees.ensemble import Ensemble
 
 #: Error bound of a requirement that no score certainly meets, or only one so far out that its link is flat.
-_BOUNDLESS = 1e3
+BOUNDLESS = 1e3
 
 #: Relative rounding of the coefficients of a tangent.
-_TANGENT = 1e-13
+TANGENT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,42 @@ class Requirements:
     need : (n_rows,) float64
     error_bound : (n_rows,) float64
         A point that exceeds ``need + error_bound`` in every row certainly has the target; 0 where arithmetic is exact.
-    curve : SoftmaxThreshold or None
+    curve : ScoreCurve or None
         A condition that is not linear and that the rows hold from outside.
     """
 
     gain: FloatArray
     need: FloatArray
     error_bound: FloatArray
-    curve: SoftmaxThreshold | None = None
+    curve: ScoreCurve | None = None
 
-    def tightened(self, leaves: IntArray) -> Requirements | None:
-        """These and one row that cuts off a point that the model has refused; None where no row can.
+    def tightened(self, leaves: IntArray) -> tuple[Requirements, ...]:
+        """These with more rows, which cut off a point that the model has refused or bring a cut nearer.
+
+        Several are alternatives: every point that meets these, and may have the target, meets one of them. None where
+        no row can cut.
 
         Parameters
         ----------
         leaves : (n_trees,) int64
         """
         if self.curve is None:
-            return None
-        row = self.curve.tangent(self.curve.scores(leaves))
-        return joined_requirements([self, row], self.curve) if row.gain[leaves].sum() < row.need[0] else None
+            return ()
+        return tuple(joined_requirements([self, rows], rows.curve) for rows in self.curve.cuts(leaves))
+
+
+class ScoreCurve(Protocol):
+    """A condition on scores that is not linear."""
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """Whose scores it sees."""
+
+    def over(self, ensemble: Ensemble) -> ScoreCurve:
+        """The same of an ensemble with more trees, which add nothing to the scores."""
+
+    def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
+        """Rows that a refused choice of leaves does not meet; several are alternatives."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +93,14 @@ class SoftmaxThreshold:
     low: float
     high: float
 
-    def scores(self, leaves: IntArray) -> FloatArray:
-        """Scores of a choice of one leaf per tree, (n_outputs,)."""
-        scores: FloatArray = self.ensemble.base_score + self.ensemble.contributions[leaves].sum(axis=0)
-        return scores
+    def over(self, ensemble: Ensemble) -> SoftmaxThreshold:
+        """The same of an ensemble with more trees."""
+        return replace(self, ensemble=ensemble)
+
+    def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
+        """The tangent at a refused point, where that point misses it."""
+        row = self.tangent(scores_at(self.ensemble, leaves))
+        return [replace(row, curve=self)] if row.gain[leaves].sum() < row.need[0] else []
 
     def tangent(self, scores: FloatArray) -> Requirements:
         """The tangent at some scores, as a requirement of one row."""
@@ -90,7 +110,7 @@ class SoftmaxThreshold:
         coefficients[self.index] = 1.0
         # of the tangent of log-sum-exp at the scores, the part that is constant
         constant = float(logsumexp(scores[others]) - weight @ np.where(others, scores, 0.0))
-        slack = _TANGENT * (1.0 + float(np.abs(scores).max()) + _reach(self.ensemble))
+        slack = TANGENT * (1.0 + float(np.abs(scores).max()) + reach(self.ensemble))
         return score_row(self.ensemble, coefficients, self.low + constant - slack, self.low + constant + slack)
 
     def rows(self) -> Requirements:
@@ -105,6 +125,18 @@ class SoftmaxThreshold:
             if other != self.index
         ]
         return joined_requirements([*pairs, self.tangent(np.zeros(n))], self)
+
+
+def scores_at(ensemble: Ensemble, leaves: IntArray) -> FloatArray:
+    """Scores of a choice of one leaf per tree, (n_outputs,).
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    leaves : (n_trees,) int64
+    """
+    scores: FloatArray = ensemble.base_score + ensemble.contributions[leaves].sum(axis=0)
+    return scores
 
 
 # -- rows ------------------------------------------------------------------------------------------------------
@@ -136,7 +168,7 @@ def beats_row(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirem
     if exact is not None:
         return exact
     gain = ensemble.contributions @ coefficients.T
-    rounding = _rounding(ensemble, coefficients)
+    rounding = row_rounding(ensemble, coefficients)
     return Requirements(gain, need - rounding, 2 * rounding)
 
 
@@ -146,8 +178,14 @@ def _versus(n: int, index: int, other: int) -> FloatArray:
     return coefficients
 
 
-def _rounding(ensemble: Ensemble, coefficients: FloatArray) -> FloatArray:
-    """Rounding of combinations of scores, (n_rows,)."""
+def row_rounding(ensemble: Ensemble, coefficients: FloatArray) -> FloatArray:
+    """Rounding of combinations of scores, (n_rows,).
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    coefficients : (n_rows, n_outputs) float64
+    """
     # forming a difference of two scores rounds once more per leaf, which the factor covers
     rounding: FloatArray = np.abs(coefficients).sum(axis=-1) * ensemble.rounding * 1.5 + 1e-300
     return rounding
@@ -166,15 +204,15 @@ def score_row(ensemble: Ensemble, coefficients: FloatArray, low: float, high: fl
     gain = (ensemble.contributions @ coefficients)[:, None]
     if math.isinf(low):
         # met by all or by none, in numbers that arithmetic can bear
-        never = np.array([math.copysign(_reach(ensemble) * float(np.abs(coefficients).sum()) + 1.0, low)])
+        never = np.array([math.copysign(reach(ensemble) * float(np.abs(coefficients).sum()) + 1.0, low)])
         return Requirements(gain, never, np.zeros(1))
-    rounding = float(_rounding(ensemble, coefficients))
+    rounding = float(row_rounding(ensemble, coefficients))
     need = low - float(coefficients @ ensemble.base_score) - rounding
-    between = high - low if math.isfinite(high) else _BOUNDLESS
+    between = high - low if math.isfinite(high) else BOUNDLESS
     return Requirements(gain, np.array([need]), np.array([between + 2 * rounding]))
 
 
-def _reach(ensemble: Ensemble) -> float:
+def reach(ensemble: Ensemble) -> float:
     """Bound on the absolute value of any score, without the base."""
     largest = np.maximum.reduceat(np.abs(ensemble.contributions).max(axis=1), ensemble.leaf_offsets[:-1])
     return float(largest.sum())
@@ -191,7 +229,7 @@ def mean_row(ensemble: Ensemble, coefficients: FloatArray, value: float) -> Requ
         On the scale of the leaves.
     """
     quantum = _quantum(ensemble)
-    if abs(value) > 2 * _reach(ensemble):
+    if abs(value) > 2 * reach(ensemble):
         return score_row(ensemble, coefficients, math.copysign(math.inf, value), math.inf)
     if quantum is None:
         return score_row(ensemble, coefficients, value, value)
@@ -208,14 +246,14 @@ def nothing_needed(ensemble: Ensemble) -> Requirements:
     return score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, -math.inf)
 
 
-def joined_requirements(parts: Sequence[Requirements], curve: SoftmaxThreshold | None = None) -> Requirements:
+def joined_requirements(parts: Sequence[Requirements], curve: ScoreCurve | None = None) -> Requirements:
     """Requirements that hold where all parts hold.
 
     Parameters
     ----------
     parts : sequence of Requirements
         Over the same leaves.
-    curve : SoftmaxThreshold, optional
+    curve : ScoreCurve, optional
         What the parts are a relaxation of.
     """
     return Requirements(

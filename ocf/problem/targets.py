@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, UnsupportedModelError
 from ocf.problem.requirements import (
     SoftmaxThreshold,
     beats_row,
@@ -27,6 +27,7 @@ from ocf.problem.requirements import (
     nothing_needed,
     score_row,
 )
+from ocf.problem.totals import total_rows
 from ocf.support.documents import fit
 from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
@@ -125,7 +126,7 @@ class ClassTarget:
 
     def requirements(self, ensemble: Ensemble) -> Requirements:
         """Linear requirements on leaves (ocean, (13)-(14); box, (8))."""
-        return beats_row(ensemble, self.index, [k for k in range(len(ensemble.decision.classes)) if k != self.index])
+        return _beats(ensemble, self.index, [k for k in range(len(ensemble.decision.classes)) if k != self.index])
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
         """Which decisions are for the class.
@@ -169,7 +170,7 @@ class ClassSetTarget:
         outside = [k for k in range(len(ensemble.decision.classes)) if k not in self.indices]
         if not outside:
             return (nothing_needed(ensemble),)
-        return tuple(beats_row(ensemble, k, outside) for k in self.indices)
+        return tuple(_beats(ensemble, k, outside) for k in self.indices)
 
     def met_by(self, answers: NDArray[Any], probabilities: FloatArray | None = None) -> BoolArray:
         """Which decisions are for one of the classes.
@@ -221,6 +222,8 @@ class ProbabilityTarget:
 
     def _of(self, ensemble: Ensemble, k: int) -> Requirements:
         rule = ensemble.decision
+        if rule.totals:
+            return total_rows(ensemble, rule.totals[k], self.probability, strict=False)
         if rule.link == "softmax":
             return SoftmaxThreshold(ensemble, k, *odds_around(ensemble, self.probability)).rows()
         if rule.kind == "threshold":
@@ -282,11 +285,13 @@ class IntervalTarget:
             rows.append(self._side(ensemble, 1.0, self.lower))
         if self.upper < math.inf:
             rows.append(self._side(ensemble, -1.0, self.upper))
-        return (joined_requirements(rows),)
+        return (_joined(rows),)
 
     @staticmethod
     def _side(ensemble: Ensemble, sign: float, value: float) -> Requirements:
         """``sign * prediction >= sign * value``."""
+        if ensemble.decision.totals:
+            return total_rows(ensemble, ensemble.decision.totals[0].times(sign), sign * value, strict=False)
         if ensemble.decision.link == "mean":
             return mean_row(ensemble, np.array([sign]), sign * value)
         low, high = scores_around(ensemble, value)
@@ -311,6 +316,30 @@ class IntervalTarget:
         """JSON-ready dict."""
         lower, upper = self.named(())
         return {"kind": "interval", "lower": lower, "upper": upper}
+
+
+def _beats(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirements:
+    """A class wins against others, by the model's own rule for ties."""
+    rule = ensemble.decision
+    if rule.margin is not None:
+        sign = 1.0 if index == 1 else -1.0
+        strict = rule.tie_is_positive != (index == 1)
+        return total_rows(ensemble, rule.margin.times(sign), sign * rule.threshold, strict=strict)
+    if rule.totals:
+        pairs = [total_rows(ensemble, rule.totals[index].minus(rule.totals[k]), 0.0, strict=k < index) for k in others]
+        return _joined(pairs)
+    return beats_row(ensemble, index, others)
+
+
+def _joined(rows: Sequence[Requirements]) -> Requirements:
+    """Requirements that hold where all hold, of which one at most may be no row."""
+    curves = [part.curve for part in rows if part.curve is not None]
+    if len(curves) > 1:
+        raise UnsupportedModelError(
+            "the target asks for several conditions at once that are no rows over leaves, each a sum of curves of "
+            "several scores: ask for one bound, or one class of two"
+        )
+    return joined_requirements(rows, curves[0] if curves else None)
 
 
 def _check_classes(ensemble: Ensemble, indices: Sequence[int]) -> None:

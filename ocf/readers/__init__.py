@@ -16,6 +16,7 @@ from ocf.readers.base import TreeModel
 #: Modules asked in turn.
 READERS = (
     "ocf.readers.oblique",  # before scikit-learn's, whose Bagging may hold oblique trees
+    "ocf.readers.sklearn_wrappers",
     "ocf.readers.sklearn",
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
@@ -24,7 +25,8 @@ READERS = (
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
-    "AdaBoostClassifier, ocf's TAO trees, Bagging of them, and oblique trees as plain arrays"
+    "AdaBoostClassifier, searches, thresholds and calibration around them, ocf's TAO trees, Bagging of them, and "
+    "oblique trees as plain arrays"
 )
 
 

@@ -266,6 +266,8 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ConformanceError(_describe(model, points[first], native[first], ours[first]))
+    if model.ensemble.decision.totals and model.ensemble.decision.classes and model.probabilities:
+        _compare_probabilities(model, points, ours)
     answers = model.decide(points)
     wrong = ~_same_answers(model, answers, ours)
     if wrong.any():
@@ -276,6 +278,22 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
         )
 
 
+def _compare_probabilities(model: TreeModel, points: FloatArray, ours: FloatArray) -> None:
+    """Raise `ConformanceError` where a model that stands on others shows what no total of its scores gives."""
+    assert model.probabilities is not None
+    shown, room = model.probabilities(points), 2 * model.ensemble.rounding
+    for k, total in enumerate(model.ensemble.decision.totals):
+        low, high = total.between(ours - room, ours + room)
+        wrong = (shown[:, k] < low) | (shown[:, k] > high)
+        if wrong.any():
+            first = int(np.argmax(wrong))
+            raise ConformanceError(
+                f"{model.library} shows the probabilities {_list(shown[first])} where the scores that were read, "
+                f"{_list(ours[first])}, give {float(total(ours[first : first + 1])[0])!r} for class {k}, at "
+                f"{_show(model.ensemble, points[first])}: {_REMEDY}"
+            )
+
+
 def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> BoolArray:
     # the library and the ensemble each lie within `rounding` of the exact sum
     return np.abs(native - ours).max(axis=1) <= 2 * model.ensemble.rounding
@@ -283,6 +301,8 @@ def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> Bool
 
 def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> BoolArray:
     rule, error_bound = model.ensemble.decision, 2 * model.ensemble.rounding
+    if rule.stands_on_others:
+        return _same_totals(model, answers, ours, error_bound)
     if rule.kind == "value":
         unit = 2.0 ** (-21 if model.ensemble.precision == "float32" else -50)
         low, high = (links.apply(rule.link, ours[:, 0] + e) for e in (-error_bound, error_bound))
@@ -293,6 +313,22 @@ def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> Bo
         ranked = np.sort(ours, axis=1)
         certain = ranked[:, -1] - ranked[:, -2] > 2 * error_bound
     return ~certain | (answers == model.ensemble.decide(ours))
+
+
+def _same_totals(model: TreeModel, answers: FloatArray, ours: FloatArray, error_bound: float) -> BoolArray:
+    rule = model.ensemble.decision
+    totals = (rule.margin,) if rule.margin is not None else rule.totals
+    ends = [total.between(ours - error_bound, ours + error_bound) for total in totals]
+    low, high = (np.column_stack(side) for side in zip(*ends, strict=True))
+    if rule.kind == "value":
+        return np.asarray((answers >= low[:, 0]) & (answers <= high[:, 0]))
+    if rule.kind == "threshold":
+        sure = (low[:, 0] > rule.threshold) | (high[:, 0] < rule.threshold)
+    else:
+        best = model.ensemble.decide(ours)
+        others = np.where(np.arange(low.shape[1]) == best[:, None], -np.inf, high)
+        sure = low[np.arange(len(low)), best] > others.max(axis=1)
+    return ~sure | (answers == model.ensemble.decide(ours))
 
 
 # ---------------------------------------------------------------------------------------------- what to say

@@ -119,15 +119,21 @@ def solve_alternatives(
         run.adopt(best)
         run.prepare(candidates)
         best = run.best
-    order = sorted(range(len(runs)), key=lambda k: runs[k].bound)
-    for k in order:
-        runs[k].adopt(best)
-        if use_reduction and len(runs) > 1:
-            runs[k].shrink()
-        while not runs[k].finished:
-            runs[k].step(compiled[k])
-        best = runs[k].best
-    return solve_together([runs[k].outcome() for k in order])
+    waiting = sorted(zip(runs, compiled, strict=True), key=lambda pair: pair[0].bound)
+    done, several = [], len(runs) > 1
+    while waiting:
+        run, matrix = waiting.pop(0)
+        run.adopt(best)
+        if use_reduction and several:
+            run.shrink()
+        while not run.finished:
+            run.step(matrix)
+            parts = run.split_off()
+            waiting, several = [*waiting, *((part, matrix) for part in parts)], several or bool(parts)
+        best = run.best
+        done.append(run)
+        waiting.sort(key=lambda pair: pair[0].bound)
+    return solve_together([run.outcome() for run in done])
 
 
 def solve_together(outcomes: Sequence[Outcome]) -> Outcome:
@@ -189,6 +195,7 @@ class CellRun(Run):
         self.solver = solver
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
+        self._parts: list[CellProblem] = []
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
 
@@ -314,6 +321,14 @@ class CellRun(Run):
         else:
             self._take(result, choice)
 
+    def split_off(self) -> list[CellRun]:
+        """Runs of the parts that this one has left to others, by branching on scores."""
+        parts, self._parts = self._parts, []
+        runs = [CellRun(cells, self.solver, self._others, self.options, self._judge, self.start) for cells in parts]
+        for run in runs:
+            run.bound = max(run.bound, self.bound)
+        return runs
+
     def _noted(self, result: SolveResult, offset: float) -> bool:
         """Keep what a solver's result says of time and progress; whether the search goes on with it."""
         self.note(result)
@@ -365,7 +380,8 @@ class CellRun(Run):
             logger.info("the model refuses a point; it is cut off and the search goes on")
             tightened = self.cells.requirements.tightened(leaves)
             if tightened:
-                self.cells = self.cells.with_(requirements=tightened)
+                self.cells, *others = (self.cells.with_(requirements=rows) for rows in tightened)
+                self._parts += others
             else:
                 self._exclude(leaves if values is None else values.of_model(leaves))
             return

@@ -173,7 +173,7 @@ class PreparedModel:
 
         Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
         """
-        through = hasattr(self.model.native, "steps") or detector is not None
+        through = bool(self.model.preprocessing.steps) or detector is not None
         dtypes = tuple(f.dtype for f in space.features)
         own = through and dtypes != tuple(f.dtype for f in self.space.features)
         return (missing, None if detector is None else detector.key, dtypes if own else ())

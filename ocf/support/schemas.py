@@ -154,8 +154,34 @@ Floats = ArraySchema[Literal["float64"], float]
 Bools = ArraySchema[Literal["bool"], bool]
 
 
+class MapSchema(Struct, forbid_unknown_fields=True):
+    """A `Map` of a total."""
+
+    kind: Literal["affine", "logistic", "exp", "table", "step"]
+    x: list[float]
+    y: list[float]
+    narrow: bool = False
+
+
+class TermSchema(Struct, forbid_unknown_fields=True):
+    """A `Term` of a total."""
+
+    output: Annotated[int, Meta(ge=0)]
+    maps: list[MapSchema]
+    weight: float
+
+
+class TotalSchema(Struct, forbid_unknown_fields=True):
+    """A `Total`."""
+
+    terms: list[TermSchema]
+    base: float
+    divisor: Annotated[float, Meta(gt=0)]
+    replayed: bool
+
+
 class DecisionSchema(Struct, forbid_unknown_fields=True):
-    """A `Decision`."""
+    """A `Decision`; the first files had no totals."""
 
     kind: Literal["argmax", "threshold", "value"]
     classes: list[Label]
@@ -163,6 +189,8 @@ class DecisionSchema(Struct, forbid_unknown_fields=True):
     tie_is_positive: bool
     link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
     slack: Amount
+    totals: list[TotalSchema] = []
+    margin: TotalSchema | None = None
 
 
 class EnsembleSchema(Struct, forbid_unknown_fields=True):

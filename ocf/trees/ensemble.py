@@ -30,6 +30,7 @@ from ocf.arrays import IntArray
 from ocf.errors import ModelError
 from ocf.support.documents import fit
 from ocf.support.schemas import ArraySchema, EnsembleSchema
+from ocf.trees.totals import Total, plain, total_of
 
 if TYPE_CHECKING:
     from ocf.arrays import BoolArray, FloatArray
@@ -67,6 +68,11 @@ class Decision:
         ``signed_square``: ``sign(s) s**2``).
     slack : float
         Width of the zone around a tie in which the link's own rounding may decide, on the scale of the score.
+    totals : tuple of Total
+        Of models that stand on others: what the library shows of the scores, one total per class, or that of the value.
+        Then ``argmax`` compares them, and the link says whether they are probabilities (``mean``).
+    margin : Total or None
+        Of kind ``threshold``: what is compared with `threshold`, in the place of the one score.
     """
 
     kind: Literal["argmax", "threshold", "value"]
@@ -75,6 +81,13 @@ class Decision:
     tie_is_positive: bool = False
     link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"] = "identity"
     slack: float = 0.0
+    totals: tuple[Total, ...] = ()
+    margin: Total | None = None
+
+    @property
+    def stands_on_others(self) -> bool:
+        """Whether the answer is a function of several models' scores, or of one that it does not follow directly."""
+        return bool(self.totals) or self.margin is not None
 
 
 @dataclass(frozen=True)
@@ -398,10 +411,13 @@ class Ensemble:
     def decide(self, scores: FloatArray) -> NDArray[Any]:
         """Class index (int64), or the value itself for regression, from scores (n, n_outputs)."""
         rule = self.decision
+        if rule.totals and rule.kind != "threshold":
+            shown = np.column_stack([total(scores) for total in rule.totals])
+            return shown.argmax(axis=1) if rule.kind == "argmax" else shown[:, 0]
         if rule.kind == "argmax":
             return scores.argmax(axis=1)
         if rule.kind == "threshold":
-            s = scores[:, 0]
+            s = scores[:, 0] if rule.margin is None else rule.margin(scores)
             return (s >= rule.threshold if rule.tie_is_positive else s > rule.threshold).astype(np.int64)
         return scores[:, 0]
 
@@ -417,7 +433,10 @@ class Ensemble:
                     "data": value.ravel().tolist(),
                 }
             elif isinstance(value, Decision):
-                value = {g.name: getattr(value, g.name) for g in fields(value)}
+                value = {g.name: getattr(value, g.name) for g in fields(value)} | {
+                    "totals": [plain(total) for total in value.totals],
+                    "margin": None if value.margin is None else plain(value.margin),
+                }
                 value["classes"] = [c.item() if isinstance(c, np.generic) else c for c in value["classes"]]
             out[f.name] = value
         return out
@@ -450,7 +469,12 @@ class Ensemble:
         for name, value in made.items():
             if isinstance(value, ArraySchema):
                 made[name] = np.array(value.data, dtype=value.dtype).reshape(value.shape)
-        decision = asdict(found.decision) | {"classes": tuple(found.decision.classes)}
+        rule = found.decision
+        decision = asdict(rule) | {
+            "classes": tuple(rule.classes),
+            "totals": tuple(map(total_of, rule.totals)),
+            "margin": None if rule.margin is None else total_of(rule.margin),
+        }
         made |= {"feature_names": tuple(found.feature_names), "decision": Decision(**decision)}
         ensemble = cls(**made)
         check_structure(ensemble)
@@ -494,6 +518,12 @@ def _check_decision(e: Ensemble) -> None:
     rule, n = e.decision, e.n_outputs
     outputs = {"argmax": len(rule.classes), "threshold": 1, "value": 1}[rule.kind]
     labels = {"argmax": max(n, 2), "threshold": 2, "value": 0}[rule.kind]
+    if rule.stands_on_others:
+        outputs, labels = n, len(rule.classes) if rule.kind == "argmax" else labels
+        shown = {"argmax": {len(rule.classes)}, "threshold": {0, 2}, "value": {1}}[rule.kind]
+        _require(len(rule.totals) in shown and (rule.kind == "threshold") == (rule.margin is not None), "totals misfit")
+        for total in filter(None, (*rule.totals, rule.margin)):
+            _require(all(0 <= term.output < n for term in total.terms), "a total names a score that does not exist")
     _require(n == outputs and len(rule.classes) == labels, f"{n} scores and {len(rule.classes)} classes do not fit")
     _require(len(set(map(str, rule.classes))) == len(rule.classes), "two classes have one label")
     numbers = (rule.threshold, rule.slack, *e.base_score.tolist())

@@ -31,6 +31,9 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
         Of a classifier without probabilities the scores themselves.
     """
     rule = ensemble.decision
+    if rule.totals:
+        shown = np.column_stack([total(scores) for total in rule.totals])
+        return shown[:, 0] if rule.kind == "value" else shown
     if rule.kind == "threshold" and rule.link == "logistic":
         return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
     if rule.link == "softmax":

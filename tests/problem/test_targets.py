@@ -257,12 +257,11 @@ def test_tangents_cut_off_what_misses_a_probability_and_nothing_else() -> None:
     refused = [choice for choice, p in zip(leaves, shown, strict=True) if p[2] < 0.5 - 1e-9 and inside(rows, choice)]
     assert refused  # the first rows alone do not tell
     for choice in refused:
-        tighter = rows.tightened(choice)
-        if tighter is not None:
+        for tighter in rows.tightened(choice):
             assert not inside(tighter, choice)
             rows = tighter
     assert all(inside(rows, choice) == (p[2] >= 0.5) for choice, p in zip(leaves, shown, strict=True))
-    assert ClassTarget(1).requirements(ensemble).tightened(leaves[0]) is None
+    assert ClassTarget(1).requirements(ensemble).tightened(leaves[0]) == ()
 
 
 def inside(rows: Requirements, leaves: IntArray) -> bool:

@@ -78,11 +78,11 @@ class Preprocessing:
         DataError
             There is no such FunctionTransformer, or the word is another.
         """
-        functions = [path for path, step in _within(self.steps) if type(step).__name__ == "FunctionTransformer"]
+        functions = _functions(self.steps)
         for name, word in monotone.items():
             if word not in ("increasing", "decreasing"):
                 raise DataError(f"monotone: {name!r} is said to be {word!r}; say 'increasing' or 'decreasing'")
-            if name not in functions and name not in [path.rpartition("__")[2] for path in functions]:
+            if not _names(name, functions):
                 raise DataError(f"monotone: there is no FunctionTransformer {nearest(name, functions)}")
         return replace(self, monotone=dict(monotone))
 
@@ -115,6 +115,50 @@ class Preprocessing:
         for name, step in self.steps:
             flow = flow.through(name, step)
         return flow.columns
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Ways from one table to the columns of a model that holds several Pipelines; their columns follow each other.
+
+    Attributes
+    ----------
+    ways : tuple of Preprocessing
+        At least one.
+    """
+
+    ways: tuple[Preprocessing, ...]
+
+    @property
+    def steps(self) -> tuple[tuple[str, Any], ...]:
+        """Steps of all ways."""
+        return tuple(step for way in self.ways for step in way.steps)
+
+    @property
+    def monotone(self) -> Mapping[str, str]:
+        """What the user says of functions that ocf does not know."""
+        return {name: word for way in self.ways for name, word in way.monotone.items()}
+
+    def saying(self, monotone: Mapping[str, str]) -> SideBySide:
+        """See `Preprocessing.saying`; a name stands for the functions of that name on all ways."""
+        functions = [_functions(way.steps) for way in self.ways]
+        replace(self.ways[0], steps=self.steps).saying(monotone)  # refuses names that no way has
+        own = [{n: w for n, w in monotone.items() if _names(n, paths)} for paths in functions]
+        return SideBySide(tuple(way.saying(said) for way, said in zip(self.ways, own, strict=True)))
+
+    def read(self, space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
+        """The columns that the model sees, as `Preprocessing.read` gives those of each way.
+
+        Parameters
+        ----------
+        space, base, domain
+            As in `Preprocessing.read`.
+        """
+        return tuple(column for way in self.ways for column in way.read(space, base, domain))
+
+
+#: What stands between a table and a model.
+Ways = Preprocessing | SideBySide
 
 
 def read_step(name: str, step: Any, flow: Flow) -> Flow:
@@ -177,6 +221,16 @@ def _check_fitted(name: str, step: Any) -> None:
         raise ModelError(f"{shown(name, step)} is not fitted: call fit on the Pipeline first") from None
     except TypeError:  # no estimator of scikit-learn's
         return
+
+
+def _functions(steps: tuple[tuple[str, Any], ...]) -> list[str]:
+    """Paths of FunctionTransformers."""
+    return [path for path, step in _within(steps) if type(step).__name__ == "FunctionTransformer"]
+
+
+def _names(name: str, functions: list[str]) -> bool:
+    """Whether a name is that of a step, with those that it lies in or without."""
+    return name in functions or name in [path.rpartition("__")[2] for path in functions]
 
 
 def _within(steps: tuple[tuple[str, Any], ...], above: str = "") -> list[tuple[str, Any]]:

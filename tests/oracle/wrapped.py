@@ -1,0 +1,130 @@
+"""Random small models that hold other models, each with a question about one row, for brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from oracle.instances import Instance, Spec
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+Rng = np.random.Generator
+
+
+def forest(rng: Rng, trees: int = 3) -> Any:
+    kind = [RandomForestClassifier, ExtraTreesClassifier][rng.integers(2)]
+    depth = [None, 2, 3][rng.integers(3)]
+    return kind(int(rng.integers(2, trees + 1)), max_depth=depth, max_leaf_nodes=6, random_state=int(rng.integers(99)))
+
+
+def boosting(rng: Rng) -> Any:
+    seed = int(rng.integers(99))
+    return [
+        GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=seed),
+        GradientBoostingClassifier(n_estimators=3, max_depth=2, loss="exponential", random_state=seed),
+        HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=4, min_samples_leaf=3, random_state=seed),
+        AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=3, random_state=seed),
+    ][rng.integers(4)]
+
+
+def base(rng: Rng) -> Any:
+    """A model of trees, perhaps behind a scaler."""
+    model = [forest, boosting][rng.integers(2)](rng)
+    if rng.random() < 0.6:
+        return model
+    scaler = [StandardScaler, MinMaxScaler][rng.integers(2)]()
+    if rng.random() < 0.5:
+        return make_pipeline(scaler, model)
+    return make_pipeline(ColumnTransformer([("scaled", scaler, ["b", "a"])], remainder="passthrough"), model)
+
+
+def threshold(rng: Rng) -> Any:
+    return FixedThresholdClassifier(
+        base(rng),
+        threshold=float(rng.choice([0.3, 0.5, 2 / 3, 0.8])),
+        pos_label=[None, "no", "yes"][rng.integers(3)],
+        response_method="predict_proba",
+    )
+
+
+def margin_threshold(rng: Rng) -> Any:
+    return FixedThresholdClassifier(
+        boosting(rng),
+        threshold=float(rng.normal() / 3),
+        pos_label=["no", "yes"][rng.integers(2)],
+        response_method="decision_function",
+    )
+
+
+def calibrated(rng: Rng, ensemble: bool = False) -> Any:
+    method = ["sigmoid", "isotonic"][rng.integers(2)]
+    return CalibratedClassifierCV(base(rng), method=method, cv=2 + int(rng.integers(2)), ensemble=ensemble)
+
+
+class Prefit:
+    """Fits what is calibrated first, and then the calibrator."""
+
+    def __init__(self, rng: Rng) -> None:
+        self.model, self.method = base(rng), ["sigmoid", "isotonic"][rng.integers(2)]
+
+    def fit(self, x: pd.DataFrame, y: Any) -> Any:
+        return CalibratedClassifierCV(FrozenEstimator(self.model.fit(x, y)), method=self.method).fit(x, y)
+
+
+#: By name, how an unfitted model is drawn.
+WRAPPERS: dict[str, Callable[[Rng], Any]] = {
+    "search": lambda rng: GridSearchCV(base(rng), {}, cv=2),
+    "pipeline around a search": lambda rng: make_pipeline(
+        StandardScaler().set_output(transform="pandas"), GridSearchCV(base(rng), {}, cv=2)
+    ),
+    "threshold": threshold,
+    "threshold of a margin": margin_threshold,
+    "tuned threshold": lambda rng: TunedThresholdClassifierCV(base(rng), cv=2, thresholds=20),
+    "calibrated": calibrated,
+    "calibrated before": Prefit,
+    "calibrated folds": lambda rng: calibrated(rng, ensemble=True),
+    "threshold of calibrated folds": lambda rng: FixedThresholdClassifier(
+        calibrated(rng, ensemble=True), threshold=float(rng.choice([0.4, 0.6]))
+    ),
+}
+
+
+def make(name: str, seed: int) -> Instance:
+    """The instance of a wrapper and a seed.
+
+    Parameters
+    ----------
+    name : str
+        As in `WRAPPERS`.
+    seed : int
+    """
+    rng = np.random.default_rng([seed, *map(ord, name)])
+    table = pd.DataFrame(rng.normal(size=(40, 3)).round(1), columns=["a", "b", "c"])
+    if rng.random() < 0.3:
+        table["c"] = rng.integers(0, 4, 40)
+    score = table.to_numpy() @ rng.normal(size=3) + rng.normal(size=40) / 3
+    y = np.where(score > np.median(score), "yes", "no")
+    model = WRAPPERS[name](rng).fit(table, y)
+    row = table.iloc[[int(rng.integers(40))]]
+    question: dict[str, Any] = {"target": ["yes", "no"][rng.integers(2)], "norm": ["l1", "l0", "l2"][rng.integers(3)]}
+    if rng.random() < 0.5 and hasattr(model, "predict_proba"):
+        shown = model.predict_proba(table)[:, list(model.classes_).index(question["target"])]
+        # often exactly what some row is shown, or next to it
+        question["probability"] = float(rng.choice([0.5, 0.7, *shown[shown > 0], *np.nextafter(shown[shown > 0], 1.0)]))
+        question["probability"] = min(question["probability"], 1.0)
+    return Instance(Spec(name, "wrapped", seed), model, table, row, {}, question)
