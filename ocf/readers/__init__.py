@@ -17,6 +17,7 @@ from ocf.readers.base import TreeModel
 READERS = (
     "ocf.readers.oblique",  # before scikit-learn's, whose Bagging may hold oblique trees
     "ocf.readers.sklearn_wrappers",
+    "ocf.readers.sklearn_votes",
     "ocf.readers.sklearn",
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
@@ -25,8 +26,8 @@ READERS = (
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
-    "AdaBoostClassifier, searches, thresholds and calibration around them, ocf's TAO trees, Bagging of them, and "
-    "oblique trees as plain arrays"
+    "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "
+    "them, and oblique trees as plain arrays"
 )
 
 

@@ -266,7 +266,7 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ConformanceError(_describe(model, points[first], native[first], ours[first]))
-    if model.ensemble.decision.totals and model.ensemble.decision.classes and model.probabilities:
+    if model.ensemble.decision.totals and model.ensemble.decision.link == "mean" and model.probabilities:
         _compare_probabilities(model, points, ours)
     answers = model.decide(points)
     wrong = ~_same_answers(model, answers, ours)

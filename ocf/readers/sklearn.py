@@ -34,10 +34,6 @@ _REFUSED = {
     "AdaBoostRegressor": "it takes a weighted median, not a sum of trees: use GradientBoostingRegressor",
     "IsolationForest": "it scores outliers and takes no decision: pass it as the plausibility of a problem",
     "RandomTreesEmbedding": "it transforms rows and takes no decision: use a classifier or regressor",
-    "VotingClassifier": "it combines models of any kind: pass one of its tree models",
-    "VotingRegressor": "it combines models of any kind: pass one of its tree models",
-    "StackingClassifier": "its final model is fed by other models: pass a single tree model",
-    "StackingRegressor": "its final model is fed by other models: pass a single tree model",
 }
 
 

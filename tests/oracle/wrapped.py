@@ -14,11 +14,19 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -86,6 +94,22 @@ class Prefit:
         return CalibratedClassifierCV(FrozenEstimator(self.model.fit(x, y)), method=self.method).fit(x, y)
 
 
+def votes(rng: Rng, voting: str) -> Any:
+    members = [(f"m{k}", base(rng)) for k in range(2 + int(rng.integers(2)))]
+    weights = [None, [1, 2, 1][: len(members)], [0.1, 0.2, 0.3][: len(members)]][rng.integers(3)]
+    return VotingClassifier(members, voting=voting, weights=weights)
+
+
+def value(rng: Rng) -> Any:
+    seed = int(rng.integers(99))
+    model = [
+        RandomForestRegressor(3, max_depth=2, random_state=seed),
+        GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=seed),
+        HistGradientBoostingRegressor(max_iter=3, loss="poisson", min_samples_leaf=3, max_leaf_nodes=4),
+    ][rng.integers(3)]
+    return make_pipeline(StandardScaler(), model) if rng.random() < 0.4 else model
+
+
 #: By name, how an unfitted model is drawn.
 WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "search": lambda rng: GridSearchCV(base(rng), {}, cv=2),
@@ -101,6 +125,13 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "threshold of calibrated folds": lambda rng: FixedThresholdClassifier(
         calibrated(rng, ensemble=True), threshold=float(rng.choice([0.4, 0.6]))
     ),
+    "soft vote": lambda rng: votes(rng, "soft"),
+    "hard vote": lambda rng: votes(rng, "hard"),
+    "stack": lambda rng: StackingClassifier([("m", base(rng)), ("n", base(rng))], cv=2),
+    "vote of values": lambda rng: VotingRegressor([("m", value(rng)), ("n", value(rng))]),
+    "stack of values": lambda rng: StackingRegressor([("m", value(rng)), ("n", value(rng))], cv=2),
+    "three classes one by one": lambda rng: OneVsRestClassifier(base(rng)),
+    "soft vote of three classes": lambda rng: VotingClassifier([("m", forest(rng)), ("n", forest(rng))], voting="soft"),
 }
 
 
@@ -118,11 +149,18 @@ def make(name: str, seed: int) -> Instance:
     if rng.random() < 0.3:
         table["c"] = rng.integers(0, 4, 40)
     score = table.to_numpy() @ rng.normal(size=3) + rng.normal(size=40) / 3
-    y = np.where(score > np.median(score), "yes", "no")
+    y: Any = np.where(score > np.median(score), "yes", "no")
+    if "three" in name:
+        y = np.where(score > np.quantile(score, 0.7), "more", y)
+    if "values" in name:
+        y = np.exp(score / 2)
     model = WRAPPERS[name](rng).fit(table, y)
     row = table.iloc[[int(rng.integers(40))]]
     question: dict[str, Any] = {"target": ["yes", "no"][rng.integers(2)], "norm": ["l1", "l0", "l2"][rng.integers(3)]}
-    if rng.random() < 0.5 and hasattr(model, "predict_proba"):
+    if "values" in name:
+        question["target"] = [(float(np.quantile(y, 0.7)), None), (None, float(np.quantile(y, 0.3)))][rng.integers(2)]
+    shows = hasattr(model, "predict_proba") and name not in ("stack", "three classes one by one")
+    if rng.random() < 0.5 and shows:
         shown = model.predict_proba(table)[:, list(model.classes_).index(question["target"])]
         # often exactly what some row is shown, or next to it
         question["probability"] = float(rng.choice([0.5, 0.7, *shown[shown > 0], *np.nextafter(shown[shown > 0], 1.0)]))

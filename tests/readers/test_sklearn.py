@@ -24,7 +24,6 @@ from sklearn.ensemble import (
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
-    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -312,7 +311,6 @@ def test_unfitted(estimator: Any) -> None:
     [
         (AdaBoostRegressor(n_estimators=2), "weighted median"),
         (IsolationForest(n_estimators=2), "plausibility"),
-        (VotingClassifier([("tree", DecisionTreeClassifier())]), "one of its tree models"),
         (BaggingClassifier(LogisticRegression(), 2), "built on LogisticRegression"),
         (BaggingClassifier(RandomForestClassifier(2), 2), "built on RandomForestClassifier"),
         (GradientBoostingClassifier(init=RandomForestClassifier(2), n_estimators=2), "init=RandomForestClassifier"),

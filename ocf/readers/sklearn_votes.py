@@ -1,0 +1,242 @@
+"""Exact reader of scikit-learn's models that hold several models: votes, stacks, one against the rest.
+
+How they decide (source: ``sklearn/ensemble/_voting.py``, ``_stacking.py``, ``sklearn/multiclass.py``)
+
+* A soft vote averages probabilities with the weights, a hard vote adds up the weights of the members that decide for
+  each class; the largest wins, the first on a tie. A voting regressor averages values.
+* A stack gives what its members show to a final model: of two classes the probability of the second, or the decision
+  function; the values of regressors. A linear final model adds them up.
+* One against the rest: the largest decision function (else probability) wins; with two classes a single model decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ocf.errors import ModelError, UnsupportedModelError
+from ocf.readers.base import TreeModel, whole
+from ocf.readers.members import Members, added, check_classes, two_classes, whole_model
+from ocf.readers.nesting import held
+from ocf.readers.sklearn_common import check_fitted, class_labels
+from ocf.trees.ensemble import Decision
+from ocf.trees.totals import Total
+
+#: Final models of a stack that add up what they are given.
+_LINEAR_CLASSIFIERS = (
+    "LogisticRegression", "LogisticRegressionCV", "RidgeClassifier", "RidgeClassifierCV", "LinearSVC", "SGDClassifier",
+    "Perceptron",
+)  # fmt: skip
+_LINEAR_REGRESSORS = (
+    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge",
+    "HuberRegressor", "LinearSVR", "SGDRegressor",
+)  # fmt: skip
+
+#: Why a model that holds several cannot be read, and what to do instead.
+_REFUSED = {
+    "OneVsOneClassifier": "its votes are told apart by a bent sum of margins: fit OneVsRestClassifier",
+    "OutputCodeClassifier": "it compares distances to code words: fit OneVsRestClassifier",
+    "MultiOutputClassifier": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
+    "MultiOutputRegressor": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
+    "ClassifierChain": "its models see each other's answers: pass the model of the first target, model.estimators_[0]",
+    "RegressorChain": "its models see each other's answers: pass the model of the first target, model.estimators_[0]",
+}
+
+
+def _names(model: object) -> set[str]:
+    return {cls.__name__ for cls in type(model).__mro__ if cls.__module__.split(".")[0] == "sklearn"}
+
+
+def matches(model: object) -> bool:
+    """Whether the object is a vote, a stack, or holds one model per class or target, of scikit-learn."""
+    return bool(_names(model) & {*_READERS, *_REFUSED})
+
+
+def read(model: Any) -> TreeModel:
+    """Ensemble of all trees that a fitted vote, stack or one-against-the-rest model holds.
+
+    Parameters
+    ----------
+    model : estimator
+        VotingClassifier, VotingRegressor, StackingClassifier, StackingRegressor or OneVsRestClassifier.
+
+    Returns
+    -------
+    TreeModel
+
+    Raises
+    ------
+    ModelError
+        It is not fitted.
+    UnsupportedModelError
+        A member is no model of trees, or the answer is no sum of functions of one score each.
+    """
+    for name, why in _REFUSED.items():
+        if name in _names(model):
+            raise UnsupportedModelError(f"{name} cannot be read: {why}")
+    with whole(model):
+        check_fitted(model)
+        return next(reader for name, reader in _READERS.items() if name in _names(model))(model)
+
+
+# -- votes ---------------------------------------------------------------------------------------------------------
+
+
+def _weights(model: Any) -> list[float] | None:
+    """Weights of the members that were not dropped; None where all count the same."""
+    if model.weights is None:
+        return None
+    pairs = zip(model.estimators, model.weights, strict=True)
+    weights = [float(w) for (_, estimator), w in pairs if not (isinstance(estimator, str) and estimator == "drop")]
+    if len(weights) != len(model.estimators_) or min(weights) < 0 or not sum(weights) > 0:
+        raise ModelError(f"the weights of this {type(model).__name__} do not fit its members: fit it again")
+    return weights
+
+
+def _read_voting_classifier(model: Any) -> TreeModel:
+    if model.voting == "hard":
+        return _read_hard_vote(model)
+    members = Members.read(model, held(model))
+    classes = class_labels(model)
+    check_classes(model, members, len(classes))
+    weights = _weights(model)
+    ones, count = weights or [1.0] * len(members.models), sum(weights or [1.0] * len(members.models))
+    shares = [members.shares(k) for k in range(len(members.models))]
+    totals = tuple(
+        added([own[c] for own in shares], ones, count, replayed=weights is None) for c in range(len(classes))
+    )
+    if len(classes) == 2:
+        # the library compares two sums, of which one is the rest of the other but for rounding
+        margin = Total(totals[1].terms, totals[1].base, totals[1].divisor, replayed=False)
+        rule = Decision("threshold", classes, 0.5, link="mean", totals=totals, margin=margin)
+        return whole_model(model, members, rule)
+    if not all(total.linear for total in totals):
+        raise UnsupportedModelError(
+            f"this {type(model).__name__} adds up curves of {len(classes)} classes' scores and compares the sums, "
+            "which no rows over leaves hold: let forests vote, or fit two classes"
+        )
+    return whole_model(model, members, Decision("argmax", classes, link="mean", totals=totals))
+
+
+def _read_hard_vote(model: Any) -> TreeModel:
+    classes = two_classes(
+        model, "the vote of each member is the largest of several scores, no function of one: use voting='soft'"
+    )
+    members = Members.read(model, held(model), as_margins=True)
+    check_classes(model, members, 2)
+    weights = _weights(model) or [1.0] * len(members.models)
+    whole_numbers = all(w == np.floor(w) for w in weights)
+    terms = tuple(members.vote(k).times(w) for k, w in enumerate(weights))
+    return whole_model(model, members, Decision("threshold", classes, margin=Total(terms, replayed=whole_numbers)))
+
+
+def _read_voting_regressor(model: Any) -> TreeModel:
+    members = Members.read(model, held(model))
+    weights = _weights(model) or [1.0] * len(members.models)
+    values = [members.values(k) for k in range(len(members.models))]
+    return whole_model(
+        model, members, Decision("value", totals=(added(values, weights, sum(weights), replayed=False),))
+    )
+
+
+# -- stacks --------------------------------------------------------------------------------------------------------
+
+
+def _final(model: Any, known: tuple[str, ...]) -> tuple[list[float], float]:
+    """Coefficients and intercept of the final model.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It does not add up what it is given, or sees the table as well.
+    """
+    final = model.final_estimator_
+    if model.passthrough:
+        raise UnsupportedModelError(
+            f"this {type(model).__name__} gives its final model the table as well: fit it with passthrough=False"
+        )
+    if type(final).__name__ not in known or not type(final).__module__.startswith("sklearn."):
+        raise UnsupportedModelError(
+            f"the final model of this {type(model).__name__} is a {type(final).__name__}, which does not add up what "
+            f"its members show: fit it with final_estimator={known[0]}()"
+        )
+    coefficients = np.ravel(final.coef_)
+    if len(coefficients) != len(model.estimators_):
+        raise ModelError(f"the final model of this {type(model).__name__} does not fit its members: fit it again")
+    return [float(c) for c in coefficients], float(np.ravel(final.intercept_)[0])
+
+
+def _stacked(parts: list[Total], weights: list[float], intercept: float) -> Total:
+    total = added(parts, weights, 1.0, replayed=False)
+    return Total(total.terms, total.base + intercept, 1.0, replayed=False)
+
+
+def _read_stacking_classifier(model: Any) -> TreeModel:
+    classes = two_classes(model, "its members show several probabilities each, sums of no functions of one score")
+    weights, intercept = _final(model, _LINEAR_CLASSIFIERS)
+    members = Members.read(model, held(model))
+    check_classes(model, members, 2)
+    parts = []
+    for k, method in enumerate(model.stack_method_):
+        own = members.shares(k)[1] if method == "predict_proba" else members.margins(k)
+        if method == "predict" or own is None:
+            raise UnsupportedModelError(
+                f"a member of this {type(model).__name__} hands on its decisions: fit it with "
+                "stack_method='predict_proba'"
+            )
+        parts.append(own)
+    return whole_model(
+        model, members, Decision("threshold", classes, margin=_stacked(parts, weights, intercept), link="identity")
+    )
+
+
+def _read_stacking_regressor(model: Any) -> TreeModel:
+    weights, intercept = _final(model, _LINEAR_REGRESSORS)
+    members = Members.read(model, held(model))
+    values = [members.values(k) for k in range(len(members.models))]
+    return whole_model(model, members, Decision("value", totals=(_stacked(values, weights, intercept),)))
+
+
+# -- one against the rest ------------------------------------------------------------------------------------------
+
+
+def _read_one_vs_rest(model: Any) -> TreeModel:
+    if model.multilabel_:
+        raise UnsupportedModelError(
+            "this OneVsRestClassifier gives several labels at once: pass the model of one of them, model.estimators_[k]"
+        )
+    estimators = held(model)
+    if any(type(estimator).__name__ == "_ConstantPredictor" for estimator in estimators):
+        raise ModelError(
+            "a class of this OneVsRestClassifier has no rows, or all of them: fit it on rows of each class"
+        )
+    classes = class_labels(model)
+    members = Members.read(model, estimators)
+    check_classes(model, members, 2)
+    margins = [members.margins(k) for k in range(len(estimators))]
+    scores = [members.shares(k)[1] if own is None else own for k, own in enumerate(margins)]
+    if len(classes) == 2:
+        threshold = 0.5 if margins[0] is None else 0.0
+        try:
+            shares = members.shares(0)
+        except UnsupportedModelError:
+            shares = ()
+        rule = Decision("threshold", classes, threshold, totals=shares, margin=scores[0])
+        return whole_model(model, members, replace(rule, link="mean") if shares else rule)
+    if not all(score.linear for score in scores):
+        raise UnsupportedModelError(
+            "this OneVsRestClassifier compares curves of scores, which no rows over leaves hold: its library knows "
+            "several classes by itself"
+        )
+    return whole_model(model, members, Decision("argmax", classes, totals=tuple(scores)))
+
+
+_READERS = {
+    "VotingClassifier": _read_voting_classifier,
+    "VotingRegressor": _read_voting_regressor,
+    "StackingClassifier": _read_stacking_classifier,
+    "StackingRegressor": _read_stacking_regressor,
+    "OneVsRestClassifier": _read_one_vs_rest,
+}

@@ -1,0 +1,121 @@
+"""Votes, stacks and one model per class: read, compared with the library, and refused where they must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf.errors import ModelError, UnsupportedModelError
+from ocf.models.user_model import as_user_model
+from ocf.readers import read_model
+from ocf.readers.conformance import check_conformance
+
+FOREST = RandomForestClassifier(4, max_depth=3, random_state=0)
+BOOSTING = GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0)
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
+SCALED = make_pipeline(StandardScaler(), BOOSTING)
+VALUES = RandomForestRegressor(4, max_depth=3, random_state=0)
+BOOSTED = GradientBoostingRegressor(n_estimators=4, max_depth=2, random_state=0)
+COUNTS = HistGradientBoostingRegressor(max_iter=4, loss="poisson", min_samples_leaf=3, random_state=0)
+
+#: Model, and how many classes it is fitted on: 0 for values.
+READ = {
+    "soft": (VotingClassifier([("a", FOREST), ("b", BOOSTING)], voting="soft"), 2),
+    "soft pipelines": (
+        VotingClassifier([("a", FOREST), ("b", SCALED), ("c", TREE)], voting="soft", weights=[1, 2, 0.5]),
+        2,
+    ),
+    "dropped": (VotingClassifier([("a", FOREST), ("b", "drop")], voting="soft", weights=[1, 2]), 2),
+    "soft of three": (VotingClassifier([("a", FOREST), ("b", TREE)], voting="soft"), 3),
+    "hard": (VotingClassifier([("a", FOREST), ("b", BOOSTING), ("c", TREE)]), 2),
+    "hard weights": (VotingClassifier([("a", FOREST), ("b", SCALED)], weights=[1, 0.3]), 2),
+    "one against the rest": (OneVsRestClassifier(BOOSTING), 3),
+    "forests against the rest": (OneVsRestClassifier(FOREST), 3),
+    "two classes": (OneVsRestClassifier(FOREST), 2),
+    "stack": (StackingClassifier([("a", FOREST), ("b", BOOSTING)], cv=2), 2),
+    "values": (VotingRegressor([("a", VALUES), ("b", BOOSTED)]), 0),
+    "counts": (VotingRegressor([("a", VALUES), ("b", COUNTS)], weights=[1, 2]), 0),
+    "stack of values": (StackingRegressor([("a", VALUES), ("b", BOOSTED)], cv=2), 0),
+}
+
+
+def table(n_classes: int, n: int = 60) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(n, 3)).round(1), columns=["a", "b", "c"])
+    score = (x["a"] + x["b"] * x["c"] + rng.normal(size=n) / 3).to_numpy()
+    if not n_classes:
+        return x, np.exp(score)
+    return x, np.array(["u", "v", "w"])[(score.argsort().argsort() * n_classes) // n]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_read_model_decides_and_shows_as_the_library_does(name: str) -> None:
+    model, n_classes = READ[name]
+    x, y = table(n_classes)
+    model = clone(model).fit(x, y)
+    user = as_user_model(model)
+    columns = user.encode(x)
+    check_conformance(user.trees, columns)
+    shown = user.trees.ensemble.decide(user.trees.ensemble.scores(columns))
+    if n_classes:
+        np.testing.assert_array_equal(np.array(user.classes)[shown], model.predict(x))
+        np.testing.assert_array_equal(user.decide(x), shown)
+    else:
+        np.testing.assert_allclose(shown, model.predict(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_classes", "message"),
+    [
+        (VotingClassifier([("a", BOOSTING), ("b", TREE)], voting="soft"), 3, "a softmax of several scores"),
+        (VotingClassifier([("a", FOREST)]), 3, "use voting='soft'"),
+        (VotingClassifier([("a", FOREST), ("b", LogisticRegression())]), 2, "LogisticRegression is no sum of trees"),
+        (OneVsOneClassifier(FOREST), 3, "fit OneVsRestClassifier"),
+        (StackingClassifier([("a", FOREST)], cv=2, passthrough=True), 2, "passthrough=False"),
+        (StackingClassifier([("a", FOREST)], final_estimator=TREE, cv=2), 2, "final_estimator=LogisticRegression"),
+        (StackingClassifier([("a", FOREST)], cv=2), 3, "has 3 classes"),
+        (StackingRegressor([("a", VALUES)], final_estimator=PoissonRegressor(), cv=2), 0, "does not add up"),
+    ],
+)
+def test_what_is_no_sum_of_curves_is_refused_with_the_reason(model: Any, n_classes: int, message: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=message):
+        read_model(clone(model).fit(*table(n_classes)))
+
+
+def test_several_targets_are_read_one_at_a_time() -> None:
+    x, y = table(2)
+    model = MultiOutputClassifier(FOREST).fit(x, np.column_stack([y, y[::-1]]))
+    with pytest.raises(UnsupportedModelError, match=r"pass the model of one of them, model.estimators_\[k\]"):
+        read_model(model)
+    check_conformance(read_model(model.estimators_[1]), x.to_numpy())
+
+
+def test_several_labels_and_unfitted_models_are_refused() -> None:
+    x, y = table(2)
+    labels = np.column_stack([y == "u", x["a"] > 0]).astype(int)
+    with pytest.raises(UnsupportedModelError, match="several labels at once"):
+        read_model(OneVsRestClassifier(FOREST).fit(x, labels))
+    for model, _ in READ.values():
+        with pytest.raises(ModelError, match="not fitted"):
+            read_model(clone(model))
