@@ -76,7 +76,7 @@ def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) 
     box = _box(ensemble, total)
     if len(terms) == 1:
         return _single_row(ensemble, total, value, strict, box)
-    return TotalThreshold(ensemble, total, value, strict, *box).rows()
+    return TotalThreshold(ensemble, total, value, strict, *box).rows(first=True)
 
 
 def _never(ensemble: Ensemble) -> Requirements:
@@ -228,18 +228,20 @@ class TotalThreshold:
 
     # -- rows ----------------------------------------------------------------------------------------------
 
-    def rows(self, *refused: FloatArray) -> Requirements:
-        """Bounds on each score, and the tangents of the hull at some scores and where it just passes.
+    def rows(self, *refused: FloatArray, first: bool = False) -> Requirements:
+        """Bounds on each score, and the tangents of the hull at some scores, or where it just passes.
 
         Parameters
         ----------
         refused : (n_terms,) float64
             Scores at which tangents are wanted.
+        first : bool
+            Whether the rows tell what has the target beyond doubt; those of a part stand beside such rows.
         """
         box = self.shrunk()
         if box is None:
             return replace(_never(self.ensemble), curve=self)
-        beyond = box.sure_corner()
+        beyond = box.sure_corner() if first else box.worse
         parts = [box.side(k, beyond[k]) for k in range(len(box.total.terms))]
         known = _box(self.ensemble, self.total)
         for k, term in enumerate(box.total.terms):
@@ -268,13 +270,17 @@ class TotalThreshold:
         return score_row(self.ensemble, self._unit(k, sign), sign * end, sign * beyond)
 
     @cached_property
-    def _worse(self) -> FloatArray:
+    def worse(self) -> FloatArray:
         """The worse end of each interval, (n_terms,)."""
         return np.where([t.rises for t in self.total.terms], self.low, self.high)
 
     @cached_property
     def _better(self) -> FloatArray:
         return np.where([t.rises for t in self.total.terms], self.high, self.low)
+
+    @property
+    def _intervals(self) -> list[tuple[Term, float, float]]:
+        return list(zip(self.total.terms, self.low, self.high, strict=True))
 
     def _possible(self) -> bool:
         return _passes(float(_bounds(self.total, self.low, self.high)[1]), self.value, self.strict)
@@ -283,14 +289,19 @@ class TotalThreshold:
         """The same in the smallest box: each score is good enough beside the best of all others. None: no score is."""
         if not self._possible():
             return None
-        worse, better = self._worse.copy(), self._better
-        for k in range(len(self.total.terms)):
+        worse, better = self.worse.copy(), self._better
+        ends = [t.between(np.array([a, b]), np.array([a, b]), False) for t, a, b in self._intervals]
+        tops = np.array([float(most.max()) for _, most in ends])
+        size = (
+            sum(float(np.abs(end).max()) for end in ends) + abs(self.total.base) + abs(self.value) * self.total.divisor
+        )
+        need = self.value * self.total.divisor - self.total.base - self.total.rounding * size
+        for k, term in enumerate(self.total.terms):
+            least = need - float(np.delete(tops, k).sum())
 
-            def holds(score: float, k: int = k) -> bool:
-                at = better.copy()
-                at[k] = score
-                shown = _bounds(self.total, at.tolist(), at.tolist(), exact=False)[1]
-                return float(shown) >= self.value
+            def holds(score: float, term: Term = term, least: float = least) -> bool:
+                at = np.array([score])
+                return float(term.between(at, at, False)[1][0]) >= least
 
             if not holds(float(worse[k])):
                 if not holds(float(better[k])):
@@ -304,20 +315,20 @@ class TotalThreshold:
         """Scores from which on the total certainly passes; infinite where none are."""
 
         def holds(share: float) -> bool:
-            at = (self._worse + share * (self._better - self._worse)).tolist()
+            at = (self.worse + share * (self._better - self.worse)).tolist()
             return _passes(float(_bounds(self.total, at, at, exact=False)[0]), self.value, self.strict)
 
         if not holds(1.0):
             return np.where([t.rises for t in self.total.terms], math.inf, -math.inf)
         share = 0.0 if holds(0.0) else _first(holds, 0.0, 1.0)
-        corner: FloatArray = self._worse + share * (self._better - self._worse)
+        corner: FloatArray = self.worse + share * (self._better - self.worse)
         return corner
 
     # -- the hull ------------------------------------------------------------------------------------------
 
     @cached_property
     def _hulls(self) -> list[tuple[FloatArray, FloatArray]]:
-        return [_hull(t, low, high) for t, low, high in zip(self.total.terms, self.low, self.high, strict=True)]
+        return [_hull(term, low, high) for term, low, high in self._intervals]
 
     def _on_hull(self, point: FloatArray) -> FloatArray:
         """Value of each term's hull at a point, (n_terms,)."""
@@ -334,10 +345,10 @@ class TotalThreshold:
         """Scores between the worst and the best corner at which the hull just passes."""
 
         def holds(share: float) -> bool:
-            return float(self._on_hull(self._worse + share * (self._better - self._worse)).sum()) >= self._need
+            return float(self._on_hull(self.worse + share * (self._better - self.worse)).sum()) >= self._need
 
         share = 0.0 if holds(0.0) else _first(holds, 0.0, 1.0) if holds(1.0) else 1.0
-        point: FloatArray = self._worse + share * (self._better - self._worse)
+        point: FloatArray = self.worse + share * (self._better - self.worse)
         return point
 
     def tangent(self, point: FloatArray) -> Requirements:

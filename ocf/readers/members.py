@@ -144,8 +144,7 @@ class Members:
             raise UnsupportedModelError(f"the decision function of a {_kind(model)} is no single score of trees")
         # twice the margin is what ocf reads of the exponential loss
         doubled = type(native).__name__ == "GradientBoostingClassifier" and native.loss == "exponential"
-        maps = (Map("affine", (0.5, 0.0)),) if doubled else ()
-        return Total((Term(self.starts[k], maps),))
+        return Total((Term(self.starts[k], (), 0.5 if doubled else 1.0),))
 
     def vote(self, k: int) -> Term:
         """1 where member k, read as a margin, decides for the second of two classes, else -1."""
