@@ -21,10 +21,12 @@ READERS = (
     "ocf.readers.sklearn",
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
+    "ocf.readers.catboost",
 )
 
 _SUPPORTED = (
-    "XGBoost boosters and estimators, LightGBM boosters and estimators, and scikit-learn's DecisionTree, "
+    "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost estimators of numbers, "
+    "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
     "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "
     "them, and oblique trees as plain arrays"

@@ -31,6 +31,9 @@ _PICKLE_MAGICS = (
     b"\x78\xda",
 )
 
+#: One of these stands first in CatBoost's JSON.
+_CATBOOST_KEYS = (b'"features_info"', b'"oblivious_trees"', b'"ctrs"', b'"scale_and_bias"')
+
 _FORMATS = (
     "XGBoost JSON or UBJSON (model.save_model('model.json')), LightGBM text (booster.save_model('model.txt')), "
     "skops (skops.io.dump(model, 'model.skops')), or, if you trust its origin, pickle and joblib"
@@ -74,6 +77,11 @@ def load_model(path: str | Path, trust_pickle: bool = False) -> Any:
         raise ModelError(f"{path} is no skops file (not a zip archive): it is damaged, save the model again")
     if head.startswith(_PICKLE_MAGICS) or path.suffix.lower() in _PICKLE_SUFFIXES:
         return _load_pickle(path, trust_pickle)
+    if head.startswith(b"CBM1") or (head.lstrip().startswith(b"{") and any(key in head for key in _CATBOOST_KEYS)):
+        raise ModelError(
+            f"{path} is a file of CatBoost, which ocf does not open: load it in Python by "
+            "CatBoostClassifier().load_model(path) and give ocf the object, or save that object by joblib"
+        )
     raise ModelError(f"{path} is no model file that ocf knows, or it is damaged; save the model as {_FORMATS}")
 
 

@@ -51,6 +51,10 @@ READ = {
     "hard": (VotingClassifier([("a", FOREST), ("b", BOOSTING), ("c", TREE)]), 2),
     "hard weights": (VotingClassifier([("a", FOREST), ("b", SCALED)], weights=[1, 0.3]), 2),
     "one against the rest": (OneVsRestClassifier(BOOSTING), 3),
+    "halved margins against the rest": (
+        OneVsRestClassifier(GradientBoostingClassifier(n_estimators=4, loss="exponential", random_state=0)),
+        3,
+    ),
     "forests against the rest": (OneVsRestClassifier(FOREST), 3),
     "two classes": (OneVsRestClassifier(FOREST), 2),
     "stack": (StackingClassifier([("a", FOREST), ("b", BOOSTING)], cv=2), 2),
