@@ -1,0 +1,47 @@
+"""Each transformer in front of a model, against brute force through the Pipeline, and the page that tells of it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib import import_module
+
+import pytest
+from oracle.transformer_cases import CASES, MODELS
+from oracle.transformer_table import PAGE, STATED, page, plain, refusal, told, tried
+
+from ocf.readers.transformers import READERS
+
+#: A model for each transformer, in turn; all pairs are played with ``-m slow``.
+TURNS = [(case, list(MODELS)[k % len(MODELS)]) for k, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(("case", "model"), TURNS)
+def test_answers_are_those_of_brute_force(case: str, model: str) -> None:
+    found = plain(tried(CASES[case], model))
+    if CASES[case].refused:
+        assert re.search(CASES[case].refused, found), found
+    else:
+        assert found in STATED
+    assert told()[case, model] == found, "write the page anew: python -m oracle.transformer_table"
+
+
+@pytest.mark.slow
+def test_the_page_tells_what_was_tried() -> None:
+    cells = {(case, model): tried(CASES[case], model) for case in CASES for model in MODELS}
+    assert page(cells) == PAGE.read_text(encoding="utf-8")
+
+
+def test_every_class_that_is_read_has_a_case() -> None:
+    listed = {name for reader in READERS for name in import_module(reader).CLASSES}
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in sorted(listed) if f"`{name}`" not in text] == []
+
+
+def test_refusals_name_the_step() -> None:
+    for name, case in CASES.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            words = refusal(case, "RandomForest")
+        assert bool(words) == bool(case.refused), name
+        assert not words or "the step '" in words
