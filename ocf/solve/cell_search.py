@@ -324,7 +324,8 @@ class CellRun(Run):
     def split_off(self) -> list[CellRun]:
         """Runs of the parts that this one has left to others, by branching on scores."""
         parts, self._parts = self._parts, []
-        runs = [CellRun(cells, self.solver, self._others, self.options, self._judge, self.start) for cells in parts]
+        asked = (self.solver, self._others, self.options, self._judge, self.start, self._limit)
+        runs = [CellRun(cells, *asked) for cells in parts]
         for run in runs:
             run.bound = max(run.bound, self.bound)
         return runs
