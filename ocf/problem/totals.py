@@ -355,10 +355,7 @@ class TotalThreshold:
         """A tangent of the sum of the hulls, as a requirement of one row."""
         slopes, constant, size = [], 0.0, 1.0
         for s, (x, y) in zip(point.tolist(), self._hulls, strict=True):
-            j = int(np.clip(np.searchsorted(x, s, side="right") - 1, 0, max(len(x) - 2, 0)))
-            slope = float((y[j + 1] - y[j]) / (x[j + 1] - x[j])) if len(x) > 1 else 0.0
-            # rounding may leave a vertex above the line
-            height = float((y - slope * x).max())
+            slope, height = _line_over(x, y, s)
             slopes.append(slope)
             constant += height
             size += abs(height) + abs(slope) * float(np.abs(x).max())
@@ -409,6 +406,20 @@ class TotalThreshold:
         if step is not None and step.kind == "step":
             score = step.x[0] if step.y[0] == 0 else math.nextafter(step.x[0], -math.inf)
         return score if self.low[k] <= score < self.high[k] else None
+
+
+def _line_over(x: FloatArray, y: FloatArray, at: float) -> tuple[float, float]:
+    """Slope and height at 0 of a line above all vertices, as low at a point as its own rounding allows.
+
+    Next to a jump a segment is a few floats wide and so steep that rounding leaves nothing of it; a flatter one serves.
+    """
+    with np.errstate(all="ignore"):
+        slopes = np.append(np.diff(y) / np.diff(x), 0.0)
+        heights = (y - slopes[:, None] * x).max(axis=1)
+        rounding = TANGENT * (np.abs(heights) + np.abs(slopes) * float(np.abs(x).max()))
+        tops = heights + slopes * at + rounding
+    best = int(np.argmin(np.where(np.isfinite(tops), tops, np.inf)))
+    return float(slopes[best]), float(heights[best])
 
 
 def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
