@@ -26,6 +26,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -155,7 +156,9 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
     """
     read, write = os.pipe()
     start = time.monotonic()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads beside forks: the child uses none of them
+        pid = os.fork()
     if pid == 0:
         os.close(read)
         _child(work, write)

@@ -235,6 +235,14 @@ def trees_part(learner: DocumentPart) -> DocumentPart:
     return wrapped["model"]
 
 
+def _weights(booster: DocumentPart, model: DocumentPart, n_trees: int) -> FloatArray | None:
+    """Weights of trees that were dropped in training: beside the trees since XGBoost 3.4, around them before."""
+    holder = booster if booster["name"].value == "dart" else model
+    if holder is model and ("weight_drop" not in model or not model["weight_drop"].value):
+        return None
+    return holder["weight_drop"].finite_singles(n_trees)
+
+
 def read_saved(document: Mapping[str, Any]) -> SavedModel:
     """Every part of a model document, checked; raises as `read_document` does."""
     learner = DocumentPart(document)["learner"]
@@ -256,7 +264,6 @@ def read_saved(document: Mapping[str, Any]) -> SavedModel:
     names, types = _feature_texts(learner, n_features)
     _check_objective(learner["objective"], n_groups)
     booster = learner["gradient_booster"]
-    dart = booster["name"].value == "dart"
     rounds = _rounds(model, len(trees), n_groups)
     return SavedModel(
         n_features=n_features,
@@ -265,7 +272,7 @@ def read_saved(document: Mapping[str, Any]) -> SavedModel:
         objective=learner["objective"]["name"].text(),
         trees=[_saved_tree(tree, number, n_features) for number, tree in enumerate(trees)],
         groups=model["tree_info"].integers(len(trees), 0, n_groups - 1),
-        weights=booster["weight_drop"].finite_singles(len(trees)) if dart else None,
+        weights=_weights(booster, model, len(trees)),
         rounds=rounds,
         names=names,
         types=types,

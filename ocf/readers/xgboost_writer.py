@@ -50,7 +50,9 @@ def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
     _refuse_unknown_parts(DocumentPart(document))
     learner = DocumentPart(document)["learner"]
     booster: dict[str, Any] = {"model": _model(trees_part(learner), saved)}
-    if saved.weights is None:
+    if saved.weights is not None and "weight_drop" in trees_part(learner):
+        booster["model"]["weight_drop"] = list(saved.weights)
+    if saved.weights is None or "weight_drop" in trees_part(learner):
         booster["name"] = "gbtree"
     else:
         booster = {"gbtree": {**booster, "name": "gbtree"}, "name": "dart", "weight_drop": list(saved.weights)}
@@ -80,7 +82,7 @@ def _refuse_unknown_parts(root: DocumentPart) -> None:
     if "gbtree" in booster:
         booster["gbtree"].refuse_other_than(("name", "model"))
     model = trees_part(learner)
-    model.refuse_other_than(("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees"))
+    model.refuse_other_than(("cats", "gbtree_model_param", "iteration_indptr", "tree_info", "trees", "weight_drop"))
     # files from before 1.6 repeat the sizes that stand in other places, or hold what only training reads
     model["gbtree_model_param"].refuse_other_than(("num_parallel_tree", "num_trees", "size_leaf_vector"))
     for tree in model["trees"].parts():

@@ -167,12 +167,29 @@ def test_parents_of_pruned_nodes(tmp_path: Path) -> None:
 
 def test_dart_wraps_a_booster_of_trees(tmp_path: Path) -> None:
     document = json.loads(bytes(xgb_model(XGB_MODELS["dart"]).save_raw("json")))
+    if "gbtree" not in document["learner"]["gradient_booster"]:
+        pytest.skip("XGBoost 3.4 and later keep the weights beside the trees")
     path = tmp_path / "model.json"
     for name in ("dart", None):
         document["learner"]["gradient_booster"]["gbtree"]["name"] = name
         path.write_text(json.dumps(document))
         with pytest.raises(ModelError, match=r"at learner\.gradient_booster\.gbtree\.name"):
             reader.load(path)
+
+
+def test_weights_of_dropped_trees_beside_the_trees(tmp_path: Path) -> None:
+    """As XGBoost 3.4 writes them."""
+    document = json.loads(bytes(xgb_model(XGB_MODELS["dart"]).save_raw("json")))
+    booster = document["learner"]["gradient_booster"]
+    if "gbtree" in booster:
+        booster["gbtree"]["model"]["weight_drop"] = booster["weight_drop"]
+        document["learner"]["gradient_booster"] = booster["gbtree"]
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    weights = read_document(parse((tmp_path / "old.json").read_bytes())).tree_weights
+    assert len(set(weights.tolist())) > 1
+    document["learner"]["gradient_booster"]["model"]["weight_drop"].pop()
+    with pytest.raises(ModelError, match="weight_drop"):
+        read_document(document)
 
 
 def test_a_key_that_comes_twice_in_json(regressor: dict[str, Any], tmp_path: Path) -> None:
