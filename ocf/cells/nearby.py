@@ -29,7 +29,7 @@ _ROOM = 1e-9
 _NODE, _LEFT, _RIGHT = 0, 1, 2
 
 
-class _Nodes(NamedTuple):
+class _SearchTrees(NamedTuple):
     """Static arrays of the trees, as the descent reads them.
 
     Attributes
@@ -113,7 +113,7 @@ class Pruner:
 
     def __init__(self, part: Partition) -> None:
         self._ensemble = part.ensemble
-        self._nodes = _Nodes(
+        self._nodes = _SearchTrees(
             search_trees(part), part.offsets.astype(np.int64), part.ordered, part.member_offsets[:-1].astype(np.int64)
         )
         self._offsets, self._members = part.offsets, int(part.member_offsets[-1])
@@ -214,7 +214,9 @@ def _least_of_levels(cost: FloatArray, allowed: BoolArray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _narrow(nodes: _Nodes, table: FloatArray, cost: FloatArray, stack: _Stack, at: int, to: int, left: bool) -> None:
+def _narrow(
+    nodes: _SearchTrees, table: FloatArray, cost: FloatArray, stack: _Stack, at: int, to: int, left: bool
+) -> None:
     """Write the box of a child of the node at place `at` of the stack to place `to`, with what its points cost."""
     stack.low[to], stack.high[to], stack.part[to] = stack.low[at], stack.high[at], stack.part[at]
     stack.allowed[to] = stack.allowed[at]
@@ -240,7 +242,7 @@ def _narrow(nodes: _Nodes, table: FloatArray, cost: FloatArray, stack: _Stack, a
 
 @njit(cache=True, nogil=True)
 def _descend(
-    nodes: _Nodes, table: FloatArray, cost: FloatArray, stack: _Stack, border: float, most: int
+    nodes: _SearchTrees, table: FloatArray, cost: FloatArray, stack: _Stack, border: float, most: int
 ) -> tuple[IntArray, IntArray]:
     """Records of what is left, and where those of each tree begin; fewer trees where there are too many records."""
     n_trees = len(nodes.trees.root)

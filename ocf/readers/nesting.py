@@ -123,7 +123,7 @@ def holds_pipelines(native: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Flow:
+class NestedModel:
     """The way of a table to a model inside another one.
 
     Attributes
@@ -152,7 +152,7 @@ class Flow:
         return Pipeline([*named, ("model" if "model" not in names else "the model", self.model)])
 
 
-def _flows(native: Any, before: Steps) -> Iterator[Flow]:
+def _flows(native: Any, before: Steps) -> Iterator[NestedModel]:
     """The way to each model that holds no other."""
     native = bare(native)
     if _is_pipeline(native):
@@ -161,25 +161,25 @@ def _flows(native: Any, before: Steps) -> Iterator[Flow]:
         for member in held(native):
             yield from _flows(member, before)
     else:
-        yield Flow(before, native)
+        yield NestedModel(before, native)
 
 
-def flows_of(native: Any) -> tuple[Flow, ...]:
+def flows_of(native: Any) -> tuple[NestedModel, ...]:
     """The different ways of a table to the models inside one."""
-    found: dict[tuple[Any, ...], Flow] = {}
+    found: dict[tuple[Any, ...], NestedModel] = {}
     for flow in _flows(native, ()):
         found.setdefault(flow.key, flow)
     return tuple(found.values())
 
 
-def opened(native: Any, flows: Sequence[Flow]) -> Any:
+def opened(native: Any, flows: Sequence[NestedModel]) -> Any:
     """The same model behind all steps: it takes the columns of all flows, side by side.
 
     Parameters
     ----------
     native : object
         Never changed.
-    flows : sequence of Flow
+    flows : sequence of NestedModel
         Its own.
 
     Raises
@@ -213,7 +213,7 @@ def opened(native: Any, flows: Sequence[Flow]) -> Any:
             return model
         from sklearn.pipeline import Pipeline
 
-        k = keys.index(Flow(before, model).key)
+        k = keys.index(NestedModel(before, model).key)
         names = getattr(model, "feature_names_in_", None)
         named = None if names is None else tuple(map(str, names))
         return Pipeline([("columns", ColumnSpan(ends[k], ends[k + 1], ends[-1], named)), ("model", model)])

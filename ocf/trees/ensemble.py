@@ -165,29 +165,8 @@ class Ensemble:
             object.__setattr__(self, "oblique_codes", np.full(len(self.oblique_data), -1, np.int32))
         if len(self.oblique_slack) == 0:
             object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
-        self._check_shapes()
+        _check_shapes(self)
         _check_numbers(self)
-
-    def _check_shapes(self) -> None:
-        n = len(self.kind)
-        offsets = self.tree_offsets
-        if len(offsets) > 1 and (offsets[0] != 0 or offsets[-1] != n or np.any(offsets[1:] <= offsets[:-1])):
-            raise ModelError("tree_offsets do not divide the nodes into trees: the model is corrupt")
-        for name in ("feature", "threshold", "left", "right", "leaf", "set_index", "oblique_index"):
-            if getattr(self, name).shape != (n,):
-                raise ModelError(f"ensemble array {name!r} has shape {getattr(self, name).shape}, not ({n},)")
-        if self.n_trees == 0 or n == 0:
-            raise ModelError("the ensemble has no trees: fit the model before reading it")
-        if self.leaf_values.ndim != 2 or self.base_score.shape != (self.n_outputs,):
-            raise ModelError("leaf_values must be (n_leaves, n_outputs) and base_score (n_outputs,)")
-        inner = self.kind != SplitKind.LEAF
-        if not np.array_equal(self.leaf[~inner], np.arange(self.n_leaves)):
-            raise ModelError("leaves must be numbered consecutively in the order of the nodes")
-        start = np.repeat(self.tree_offsets[:-1], np.diff(self.tree_offsets))
-        stop = np.repeat(self.tree_offsets[1:], np.diff(self.tree_offsets))
-        for child in (self.left, self.right):
-            if np.any(child[inner] <= start[inner]) or np.any(child[inner] >= stop[inner]):
-                raise ModelError("a child of a node lies outside its tree: the model is corrupt")
 
     @property
     def n_features(self) -> int:
@@ -495,6 +474,28 @@ def check_structure(ensemble: Ensemble) -> None:
     _check_decision(ensemble)
     _check_trees(ensemble)
     _check_tables(ensemble)
+
+
+def _check_shapes(e: Ensemble) -> None:
+    n = len(e.kind)
+    offsets = e.tree_offsets
+    if len(offsets) > 1 and (offsets[0] != 0 or offsets[-1] != n or np.any(offsets[1:] <= offsets[:-1])):
+        raise ModelError("tree_offsets do not divide the nodes into trees: the model is corrupt")
+    for name in ("feature", "threshold", "left", "right", "leaf", "set_index", "oblique_index"):
+        if getattr(e, name).shape != (n,):
+            raise ModelError(f"ensemble array {name!r} has shape {getattr(e, name).shape}, not ({n},)")
+    if e.n_trees == 0 or n == 0:
+        raise ModelError("the ensemble has no trees: fit the model before reading it")
+    if e.leaf_values.ndim != 2 or e.base_score.shape != (e.n_outputs,):
+        raise ModelError("leaf_values must be (n_leaves, n_outputs) and base_score (n_outputs,)")
+    inner = e.kind != SplitKind.LEAF
+    if not np.array_equal(e.leaf[~inner], np.arange(e.n_leaves)):
+        raise ModelError("leaves must be numbered consecutively in the order of the nodes")
+    start = np.repeat(e.tree_offsets[:-1], np.diff(e.tree_offsets))
+    stop = np.repeat(e.tree_offsets[1:], np.diff(e.tree_offsets))
+    for child in (e.left, e.right):
+        if np.any(child[inner] <= start[inner]) or np.any(child[inner] >= stop[inner]):
+            raise ModelError("a child of a node lies outside its tree: the model is corrupt")
 
 
 def _check_numbers(e: Ensemble) -> None:

@@ -519,7 +519,7 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     data = _told(rng, plan, table)
     start = data.sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
     row, frame = ROWS[str(rng.choice(plan.rows))](rng, table, start)
-    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _words(model))
+    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _declared(model))
     current = made.predict(frame)[0]  # a row that the model refuses is drawn again
     others = [label for label in np.unique(labels).tolist() if label != current]
     question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
@@ -573,7 +573,7 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
     return make_pipeline(first, *([after[plan.after]] if plan.after else []), model)
 
 
-def _words(model: Any) -> dict[str, str]:
+def _declared(model: Any) -> dict[str, str]:
     """That the functions which are tens are increasing."""
     steps = model.steps if isinstance(model, Pipeline) else []
     inner = [s[:2] for _, step in steps for s in getattr(step, "transformers", [])]

@@ -87,7 +87,7 @@ def test_lies_are_noticed(lie: dict[str, Any], what: str, monkeypatch: pytest.Mo
 
 
 def test_a_crash_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(*args: Any) -> None:
+    def crash(*args: Any, **settings: Any) -> None:
         raise KeyError("size")
 
     monkeypatch.setattr(table_check, "Explainer", crash)

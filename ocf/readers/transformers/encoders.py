@@ -34,7 +34,7 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     flow : Flow
     """
     out: list[Column] = []
-    for j, (column, width) in enumerate(zip(flow.columns, _widths(step), strict=True)):
+    for j, (column, width) in enumerate(zip(flow.columns, widths(step), strict=True)):
         if column.number:
             refuse_numbers(name, step, flow, j, quiet=getattr(step, "handle_unknown", "ignore") != "error")
             column = column.broken(flow.breaks_at(j, _numbers(step.categories_[j])))
@@ -64,7 +64,7 @@ def refuse_numbers(name: str, step: Any, flow: Flow, j: int, *, quiet: bool) -> 
     )
 
 
-def _widths(step: Any) -> list[int]:
+def widths(step: Any) -> list[int]:
     """Columns that each column becomes."""
     if type(step).__name__ == "OneHotEncoder":
         return list(vars(step)["_n_features_outs"])  # infrequent and dropped categories are reckoned with

@@ -1,4 +1,4 @@
-"""Pipelines and rows that do not fit: errors that name the step or the feature, and what to do."""
+"""Across files: pipelines and rows that do not fit: errors that name the step or the feature, and what to do."""
 
 from __future__ import annotations
 
@@ -162,6 +162,6 @@ def test_answers_say_on_whose_word_they_rest() -> None:
 
 def test_a_step_of_another_version_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_pipeline(columns(OneHotEncoder(), "colour"), tree()).fit(TABLE, LABELS)
-    monkeypatch.setattr("ocf.readers.transformers.encoders._widths", lambda step: [4])
+    monkeypatch.setattr("ocf.readers.transformers.encoders.widths", lambda step: [4])
     with pytest.raises(ConformanceError, match=r"'own' \(OneHotEncoder\) gives 5 columns, and ocf reads 4"):
         Explainer(model, TABLE)

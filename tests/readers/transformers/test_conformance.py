@@ -1,4 +1,4 @@
-"""What a reader says of columns, against what the transformers do with random rows."""
+"""Across files: what a reader says of columns, against what the transformers do with random rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each transformer in front of a model, against brute force through the Pipeline, and the page that tells of it."""
+"""Across files: each transformer in front of a model, against brute force through the Pipeline, and its page."""
 
 from __future__ import annotations
 
