@@ -235,7 +235,7 @@ def trees_part(learner: DocumentPart) -> DocumentPart:
     return wrapped["model"]
 
 
-def _weights(booster: DocumentPart, model: DocumentPart, n_trees: int) -> FloatArray | None:
+def _weights(booster: DocumentPart, model: DocumentPart, n_trees: int) -> NDArray[np.float32] | None:
     """Weights of trees that were dropped in training: beside the trees since XGBoost 3.4, around them before."""
     holder = booster if booster["name"].value == "dart" else model
     if holder is model and ("weight_drop" not in model or not model["weight_drop"].value):

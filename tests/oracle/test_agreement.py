@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from oracle import brute_force
 from oracle.harness import Method, case_of, check_case, check_problem, methods, prepare
-from oracle.instances import LIBRARIES, REGRESSORS, Instance, Spec, layouts_of, specs
+from oracle.instances import LIBRARIES, REGRESSORS, Instance, Spec, layouts_of
+from oracle.playing import play
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf.formulations import FORMULATIONS
@@ -23,34 +22,6 @@ from ocf.solvers import available
 PAST = Path(__file__).parent / "past"
 
 
-def bounded(examples: int) -> settings:
-    """The same examples every time; no shrinking, for a smaller seed is no smaller instance."""
-    return settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-
-
-def play(library: str, examples: int, part: int | None = None) -> None:
-    """Check random instances of a library, of which not all may be infeasible or trivial."""
-    seen: Counter[str] = Counter()
-    drawn = (lambda test: test) if part is None else seed(part)
-
-    @drawn
-    @bounded(examples)
-    @given(spec=specs(library))
-    def run(spec: Spec) -> None:
-        seen[check_case(prepare(spec))] += 1
-
-    run()
-    # a part is a tenth of a sample
-    assert seen["optimal"] > seen["infeasible"] / (2 if part is None else 5)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_methods_equal_brute_force(library: str) -> None:
     play(library, 15)
@@ -59,13 +30,6 @@ def test_methods_equal_brute_force(library: str) -> None:
 @pytest.mark.parametrize("library", REGRESSORS)
 def test_methods_equal_brute_force_on_values(library: str) -> None:
     play(library, 8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(5))
-@pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
-def test_methods_equal_brute_force_on_many(library: str, part: int) -> None:
-    play(library, 10, part)
 
 
 @pytest.mark.parametrize("path", sorted(PAST.glob("*.json")), ids=lambda path: path.stem)
