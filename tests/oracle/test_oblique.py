@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from oracle.harness import Method, check_case, prepare
 from oracle.instances import Spec, specs
-from oracle.test_agreement import bounded
+from oracle.playing import bounded
 
 BY_VALUE = [Method("hyperplanes", "highs", True), Method("hyperplanes", "scip", True)]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from oracle import brute_force
 from oracle.harness import Case, prepare
 from oracle.instances import LIBRARIES, REGRESSORS, Spec, specs
-from oracle.test_agreement import bounded
+from oracle.playing import bounded
 
 from ocf.cells.ranges import ValueInterval
 from ocf.explain.region import CounterfactualRegion
