@@ -132,6 +132,8 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
     request : dict
         As `ocf.compare.plan.Job.request` makes it.
     """
+    import pyomo.environ  # noqa: F401  # else the first model of each run would import it
+
     from ocf.cells.incumbent import find_incumbent
     from ocf.cells.reduction import reduce
     from ocf.solvers.box.search import solve_cells
