@@ -32,6 +32,14 @@ def test_rules_example_prints_what_the_readme_shows(capsys) -> None:
     assert capsys.readouterr().out == own[at + 1][1]
 
 
+def test_imports_exist() -> None:
+    lines = [line for language, text in blocks() if language == "python" for line in text.splitlines()]
+    own = [line for line in lines if re.match(r"(from|import) ocf\b", line)]
+    assert len(own) > 3
+    for line in own:
+        exec(line, {})
+
+
 def test_commands_exist() -> None:
     from typer.main import get_command
 

@@ -1,7 +1,7 @@
 """Counterfactuals of linear models: support vector machines, logistic regression, and Pipelines that end in one.
 
 A score is a sum over features: ``constant + slope * value`` of a numeric one, a number per level of a discrete one. The
-parts are probed through whatever encodes the user's table, as for trees, so users speak in their own units. There are
+parts are read through whatever encodes the user's table, as for trees, so users speak in their own units. There are
 no cells: `ocf.formulations.linear` keeps the values continuous, and `ocf.solve.linear_search` puts the answer onto the
 boundary as the user's own model computes it.
 """

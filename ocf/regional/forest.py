@@ -34,7 +34,7 @@ Choices where the paper is silent
   rows that fall in every leaf that the condition reaches. Here the rows go with the region at every split that it
   meets and does not straddle, in both forests, so that ``CRP_S`` of the whole line is ``CDP_S``.
 * *Admissible changes.* Where a feature may only rise, or only take some values, a change is drawn from those: S is
-  free within `Query.free` and not on the whole line.
+  free within `ProbabilityQuery.free` and not on the whole line.
 """
 
 from __future__ import annotations
