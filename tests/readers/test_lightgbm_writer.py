@@ -13,25 +13,10 @@ from ocf.readers.conformance import check_conformance
 from ocf.readers.files import load_model
 
 from .boosted import answers, category_table, table
-from .lightgbm_models import lgb
+from .lightgbm_models import VALUES, lgb
 
 LGB_MODELS: dict[str, dict[str, Any]] = {
-    **{
-        objective: {"objective": objective}
-        for objective in (
-            "binary",
-            "regression",
-            "regression_l1",
-            "huber",
-            "fair",
-            "quantile",
-            "mape",
-            "poisson",
-            "gamma",
-            "tweedie",
-            "cross_entropy",
-        )
-    },
+    **{objective: {"objective": objective} for objective in ("binary", *VALUES)},
     "multiclass": {"objective": "multiclass", "num_class": 3},
     "multiclassova": {"objective": "multiclassova", "num_class": 3, "sigmoid": 0.7},
     "sqrt": {"objective": "regression", "reg_sqrt": True},

@@ -1,9 +1,9 @@
 """Readers of what stands in front of a model: one file for each family of transformers.
 
-A reader module has the names of the `CLASSES` that it reads, a function ``matches(step) -> bool``, which judges a step
-by its class and library without importing the library, and ``read(name, step, flow) -> tuple[Column, ...]``: the
-columns behind a fitted step, from those before it. It refuses what it cannot tell, with the name of the step and what
-to do; columns that depend on several features are refused by the trees that split them, and by no others.
+A reader module has the names of the `CLASSES` that it reads, as `ocf.readers.transformers.flow.kind_of` gives them
+without importing a library, and ``read(name, step, flow) -> tuple[Column, ...]``: the columns behind a fitted step,
+from those before it. It refuses what it cannot tell, with the name of the step and what to do; columns that depend on
+several features are refused by the trees that split them, and by no others.
 
 A reader tells shapes, never values: where exactly a split of a column falls is found with the user's own transformers
 (`ocf.models.lift`), to the last bit. A step that no reader knows is refused: a probe can refute, never prove. Adding a
@@ -25,7 +25,7 @@ from ocf.errors import ConformanceError, DataError, ModelError, OcfError, Unsupp
 from ocf.features.space import FeatureSpace
 from ocf.readers.base import brief
 from ocf.readers.transformers.column import CONSTANT, Column
-from ocf.readers.transformers.flow import Flow, Source, shown
+from ocf.readers.transformers.flow import Flow, Source, kind_of, shown
 from ocf.support.messages import nearest
 
 #: Modules asked in turn.
@@ -183,7 +183,7 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
         return flow
     if isinstance(step, str) and step == "drop":
         return flow.some([])
-    reader = next((r for r in map(import_module, READERS) if r.matches(step)), None)
+    reader = next((r for r in map(import_module, READERS) if kind_of(step) in r.CLASSES), None)
     if reader is None:
         kind = f"{type(step).__module__}.{type(step).__qualname__}"
         raise UnsupportedModelError(

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.flow import Flow
 
 CLASSES = ("KBinsDiscretizer", "Binarizer")
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

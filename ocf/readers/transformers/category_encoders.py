@@ -11,14 +11,9 @@ from typing import Any
 from ocf.errors import UnsupportedModelError
 from ocf.readers.transformers.column import Column
 from ocf.readers.transformers.encoders import refuse_numbers
-from ocf.readers.transformers.flow import Flow, kind_of, shown
+from ocf.readers.transformers.flow import Flow, shown
 
 CLASSES = ("OrdinalEncoder (category_encoders)", "OneHotEncoder (category_encoders)")
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of category_encoders' `CLASSES`."""
-    return f"{kind_of(step, 'category_encoders')} (category_encoders)" in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

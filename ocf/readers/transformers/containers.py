@@ -9,14 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.flow import Flow
 
 CLASSES = ("Pipeline", "ColumnTransformer", "FeatureUnion", "Pipeline (imbalanced-learn)")
-
-
-def matches(step: object) -> bool:
-    """Whether the object holds steps that are read one by one."""
-    return kind_of(step) in ("Pipeline", "ColumnTransformer", "FeatureUnion") or kind_of(step, "imblearn") == "Pipeline"
 
 
 def is_sampler(step: object) -> bool:

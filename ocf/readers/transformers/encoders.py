@@ -13,14 +13,9 @@ import numpy as np
 
 from ocf.errors import UnsupportedModelError
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of, shown
+from ocf.readers.transformers.flow import Flow, shown
 
 CLASSES = ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder")
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

@@ -18,6 +18,9 @@ from ocf.readers.transformers.column import Column
 #: Numbers of a column that a step may treat each in a way of its own.
 MOST_VALUES = 512
 
+#: Packages whose steps are read, and what follows the names of their classes.
+_LIBRARIES = {"sklearn": "", "imblearn": " (imbalanced-learn)", "category_encoders": " (category_encoders)"}
+
 
 @dataclass(frozen=True)
 class Source:
@@ -256,13 +259,7 @@ def shown(name: str, step: Any) -> str:
     return f"the step {name!r} ({kind})" if name != kind.lower() else f"the step {name!r}"
 
 
-def kind_of(step: Any, library: str = "sklearn") -> str:
-    """Class name of a step of a library; empty for those of others. A subclass may do something else.
-
-    Parameters
-    ----------
-    step : object
-    library : str
-        Its package.
-    """
-    return type(step).__name__ if type(step).__module__.partition(".")[0] == library else ""
+def kind_of(step: Any) -> str:
+    """A step's class as readers list it; empty for those of other libraries. A subclass may do something else."""
+    library = type(step).__module__.partition(".")[0]
+    return type(step).__name__ + _LIBRARIES[library] if library in _LIBRARIES else ""

@@ -15,7 +15,7 @@ import numpy as np
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.lattice import Lattice
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of, shown
+from ocf.readers.transformers.flow import Flow, shown
 
 CLASSES = ("FunctionTransformer",)
 
@@ -42,11 +42,6 @@ FOLDED: tuple[Function, ...] = (np.abs, np.fabs, np.square)
 
 #: Numbers at which the user's word on a function is tried.
 _TRIED = 257
-
-
-def matches(step: object) -> bool:
-    """Whether the object is scikit-learn's FunctionTransformer."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

@@ -16,14 +16,9 @@ import numpy as np
 import pandas as pd
 
 from ocf.readers.transformers.column import Column, mixed
-from ocf.readers.transformers.flow import Flow, kind_of, shown
+from ocf.readers.transformers.flow import Flow, shown
 
 CLASSES = ("SimpleImputer", "KNNImputer", "IterativeImputer", "MissingIndicator")
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ocf.readers.transformers.column import CONSTANT, Column, mixed
-from ocf.readers.transformers.flow import Flow, kind_of, shown
+from ocf.readers.transformers.flow import Flow, shown
 
 #: Class -> what it does, in words.
 REASONS = {
@@ -23,11 +23,6 @@ REASONS = {
 }
 
 CLASSES = tuple(REASONS)
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

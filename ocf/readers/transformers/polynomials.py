@@ -13,15 +13,10 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.readers.transformers.column import CONSTANT, Column
-from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.flow import Flow
 from ocf.readers.transformers.mixtures import refused
 
 CLASSES = ("PolynomialFeatures", "SplineTransformer")
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

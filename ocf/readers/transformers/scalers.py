@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.flow import Flow
 
 #: ``a x + b``, and what clips it.
 AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -19,11 +19,6 @@ AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 ROUNDED = ("PowerTransformer", "QuantileTransformer")
 
 CLASSES = (*AFFINE, *ROUNDED)
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:

@@ -7,17 +7,12 @@ from typing import Any
 import numpy as np
 
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, kind_of
+from ocf.readers.transformers.flow import Flow
 
 CLASSES = (
     "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe", "GenericUnivariateSelect",
     "SelectFromModel", "VarianceThreshold", "RFE", "RFECV", "SequentialFeatureSelector",
 )  # fmt: skip
-
-
-def matches(step: object) -> bool:
-    """Whether the object is one of scikit-learn's `CLASSES`."""
-    return kind_of(step) in CLASSES
 
 
 def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
