@@ -253,15 +253,9 @@ class CellRun(Run):
         self.bound = max(self.bound, min(reduction.bound, self.upper))
         self.sizes |= {"leaves_left": int(self.cells.live.sum()), "cells_left": int(self.cells.open.sum())}
         if reduction.proved:
-            self._proved("reduction")
+            self.prove("reduction")
         else:
             self.record()
-
-    def _proved(self, by: str) -> None:
-        if self.best:
-            self.close(Status.OPTIMAL, self.best.cost, by)
-        else:
-            self.close(Status.INFEASIBLE, np.inf, by)
 
     def step(self, compiled: Callable[[], Compiled]) -> None:
         """One call of the solver."""
@@ -338,7 +332,7 @@ class CellRun(Run):
             for p in result.history
         ]
         if result.status is Status.INFEASIBLE:
-            self._proved(result.solver)
+            self.prove(result.solver)
         elif result.status is Status.ERROR:
             self._failed(result.message)
             return False
@@ -374,7 +368,7 @@ class CellRun(Run):
             return
         met = meets(self.bound, self.upper)
         if result.status is Status.OPTIMAL and met and placed.cost >= self.upper:
-            self._proved(result.solver)
+            self.prove(result.solver)
             return
         if not self.confirm(placed.point):
             self.refused += 1

@@ -152,7 +152,7 @@ class GrowingBall(Run):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
         if near is None:  # nothing is cheaper than the incumbent, not even a point that changes nothing
-            self._proved("incumbent")
+            self.prove("incumbent")
             return
         outcome = search(near, radius, options)
         self._outcomes.append(outcome)
@@ -166,16 +166,10 @@ class GrowingBall(Run):
             rest = Status.FEASIBLE if self.best else Status.UNKNOWN
             self.close(Status.ERROR if failed else rest, self.bound, "")
         elif radius >= end:
-            self._proved(outcome.proved_by)
+            self.prove(outcome.proved_by)
         else:
             self.bound = radius
             self.record()
-
-    def _proved(self, by: str) -> None:
-        if self.best:
-            self.close(Status.OPTIMAL, self.best.cost, by)
-        else:
-            self.close(Status.INFEASIBLE, np.inf, by)
 
     # -- the incumbent -------------------------------------------------------------------------------------
 

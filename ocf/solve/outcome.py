@@ -155,6 +155,19 @@ class Run:
         self.status, self.bound, self.proved_by = status, max(self.bound, bound), by
         self.record()
 
+    def prove(self, by: str) -> None:
+        """End with the proof that nothing is better than the best point, or that there is none at all.
+
+        Parameters
+        ----------
+        by : str
+            As in `close`.
+        """
+        if self.best:
+            self.close(Status.OPTIMAL, self.best.cost, by)
+        else:
+            self.close(Status.INFEASIBLE, np.inf, by)
+
     def record(self) -> None:
         """Note bound and incumbent."""
         self.history.append(Progress(time.perf_counter() - self.start, min(self.bound, self.upper), self.upper))
