@@ -11,7 +11,7 @@ import typer
 from ocf.cli import options
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
-from ocf.errors import DataError, ProblemError
+from ocf.errors import DataError
 from ocf.support.optional import optional
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EXIT_CODES = """\
   [cyan]1[/]  internal error
   [cyan]2[/]  usage, model or data error
   [cyan]3[/]  there is none
-  [cyan]4[/]  the limit cut the list off
+  [cyan]4[/]  a limit cut the list off; stderr says up to which cost it is complete
 """
 
 
@@ -45,6 +45,7 @@ def regions(
     reference: options.Reference = None,
     trust_pickle: options.TrustPickle = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
+    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="List what is found until then.")] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help=".csv or .json; default CSV to stdout."),
@@ -77,14 +78,15 @@ def regions(
     features, settings = options.settings_of(problem, flags, [])
     explainer, table = options.load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in OF_PROBLEM if key in settings}
-    if question.pop("plausibility", None):
-        raise ProblemError("regions are listed without plausibility: leave it out of the problem file")
     (place,) = parse_rows(str(row), len(table))
-    found = explainer.counterfactual_regions(table.iloc[[place]], **question, radius=radius, limit=limit)
+    found = explainer.counterfactual_regions(
+        table.iloc[[place]], **question, radius=radius, limit=limit, time_limit=time_limit
+    )
     _write(found.to_frame(), output)
     if plot is not None:
         _draw(found, plot, x, y, held)
-    cut = "" if found.complete else f"; cut off at --limit {limit}"
+    said = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
+    cut = "" if found.complete else said
     typer.echo(f"{len(found)} region{'s' * (len(found) != 1)} within a cost of {radius:g}{cut}", err=True)
     if not found.complete:
         raise typer.Exit(ExitCode.FEASIBLE)

@@ -375,23 +375,28 @@ class Explainer(Asking[Problem]):
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         limit: int | None = 1000,
+        time_limit: float | None = None,
     ) -> Regions:
         """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
 
         Their number grows fast with the radius and the number of features: keep the radius near the cost of the
-        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted.
+        nearest counterfactual, vary few features, or take regions from the iterator as long as they are wanted. The
+        nearest come first, and `Regions.complete_to` is the cost up to which none is missing, at any time.
 
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range, constraints
-            As in `explain`.
+        target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints
+            As in `explain`; a plausibility as a requirement only.
         radius : float
             Regions are listed whose nearest point costs at most this.
         limit : int, optional
             Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
+        time_limit : float, optional
+            Seconds, from the moment that the first region is asked for. What was found until then is listed.
 
         Returns
         -------
@@ -403,6 +408,7 @@ class Explainer(Asking[Problem]):
         ProblemError
             Something couples the features, so that regions are no boxes.
         """
+        wish = Plausibility.parse(plausibility)
         problem = self.problem(
             row,
             target,
@@ -411,6 +417,7 @@ class Explainer(Asking[Problem]):
             weights=weights,
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
+            plausibility=wish,
             constraints=constraints,
         )
         why = self.prepared.unproven(problem)
@@ -419,4 +426,14 @@ class Explainer(Asking[Problem]):
         alternatives = self.alternatives(problem)
         if alternatives[0].coupling:
             raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
-        return Regions(alternatives, self.model, radius=radius, limit=limit)
+        if alternatives[0].leaf_cost is not None:
+            raise ProblemError("in a region all points are worth the same: ask for plausibility without a weight")
+        return Regions(
+            alternatives,
+            self.model,
+            self.prepared.detector(wish, problem.target),
+            radius=radius,
+            limit=limit,
+            time_limit=time_limit,
+            relaxations=self.prepared.matrices("interval", alternatives).all,
+        )

@@ -6,10 +6,9 @@ in it; the user's own model is asked once per box (box, (10), and algorithms 1 a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +17,17 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import ValueInterval, range_of_cells
-from ocf.cells.reduction import reduce
 from ocf.errors import ProblemError
 from ocf.explain.region import CounterfactualRegion
 from ocf.problem.targets import ProbabilityTarget
-from ocf.solvers.box import PureBox, decompose
+from ocf.solvers.box import NearestBoxes, PureBox
+from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
+    from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
+    from ocf.solvers.cell_form import Compiled
 
 
 #: Boxes that the user's model is asked about at once.
@@ -36,34 +37,64 @@ BATCH = 256
 class Regions:
     """The regions of one row, the nearest first, found as they are asked for and kept.
 
-    Iterating finds them one by one; `len`, `to_frame` and `plot` find all up to the limit, and `complete` then tells
-    whether it cut the list off.
+    Iterating finds them one by one; `len`, `to_frame` and `plot` find all up to the limits, and `complete` then tells
+    whether one of them cut the list off.
 
     Attributes
     ----------
     problem : Problem
     radius : float
     limit : int or None
+    time_limit : float or None
+        Seconds from the moment that the first region is asked for.
     """
 
     def __init__(
-        self, alternatives: Sequence[CellProblem], model: UserModel, *, radius: float, limit: int | None = None
+        self,
+        alternatives: Sequence[CellProblem],
+        model: UserModel,
+        detector: Detector | None = None,
+        *,
+        radius: float,
+        limit: int | None = None,
+        time_limit: float | None = None,
+        relaxations: Sequence[Callable[[], Compiled]] | None = None,
     ) -> None:
         if not radius >= 0:
             raise ProblemError(f"the radius is a cost of at least 0, not {radius}")
         if limit is not None and limit < 1:
             raise ProblemError(f"the limit is a number of regions, at least 1, not {limit}")
+        if time_limit is not None and not time_limit > 0:
+            raise ProblemError(f"the time limit is a number of seconds above 0, not {time_limit}")
         self.problem = alternatives[0].problem
-        self._model = model
-        self.radius, self.limit = radius, limit
+        self._alternatives, self._model, self._detector = alternatives, model, detector
+        self._relaxations = repeat(None) if relaxations is None else relaxations
+        self.radius, self.limit, self.time_limit = radius, limit, time_limit
         self._found: list[CounterfactualRegion] = []
-        self._source = self._search(alternatives)
-        self._exhausted = self._cut = False
+        self._searches: list[NearestBoxes] = []
+        self._source = self._search()
+        self._next: CounterfactualRegion | None = None
+        self._exhausted = False
 
     @property
     def complete(self) -> bool | None:
         """Whether these are all regions within the radius; None while the search has not come to its end."""
-        return not self._cut if self._exhausted else None
+        return not self.cut if self._exhausted else None
+
+    @property
+    def cut(self) -> str:
+        """What cut the list off, such as ``"limit"`` or ``"time limit"``; empty where nothing has."""
+        if self._next is not None:
+            return "limit"
+        return next((search.stopped for search in self._searches if search.stopped), "")
+
+    @property
+    def complete_to(self) -> float:
+        """Cost up to which no region is missing: the radius, where the list is complete."""
+        if not self._searches:
+            return 0.0
+        ends = [self.radius, *(search.complete_to for search in self._searches)]
+        return min(ends if self._next is None else [*ends, self._next.cost])
 
     def __iter__(self) -> Iterator[CounterfactualRegion]:
         k = 0
@@ -75,34 +106,34 @@ class Regions:
         return len(list(iter(self)))
 
     def __repr__(self) -> str:
-        state = {None: "so far", True: "all", False: "cut off by the limit"}[self.complete]
-        return f"<Regions: {len(self._found)} ({state}), radius {self.radius:g}>"
+        state = {None: "so far", True: "all", False: f"cut off by the {self.cut}"}[self.complete]
+        upto = f", none cheaper than {self.complete_to:.4g} is missing" if self.cut else ""
+        return f"<Regions: {len(self._found)} ({state}{upto}), radius {self.radius:g}>"
 
     def _more(self) -> bool:
-        """Find one more region; False when there is none, or when the limit is reached."""
+        """Find one more region; False when there is none, or when a limit is reached."""
         if self._exhausted:
             return False
         region = next(self._source, None)
         self._exhausted = region is None or len(self._found) == self.limit
-        self._cut = self._exhausted and region is not None
-        if not self._exhausted and region is not None:
+        if self._exhausted:
+            self._next = region
+        elif region is not None:
             self._found.append(region)
         return not self._exhausted
 
-    def _search(self, alternatives: Sequence[CellProblem]) -> Iterator[CounterfactualRegion]:
+    def _search(self) -> Iterator[CounterfactualRegion]:
         """Regions by increasing cost; the first come one by one, later ones in batches."""
-        streams = [self._boxes(cells) for cells in alternatives]
-        boxes = _whole(merge(*streams, key=lambda box: box.cost), alternatives[0])
+        options = SolverOptions(time_limit=self.time_limit)
+        self._searches = [
+            NearestBoxes(cells, self.radius, options, relaxation)
+            for cells, relaxation in zip(self._alternatives, self._relaxations, strict=False)
+        ]
+        boxes = _once(merge(*self._searches, key=lambda box: box.cost))
         size = 1
         while batch := list(islice(boxes, size)):
-            yield from self._confirmed(alternatives[0], batch)
+            yield from self._confirmed(self._alternatives[0], batch)
             size = min(2 * size, BATCH)
-
-    def _boxes(self, cells: CellProblem) -> Iterator[PureBox]:
-        """Boxes of one alternative."""
-        # leaves that no point within the radius uses; the cells beyond it stay, as they may be part of a region
-        live = reduce(cells, self.radius * (1 + 1e-6) + 1e-9).cells.live
-        return decompose(cells.with_(live=cells.live & live), radius=self.radius, target_only=True, nearest_first=True)
 
     def _confirmed(self, cells: CellProblem, boxes: Sequence[PureBox]) -> Iterator[CounterfactualRegion]:
         """Regions of the boxes to which the user's model gives the target."""
@@ -111,7 +142,10 @@ class Regions:
         table = self.problem.space.to_frame(points)
         answers = self._model.decide(table)
         shown = None if self._model.probabilities is None else self._model.probabilities(table)
-        for k in np.flatnonzero(target.met_by(answers, shown)).tolist():
+        met = target.met_by(answers, shown)
+        if self._detector is not None:
+            met &= self._detector.deep_enough(self._detector.measure(table)[0])
+        for k in np.flatnonzero(met).tolist():
             of = list(target.indices) if isinstance(target, ProbabilityTarget) else [int(answers[k])]
             yield CounterfactualRegion(
                 _ranges(cells, boxes[k]),
@@ -168,27 +202,13 @@ class Regions:
 # -- boxes in the user's words ---------------------------------------------------------------------------------
 
 
-def _whole(boxes: Iterable[PureBox], cells: CellProblem) -> Iterator[PureBox]:
-    """The largest box with the leaves of each, once; of boxes in the same leaves the nearest must come first.
-
-    The decomposition cuts a feature at the ends of all leaves that are left at that time, also of those that another
-    feature rules out later, and alternatives of a target overlap.
-    """
-    part = cells.partition
+def _once(boxes: Iterable[PureBox]) -> Iterator[PureBox]:
+    """Each box once: alternatives of a target overlap."""
     seen: set[bytes] = set()
     for box in boxes:
-        if (key := box.leaves.tobytes()) in seen:
-            continue
-        seen.add(key)
-        low, high = part.low[box.leaves].max(axis=0), part.high[box.leaves].min(axis=0)
-        own = []
-        for i in range(part.n_features):
-            index = np.arange(part.widths[i])
-            inside = cells.open[part.cells_of(i)] & (low[i] <= index) & (index <= high[i])
-            if not part.ordered[i]:
-                inside &= part.members_of(i)[box.leaves].all(axis=0)
-            own.append(np.flatnonzero(inside))
-        yield replace(box, cells=tuple(own))
+        if (key := box.leaves.tobytes()) not in seen:
+            seen.add(key)
+            yield box
 
 
 def _nearest(cells: CellProblem, box: PureBox) -> FloatArray:

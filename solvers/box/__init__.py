@@ -1,10 +1,11 @@
-"""The exact box search: branch-and-bound and decomposition over integer ranks of cells.
+"""The exact box search: branch-and-bound over integer ranks of cells, for the best point or for all boxes around.
 
 Source: Blanchart, An exact counterfactual-example-based approach to tree-ensemble models interpretability (2021).
 """
 
 from ocf.solvers.box.decomposition import PureBox, decompose
 from ocf.solvers.box.dive import backtrack
+from ocf.solvers.box.enumeration import NearestBoxes
 from ocf.solvers.box.search import BoxResult, solve_cells
 
-__all__ = ["BoxResult", "PureBox", "backtrack", "decompose", "solve_cells"]
+__all__ = ["BoxResult", "NearestBoxes", "PureBox", "backtrack", "decompose", "solve_cells"]

@@ -3,14 +3,14 @@
 Feature by feature, the starts and ends of the leaves that are left cut the feature into maximal intersection
 intervals (Blanchart 2021, algorithm 1), and each interval keeps the leaves that cover it (algorithm 2). Cells are
 ranks, so that the ends come sorted (section VII.D). The search tree is walked depth-first, which keeps one path in
-memory where the paper's width-first order keeps a level.
+memory where the paper's width-first order keeps a level. `ocf.solvers.box.enumeration` finds the same boxes by
+increasing cost.
 
 A level of an unordered feature is an interval of its own, joined with the levels that the same leaves admit.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -59,7 +59,6 @@ def decompose(
     radius: float = np.inf,
     target_only: bool = False,
     limit: int | None = None,
-    nearest_first: bool = False,
 ) -> Iterator[PureBox]:
     """Yield the pure boxes of a problem's open cells and live leaves.
 
@@ -76,8 +75,6 @@ def decompose(
         together cannot are left early.
     limit : int, optional
         Most boxes to yield.
-    nearest_first : bool
-        Whether boxes come by increasing cost. What is left open is then kept, instead of one path of the search tree.
 
     Yields
     ------
@@ -87,8 +84,7 @@ def decompose(
         return
     search = _DepthFirst(cells, radius, target_only)
     leaves = np.flatnonzero(cells.live)
-    boxes = search.nearest_first(leaves) if nearest_first else search.boxes(0, leaves, 0.0, ())
-    for count, box in enumerate(boxes):
+    for count, box in enumerate(search.boxes(0, leaves, 0.0, ())):
         if limit is not None and count >= limit:
             return
         yield box
@@ -126,23 +122,6 @@ class _DepthFirst:
             return
         for node in self._children(i, leaves, cost, chosen):
             yield from self.boxes(i + 1, *node)
-
-    def nearest_first(self, leaves: IntArray) -> Iterator[PureBox]:
-        """All boxes by increasing cost: the open node whose cheapest point is cheapest is always the next."""
-        queue: list[tuple[float, int, int, _Node]] = [(float(self.rest[0]), 0, 0, (leaves, 0.0, ()))]
-        pushed = 0
-        while queue:
-            _, depth, _, node = heapq.heappop(queue)
-            i = -depth
-            if i == len(self.opened):
-                box = self._box(*node)
-                if box is not None:
-                    yield box
-                continue
-            for child in self._children(i, *node):
-                pushed += 1
-                # among equals the deepest, and of those the first
-                heapq.heappush(queue, (child[1] + float(self.rest[i + 1]), -(i + 1), pushed, child))
 
     def _children(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[_Node]:
         """Nodes below one, in which feature i is decided too."""

@@ -29,7 +29,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     cut = ask("--at-least", 1, "--radius", 0.4, "--limit", 2, "-o", tmp_path / "r.json")
     assert (cut.code, len(json.loads((tmp_path / "r.json").read_text()))) == (4, 2)
-    assert "cut off at --limit 2" in cut.err
+    assert "cut off by --limit: none cheaper than " in cut.err
     assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).out.startswith("a_lowest,a_highest,")
     assert ask("--at-least", 99, "--radius", 0.4).code == 3
     for args, word in (

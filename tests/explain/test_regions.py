@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from small_problems import exhaustive, random_problem
 
-from ocf import Explainer
+from ocf import Explainer, Plausibility
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import ProblemError
 from ocf.explain.regions import Regions
@@ -119,6 +122,64 @@ def test_the_limit_keeps_the_nearest_and_says_so(houses) -> None:
     assert nothing.points().empty
 
 
+def test_what_is_known_when_time_is_up(houses, monkeypatch) -> None:
+    """All regions below the bound are there, those that are known beyond it too, and the answer says so."""
+    table, explainer = houses
+    row = table.iloc[[3]]
+    costs = [region.cost for region in explainer.counterfactual_regions(row, (350, None), radius=0.6)]
+    stopped = explainer.counterfactual_regions(row, (350, None), radius=0.6, time_limit=60)
+    stream = iter(stopped)
+    found = [next(stream) for _ in range(5)]
+    later = time.perf_counter() + 100
+    monkeypatch.setattr(time, "perf_counter", lambda: later)
+    found += list(stream)
+    assert stopped.complete is False
+    assert stopped.cut == "time limit"
+    assert costs[4] <= stopped.complete_to < 0.6
+    known = [region.cost for region in found]
+    assert known == sorted(known)
+    assert [c for c in known if c < stopped.complete_to] == [c for c in costs if c < stopped.complete_to]
+    assert "cut off by the time limit, none cheaper than" in repr(stopped)
+
+
+def test_regions_at_the_radius_of_the_optimum() -> None:
+    """Thirty features: the nearest region is found and proven to be the only one."""
+    x, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(20, max_depth=5, random_state=0).fit(x, y)
+    explainer = Explainer(forest, data=x)
+    row = x[forest.predict(x) == 0].iloc[[0]]
+    best = explainer.explain(row, target=1, n_optimal=5)[0]
+    regions = list(explainer.counterfactual_regions(row, 1, radius=best.cost))
+    assert len(regions) == 1 + len(best.ties)
+    assert regions[0].cost == pytest.approx(best.cost, rel=1e-12)
+    assert regions[0].contains(best.counterfactual.iloc[0])
+
+
+def test_regions_that_an_isolation_forest_accepts() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(200, 2)), columns=list("ab"))
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, (x.a > 0.3).astype(int))
+    explainer = Explainer(forest, data=x)
+    row = x[forest.predict(x) == 0].iloc[[0]]
+    wish = Plausibility(trees=5, samples=32)
+    radius = 1.2 * explainer.explain(row, target=1, plausibility=wish)[0].cost
+    plausible = list(explainer.counterfactual_regions(row, 1, radius=radius, plausibility=wish))
+    free = list(explainer.counterfactual_regions(row, 1, radius=radius))
+    assert plausible[0].cost == pytest.approx(radius / 1.2, rel=1e-9)
+    grid = pd.DataFrame(rng.normal(size=(2000, 2)), columns=list("ab"))
+    inside = np.array([[any(r.contains(p) for r in found) for found in (plausible, free)] for _, p in grid.iterrows()])
+    assert 0 < inside[:, 0].sum() < inside[:, 1].sum()
+    assert not (inside[:, 0] & ~inside[:, 1]).any()
+    (detector,) = explainer.prepared.detectors
+    deep = detector.deep_enough(detector.measure(grid)[0])
+    within = np.abs((grid - row.iloc[0]) / [f.scale for f in explainer.space.features]).sum(axis=1) <= radius * 0.999
+    wanted = deep & (forest.predict(grid) == 1) & within
+    assert inside[wanted, 0].all()
+    assert deep[inside[:, 0]].all()
+    with pytest.raises(ProblemError, match="without a weight"):
+        explainer.counterfactual_regions(row, 1, radius=1, plausibility={"required": False, "weight": 1.0})
+
+
 def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
     table, explainer = houses
     row = table.iloc[[3]]
@@ -127,6 +188,8 @@ def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
             explainer.counterfactual_regions(row, (350, None), radius=radius)
     with pytest.raises(ProblemError, match="at least 1, not 0"):
         explainer.counterfactual_regions(row, (350, None), radius=1, limit=0)
+    with pytest.raises(ProblemError, match="above 0, not -1"):
+        explainer.counterfactual_regions(row, (350, None), radius=1, time_limit=-1)
     monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
     with pytest.raises(ProblemError, match="with linear constraints regions are no boxes"):
         explainer.counterfactual_regions(row, (350, None), radius=1)
