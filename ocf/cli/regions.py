@@ -76,6 +76,7 @@ def regions(
     from ocf.explain.question import OF_PROBLEM
 
     features, settings = options.settings_of(problem, flags, [])
+    options.load_forest(settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], features, trust_pickle)
     question = {key: settings[key] for key in OF_PROBLEM if key in settings}
     (place,) = parse_rows(str(row), len(table))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 #: The kind of problem that is judged.
 Q = TypeVar("Q", Problem, LinearProblem, contravariant=True)
+
+#: What some work on a row gives.
+T = TypeVar("T")
 
 
 class Prepared(Protocol[Q]):
@@ -156,7 +159,17 @@ class Asking(ABC, Generic[P]):
         engine_for(self._engines, task)  # refuses before any row is solved
         rows = self.asked_rows(frame, coded, task)
         with ProgressBar(len(rows), enabled=progress) as bar:
-            return Explanations(run_batch(partial(self.explain_row, task=task), rows, n_jobs, bar.advance))
+            return Explanations(run_batch(partial(self.explain_each, task=task), rows, n_jobs, bar.advance))
+
+    def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
+        """The explanations of each row, in order.
+
+        Parameters
+        ----------
+        rows : sequence of AskedRow
+        task : Task
+        """
+        return (self.explain_row(row, task) for row in rows)
 
     def explain_row(self, row: AskedRow, task: Task) -> list[Explanation]:
         """Explain one row, as often as asked for; one that fails gives an explanation with status ``"error"``.
@@ -166,8 +179,19 @@ class Asking(ABC, Generic[P]):
         row : AskedRow
         task : Task
         """
+        return self.unless_it_fails(row, task, lambda: self.explanations_of(row, task, self.pose(row, task)))
+
+    def unless_it_fails(self, row: AskedRow, task: Task, work: Callable[[], T]) -> T | list[Explanation]:
+        """What some work on a row gives, or an explanation with status ``"error"`` where it fails.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        work : callable
+        """
         try:
-            return self.explanations_of(row, task, self.pose(row, task))
+            return work()
         except OcfError as error:
             return [self._failed(row, task, str(error))]
         except Exception as error:  # one failing row never loses the others
@@ -200,12 +224,31 @@ class Asking(ABC, Generic[P]):
         """
         begin = time.perf_counter()
         detector = self._common.detector(task.plausibility, problem.target)
-        judge = self._common.judge(row, problem, detector)
+        judge = self.judge(row, problem, detector)
         found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
         return self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
 
+    def judge(self, row: AskedRow, problem: P, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
+        """Who tells of a coded point whether the user's model gives it the target.
+
+        Parameters
+        ----------
+        row : AskedRow
+        problem : Problem or LinearProblem
+            Of the row.
+        detector : Detector, optional
+            That must not take the point for an outlier.
+        """
+        return self._common.judge(row, problem, detector)
+
     def explained(
-        self, row: AskedRow, found: Finding[P], *, detector: Detector | None = None, seconds: float | None = None
+        self,
+        row: AskedRow,
+        found: Finding[P],
+        *,
+        detector: Detector | None = None,
+        seconds: float | None = None,
+        model: UserModel | None = None,
     ) -> Explanation:
         """Explanation of what was found, verified, without claims that rest on what is not known of the model.
 
@@ -217,6 +260,8 @@ class Asking(ABC, Generic[P]):
             Of the plausibility that was asked for.
         seconds : float, optional
             All that finding took; by default what its steps took.
+        model : UserModel, optional
+            The user's model, with answers at hand.
         """
         why = self._common.unproven(found.problem)
         if why:
@@ -227,7 +272,7 @@ class Asking(ABC, Generic[P]):
             said = "; ".join(filter(None, (found.outcome.message, rests_on)))
             method = {**found.method, "rests_on": rests_on}
             found = replace(found, outcome=replace(found.outcome, message=said), method=method)
-        return from_finding(found, row, self.model, self.classes, detector=detector, seconds=seconds)
+        return from_finding(found, row, model or self.model, self.classes, detector=detector, seconds=seconds)
 
     def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ocf.errors import ProblemError
@@ -17,19 +18,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-#: Explains one row; what `n_jobs` other than 1 sends to the processes.
-ExplainRow = Callable[["AskedRow"], list[Explanation]]
+#: Explains rows, in order; what `n_jobs` other than 1 sends to the processes.
+ExplainEach = Callable[[Sequence["AskedRow"]], Iterator[list[Explanation]]]
+
+#: Rows of a task for another process: so many that sending what is prepared does not count, and no more than this.
+MOST_ROWS = 64
 
 
 def run_batch(
-    explain_row: ExplainRow, rows: Sequence[AskedRow], n_jobs: int, advance: Callable[[str], None]
+    explain_each: ExplainEach, rows: Sequence[AskedRow], n_jobs: int, advance: Callable[[str], None]
 ) -> list[Explanation]:
     """Explain rows, in order.
 
     Parameters
     ----------
-    explain_row : callable
-        Row -> its explanations; picklable where `n_jobs` is not 1.
+    explain_each : callable
+        Rows -> the explanations of each, in order; picklable where `n_jobs` is not 1.
     rows : sequence of AskedRow
     n_jobs : int
         Processes; -1 for one per core.
@@ -46,7 +50,7 @@ def run_batch(
         raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {n_jobs}")
     done: list[list[Explanation]] = []
     try:
-        for explanations in _explained(explain_row, rows, n_jobs):
+        for explanations in _explained(explain_each, rows, n_jobs):
             done.append(explanations)
             advance(explanations[0].status)
     except KeyboardInterrupt:
@@ -55,11 +59,17 @@ def run_batch(
     return [explanation for explanations in done for explanation in explanations]
 
 
-def _explained(explain_row: ExplainRow, rows: Sequence[AskedRow], n_jobs: int) -> Iterable[list[Explanation]]:
+def _explained(explain_each: ExplainEach, rows: Sequence[AskedRow], n_jobs: int) -> Iterator[list[Explanation]]:
     if n_jobs == 1 or len(rows) < 2:
-        return map(explain_row, rows)
-    from joblib import Parallel, delayed
+        return explain_each(rows)
+    from joblib import Parallel, delayed, effective_n_jobs
 
+    parts = max(effective_n_jobs(n_jobs), -(-len(rows) // MOST_ROWS))
+    size = -(-len(rows) // parts)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    results: Iterable[list[Explanation]] = parallel(delayed(explain_row)(row) for row in rows)
-    return results
+    found = parallel(delayed(_all)(explain_each, rows[k : k + size]) for k in range(0, len(rows), size))
+    return chain.from_iterable(found)
+
+
+def _all(explain_each: ExplainEach, rows: Sequence[AskedRow]) -> list[list[Explanation]]:
+    return list(explain_each(rows))

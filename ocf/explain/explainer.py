@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
@@ -19,6 +20,8 @@ from ocf.explain.diverse import explain_several
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import Question, warn_of_broken
 from ocf.explain.regions import Regions
+from ocf.explain.saved import load, save
+from ocf.explain.together import Together
 from ocf.features.inference import as_table
 from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
@@ -108,6 +111,28 @@ class Explainer(Asking[Problem]):
         self.ensemble = self.prepared.ensemble
         self._leaves = LeafEngine(self.prepared)
         super().__init__(self.prepared, (CellEngine(self.prepared), self._leaves))
+
+    def save(self, path: str | Path) -> None:
+        """Write the explainer with all that is prepared, so that another process need not read and check the model.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it is there.
+        """
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, trust_pickle: bool = False) -> Explainer:
+        """The explainer that `save` wrote, with the same versions of ocf and of the libraries.
+
+        Parameters
+        ----------
+        path : str or Path
+        trust_pickle : bool
+            The file holds a pickle, which runs whatever code it contains: only for files of known origin.
+        """
+        return load(cls, path, trust_pickle=trust_pickle)
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -335,6 +360,21 @@ class Explainer(Asking[Problem]):
         current = int(row.current) if self.classes else None
         target = parse_target(self.ensemble, task.target, current, task.probability)
         return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
+
+    def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
+        """The explanations of each row, in order; plain questions are judged by the user's model together.
+
+        Parameters
+        ----------
+        rows : sequence of AskedRow
+        task : Task
+        """
+        engine = engine_for(self._engines, task)
+        together = isinstance(engine, CellEngine) and task.is_plain and len(rows) > 1
+        if not together:
+            return super().explain_each(rows, task)
+        self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
+        return Together(self, engine, task).explain(rows)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
         """The best explanation of a row, the best that differ, and what conflicts where there is none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError
+from ocf.errors import DataError, ModelError, OcfError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.encoding import Encoding
@@ -80,6 +80,7 @@ class PreparedModel:
             check_conformance(model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
+        self._passed: frozenset[Hashable] = frozenset()
         self._partitions: dict[Key, Partition] = {}
         self._lifted: dict[Key, Lifted] = {}
         self._depths: dict[Key, IsolationDepth] = {}
@@ -240,7 +241,7 @@ class PreparedModel:
         """
         detector = self.detector(wish, target)
         part = self.partition(missing_places(origin), detector, space)
-        if self._check:
+        if self._check and not (detector is None and self._asked_key(origin, space) in self._passed):
             lifted = self._lifted[self._key(missing_places(origin), detector, space)]
             columns = encoded(self.model.encode, space.to_frame(origin))
             check_three_ways(self.ensemble, lifted, columns, part, space, origin[None])
@@ -249,6 +250,38 @@ class PreparedModel:
         depth = self._depths[self._key(missing_places(origin), detector, space)]
         model = split_trees(part.ensemble, self.ensemble)[0]
         return Problem(model, space, origin, target, cost, depth, constraints)
+
+    def check_asked(self, rows: FloatArray, space: FeatureSpace) -> None:
+        """Look at rows that will be asked about together, so that `problem` need not do so for each.
+
+        Where some do not pass, nothing is remembered: `problem` then says of each what is wrong.
+
+        Parameters
+        ----------
+        rows : (n, n_features) float64
+            Coded.
+        space : FeatureSpace
+            With their dtypes.
+        """
+        self._passed = frozenset()
+        if not self._check:
+            return
+        passed: set[Hashable] = set()
+        for missing in {missing_places(row) for row in rows}:
+            alike = rows[(np.isnan(rows) == _mask(missing, len(space))).all(axis=1)]
+            try:
+                part = self.partition(missing, None, space)
+                columns = encoded(self.model.encode, space.to_frame(alike))
+                lifted = self._lifted[self._key(missing, None, space)]
+                check_three_ways(self.ensemble, lifted, columns, part, space, alike)
+            except OcfError:
+                continue
+            passed |= {self._asked_key(row, space) for row in alike}
+        self._passed = frozenset(passed)
+
+    @staticmethod
+    def _asked_key(row: FloatArray, space: FeatureSpace) -> Hashable:
+        return row.tobytes(), tuple(f.dtype for f in space.features)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this model whose target has a single alternative."""

@@ -66,6 +66,12 @@ class Task:
     several: Several = field(default_factory=Several)
     diagnose: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the best point is all that is asked of a row, and the model alone judges it."""
+        more = self.cross_check or self.diagnose or self.n_optimal > 1 or self.several.n > 1
+        return not more and self.plausibility is None and not self.class_costs
+
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about.
 

@@ -8,31 +8,33 @@ from .people import refused
 def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:4]
-    explain_row = explainer.explain_row
-    calls = []
+    for settings in ({}, {"n_optimal": 2}):  # judged together, and each by itself
+        pose, calls = explainer.pose, []
 
-    def interrupted(row, task):
-        calls.append(row.label)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return explain_row(row, task)
+        def interrupted(row, task, pose=pose, calls=calls):
+            calls.append(row.label)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return pose(row, task)
 
-    monkeypatch.setattr(explainer, "explain_row", interrupted)
-    found = explainer.explain(rows, target="granted")
-    assert [e.status for e in found] == ["optimal", "optimal", "interrupted", "interrupted"]
+        with monkeypatch.context() as patch:
+            patch.setattr(explainer, "pose", interrupted)
+            found = explainer.explain(rows, target="granted", **settings)
+        assert [e.status for e in found] == ["optimal", "optimal", "interrupted", "interrupted"]
+        assert all(e.verified for e in found[:2])
 
 
 def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:3]
-    solve = explainer.solve
+    pose = explainer.pose
 
     def failing(row, *args):
         if row.label == rows.index[1]:
             raise RuntimeError("boom")
-        return solve(row, *args)
+        return pose(row, *args)
 
-    monkeypatch.setattr(explainer, "solve", failing)
+    monkeypatch.setattr(explainer, "pose", failing)
     found = explainer.explain(rows, target="granted")
     assert [e.status for e in found] == ["optimal", "error", "optimal"]
     assert "boom" in found[1].message

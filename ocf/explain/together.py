@@ -1,0 +1,134 @@
+"""Rows of a batch whose points the user's model judges together.
+
+The search of a row asks the user's own model about a point that it would return, and the check of the answer asks
+again, about the row too. For a forest each of these calls takes longer than the search. Here points are taken on the
+word of the trees that were read, for a number of rows; then the model is asked about all of them in one call, from
+which judgement and check have its answers. A row whose point the model refuses is solved again with every point put
+to it, so that the answers are the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.explain.explanation import Explanation
+from ocf.features.space import counterfactual_frame
+from ocf.models.foreseen import Foreseen
+from ocf.solve.engines import Engine, Finding, P, answer
+
+if TYPE_CHECKING:
+    from ocf.explain.asking import Asking
+    from ocf.solve.task import AskedRow, Task
+
+logger = logging.getLogger(__name__)
+
+#: Most rows that wait for the model, and the seconds after which it is asked in any case.
+ROWS, SECONDS = 256, 0.5
+
+
+@dataclass(frozen=True)
+class _Waiting(Generic[P]):
+    """A row whose search is over.
+
+    Attributes
+    ----------
+    row : AskedRow
+    found : Finding or list of Explanation
+        What was found, to be judged; or the explanations of a row that failed.
+    point : DataFrame or None
+        The table of the point that was found.
+    seconds : float
+        Of the search.
+    """
+
+    row: AskedRow
+    found: Finding[P] | list[Explanation]
+    point: pd.DataFrame | None
+    seconds: float
+
+
+class Together(Generic[P]):
+    """Explains rows of one task, whose points the user's model judges in one call for many.
+
+    Parameters
+    ----------
+    asking : Asking
+    engine : Engine
+        Whose points follow from the trees alone.
+    task : Task
+        One explanation a row; no isolation forest.
+    """
+
+    def __init__(self, asking: Asking[P], engine: Engine[P], task: Task) -> None:
+        self._asking: Asking[P] = asking
+        self._engine: Engine[P] = engine
+        self._task = task
+        self._foreseen = Foreseen(asking.model)
+
+    def explain(self, rows: Sequence[AskedRow]) -> Iterator[list[Explanation]]:
+        """The explanations of each row, in order; after Ctrl-C those of the rows whose search was over come first."""
+        waiting: list[_Waiting[P]] = []
+        begin = time.perf_counter()
+        try:
+            for row in rows:
+                waiting.append(self._searched(row))
+                if len(waiting) == ROWS or time.perf_counter() - begin > SECONDS:
+                    yield from self._judged(waiting)
+                    waiting, begin = [], time.perf_counter()
+        except KeyboardInterrupt:
+            yield from self._judged(waiting)
+            raise
+        yield from self._judged(waiting)
+
+    def _searched(self, row: AskedRow) -> _Waiting[P]:
+        begin = time.perf_counter()
+
+        def search() -> Finding[P]:
+            problem = self._asking.pose(row, self._task)
+            asked = self._asking.judge(row, problem)
+
+            def believed(point: FloatArray) -> bool:
+                """The row itself may have the target already; other points are taken on the word of the trees."""
+                return asked(point) if np.array_equal(point, row.coded, equal_nan=True) else True
+
+            return answer(self._engine, problem, self._task, believed)
+
+        found = self._asking.unless_it_fails(row, self._task, search)
+        point = None
+        if isinstance(found, Finding) and found.outcome.point is not None:
+            problem = found.problem
+            point = counterfactual_frame(problem.space, row.original, problem.origin, found.outcome.point)
+        return _Waiting(row, found, point, time.perf_counter() - begin)
+
+    def _judged(self, waiting: Sequence[_Waiting[P]]) -> Iterator[list[Explanation]]:
+        """Explanations of rows that were searched, in order."""
+        begin = time.perf_counter()
+        tables = [table for one in waiting for table in (one.row.original, one.point) if table is not None]
+        try:
+            self._foreseen.foresee(tables, probabilities=self._task.probability is not None)
+        except Exception as error:  # the model is the user's: one row that it refuses never loses the others
+            logger.debug("the rows are judged one by one: %s", error)
+        each = (time.perf_counter() - begin) / max(len(waiting), 1)
+        for one in waiting:
+            yield self._explained(one, each)
+
+    def _explained(self, one: _Waiting[P], judging: float) -> list[Explanation]:
+        row, task, asking = one.row, self._task, self._asking
+        if not isinstance(one.found, Finding):
+            return one.found
+        found: Finding[Any] = one.found
+
+        def explained() -> list[Explanation]:
+            if one.point is not None and not self._foreseen.model.meets(found.problem.target, one.point)[0]:
+                return asking.explain_row(row, task)
+            return [asking.explained(row, found, seconds=one.seconds + judging, model=self._foreseen.model)]
+
+        return asking.unless_it_fails(row, task, explained)

@@ -1,0 +1,108 @@
+"""Rows that the user's model judges together get the answers of rows that it judges one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+from ocf import Explainer
+from ocf.models.user_model import UserModel
+
+from .people import refused
+
+
+def counted(explainer: Explainer) -> list[int]:
+    """The numbers of rows of each call of the user's model, from now on."""
+    calls: list[int] = []
+    model: UserModel = explainer.prepared.model
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        calls.append(len(table))
+        return model.decide(table)
+
+    explainer.prepared.model = replace(model, decide=decide)
+    return calls
+
+
+def test_the_answers_are_those_of_each_row_by_itself(credit) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:12]
+    for settings in ({}, {"probability": 0.7}, {"norm": "l0"}, {"features_to_vary": ["income"]}):
+        together = explainer.explain(rows, target="granted", **settings)
+        for k, found in enumerate(together):
+            alone = explainer.explain(rows.iloc[[k]], target="granted", **settings)[0]
+            assert (found.row, found.status, found.verified) == (alone.row, alone.status, alone.verified)
+            assert found.cost == alone.cost
+            if alone.counterfactual is not None:
+                pd.testing.assert_frame_equal(found.counterfactual, alone.counterfactual)
+
+
+def test_the_model_is_asked_about_many_rows_at_once() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(x, (x.a + x.b > 0).astype(int))
+    explainer = Explainer(forest, data=x)
+    rows = x[forest.predict(x) == 0].iloc[:40]
+    explainer.explain(rows.iloc[:2], target=1)  # rows of the data have been asked about, kernels are there
+    calls = counted(explainer)
+    found = explainer.explain(rows, target=1)
+    assert all(e.verified and e.status == "optimal" for e in found)
+    assert sum(calls) <= 4 * len(rows)
+    assert max(calls) >= 10
+
+
+def test_a_point_that_the_model_refuses_is_looked_for_again() -> None:
+    """The model says no to the first points that it is shown: those rows are solved with every point put to it."""
+    rng = np.random.default_rng(1)
+    x = pd.DataFrame(rng.normal(size=(300, 2)), columns=list("ab"))
+    forest = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0).fit(x, (x.a > 0.2).astype(int))
+    explainer = Explainer(forest, data=x)
+    rows = x[forest.predict(x) == 0].iloc[:6]
+    plain = explainer.explain(rows, target=1)
+    model = explainer.prepared.model
+    forbidden = [e.counterfactual.to_numpy()[0] for e in plain]
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        never = [any(np.array_equal(row, point) for point in forbidden) for row in table.to_numpy()]
+        return np.where(never, 0, model.decide(table))
+
+    explainer.prepared.model = replace(model, decide=decide)
+    for found, before in zip(explainer.explain(rows, target=1), plain, strict=True):
+        assert found.verified
+        assert found.refused > 0
+        assert found.cost > before.cost
+        assert found.bound <= found.cost
+
+
+def test_a_model_that_stumbles_over_many_rows_is_asked_one_by_one(credit) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:4]
+    own = explainer.prepared.model
+    plain = explainer.explain(rows, target="granted")
+    calls = []
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        calls.append(len(table))
+        if len(calls) > 1 and len(table) > 1:
+            raise MemoryError("too many rows")
+        return own.decide(table)
+
+    explainer.prepared.model = replace(own, decide=decide)
+    try:
+        found = explainer.explain(rows, target="granted")
+    finally:
+        explainer.prepared.model = own
+    assert [(e.cost, e.verified) for e in found] == [(e.cost, e.verified) for e in plain]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_processes_take_parts_of_the_rows(credit, jobs: int) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:7]
+    found = explainer.explain(rows, target="granted", n_jobs=jobs)
+    assert [e.row for e in found] == list(rows.index)
+    assert [e.cost for e in found] == [e.cost for e in explainer.explain(rows, target="granted")]

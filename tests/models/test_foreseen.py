@@ -1,0 +1,63 @@
+"""Answers at hand are those of the model, and rows that differ in a bit or a type are told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf.models.foreseen import Foreseen
+from ocf.models.user_model import as_user_model
+
+
+def test_answers_at_hand() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    model = as_user_model(RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, (x.a > 0).astype(int)))
+    foreseen = Foreseen(model)
+    tables = [x.iloc[[k]] for k in range(30)]
+    foreseen.foresee(tables, probabilities=True)
+    for table in (*tables, x.iloc[[40]], x.iloc[:7], x.iloc[[3]].set_axis(["z"])):
+        np.testing.assert_array_equal(foreseen.model.decide(table), model.decide(table))
+        assert model.probabilities is not None
+        assert foreseen.model.probabilities is not None
+        np.testing.assert_array_equal(foreseen.model.probabilities(table), model.probabilities(table))
+
+
+def test_rows_that_only_look_alike() -> None:
+    """Neighbours in floats, a missing value, and the same number in another dtype each get their own answer."""
+    x = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]})
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(x, [0, 0, 1, 1])
+    model = as_user_model(tree)
+    edge = 1.5
+    tables = [
+        pd.DataFrame({"a": [edge]}),
+        pd.DataFrame({"a": [np.nextafter(np.float32(edge), np.float32(2))]}),
+        pd.DataFrame({"a": [2]}),
+        pd.DataFrame({"a": [np.nan]}),
+        pd.DataFrame({"a": [np.float32(edge)]}, dtype=np.float32),
+        pd.DataFrame({"a": pd.array([2], dtype="Int64")}),
+    ]
+    foreseen = Foreseen(model)
+    foreseen.foresee(tables)
+    found = [int(foreseen.model.decide(table)[0]) for table in tables]
+    assert found == [int(model.decide(table)[0]) for table in tables]
+    assert found[:3] == [0, 1, 1]
+
+
+def test_zeros_of_both_signs_and_cells_that_no_dict_takes() -> None:
+    x = pd.DataFrame({"a": [-1.0, -0.5, 0.5, 1.0], "b": ["u", "v", "u", "v"]})
+    tree = make_pipeline(
+        make_column_transformer((FunctionTransformer(np.signbit), ["a"]), remainder="drop"),
+        DecisionTreeClassifier(max_depth=1, random_state=0),
+    ).fit(x, [1, 1, 0, 0])
+    model = as_user_model(tree)
+    tables = [x.assign(a=zero).iloc[[0]] for zero in (0.0, -0.0)]
+    tables.append(x.assign(b=pd.array([pd.NA] * 4, dtype="string")).iloc[[0]])
+    foreseen = Foreseen(model)
+    foreseen.foresee(tables)
+    assert [int(foreseen.model.decide(table)[0]) for table in tables] == [0, 1, 1]
