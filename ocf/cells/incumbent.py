@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray, IntArray
@@ -34,6 +33,8 @@ from ocf.cells.kernels import (
     scan,
     search_arrays,
 )
+from ocf.support.loops import copy_to
+from ocf.support.numba_cache import helper, kernel
 
 logger = logging.getLogger(__name__)
 
@@ -225,7 +226,7 @@ def _search(
     return [points[k] for k in order if np.isfinite(costs[k])]
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _uniform(state: NDArray[np.uint64]) -> float:
     """Next number in [0, 1) of a splitmix64 sequence; the state is the caller's."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -236,7 +237,7 @@ def _uniform(state: NDArray[np.uint64]) -> float:
     return float(z >> np.uint64(11)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _deficit(need: FloatArray, sums: FloatArray) -> float:
     """By how much the requirements fail, all rows together; 0 exactly when they hold."""
     total = 0.0
@@ -246,7 +247,7 @@ def _deficit(need: FloatArray, sums: FloatArray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _total(task: _Task, x: IntArray) -> float:
     """Cost of a choice of cells."""
     total = 0.0
@@ -255,14 +256,14 @@ def _total(task: _Task, x: IntArray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _locate(task: _Task, x: IntArray) -> None:
     """Bring `task.at` to x."""
     trees = task.arrays.trees
     locate(trees.root, trees.node, trees.sets, task.gain, x, task.at)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _scan(task: _Task, x: IntArray, f: int) -> FloatArray:
     """Sums of gains along feature f, (n_cells of f, n_rows); `task.at` must be at x."""
     trees, offsets = task.arrays.trees, task.arrays.offsets
@@ -272,11 +273,14 @@ def _scan(task: _Task, x: IntArray, f: int) -> FloatArray:
     return line
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: IntArray) -> bool:
     """Change x until the requirements hold, by the change that gains most per cost; False when stuck or too dear."""
     offsets = task.arrays.offsets
-    noise = 1e-12 * (1.0 + np.abs(task.need).sum())
+    size = 0.0
+    for r in range(len(task.need)):
+        size += abs(task.need[r])
+    noise = 1e-12 * (1.0 + size)
     # rounding could make two cells that just reach the target take turns; far fewer steps are ever needed
     for _ in range(8 * len(x) + 64):
         _locate(task, x)
@@ -310,7 +314,7 @@ def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: I
     return False
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
     """Move x into the box of a random leaf where the requirements fail by less, the best per cost; False if none.
 
@@ -325,7 +329,7 @@ def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
     chosen = x.copy()
     for _ in range(_SAMPLED_LEAVES):
         leaf = int(_uniform(state) * len(boxes.tree))
-        x[:] = start
+        copy_to(x, start)
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             _meet(task, x, leaf, k)
         extra = _total(task, x) - spent
@@ -336,12 +340,12 @@ def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
         score = gained / max(extra, 1e-9 * (1.0 + abs(spent)))
         if gained > 1e-9 * deficit and score > best:
             best = score
-            chosen[:] = x
-    x[:] = chosen
+            copy_to(chosen, x)
+    copy_to(x, chosen)
     return best > 0.0
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
     """Move one feature to the cheapest cell that meets restriction k of a leaf, unless it meets it already."""
     boxes = task.arrays.boxes
@@ -362,7 +366,7 @@ def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
                 x[f] = j
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _cheapest_feasible(task: _Task, x: IntArray, f: int) -> int:
     """Cheapest cell of feature f at which the requirements hold while the others stay; x[f] if none is cheaper."""
     offset = task.arrays.offsets[f]
@@ -374,7 +378,7 @@ def _cheapest_feasible(task: _Task, x: IntArray, f: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull_back(task: _Task, x: IntArray, weight: FloatArray, budget: IntArray) -> None:
     """Move features to cheaper cells while the requirements hold, the largest (weighted) saving first.
 
@@ -407,20 +411,24 @@ def pull_back(task: _Task, x: IntArray, weight: FloatArray, budget: IntArray) ->
         x[best_f] = best_cell
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _ruin(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> None:
     """Put a few random changed features back to their cheapest cells."""
     offsets = task.arrays.offsets
-    changed = np.flatnonzero(task.cost[offsets[:-1] + x] > task.cost[offsets[:-1] + task.cheapest])
-    count = 1 + int(_uniform(state) * min(len(changed), _RUINED))
-    for k in range(min(count, len(changed))):
-        pick = k + int(_uniform(state) * (len(changed) - k))
+    changed, n_changed = np.empty(len(x), np.int64), 0
+    for f in range(len(x)):
+        if task.cost[offsets[f] + x[f]] > task.cost[offsets[f] + task.cheapest[f]]:
+            changed[n_changed] = f
+            n_changed += 1
+    count = 1 + int(_uniform(state) * min(n_changed, _RUINED))
+    for k in range(min(count, n_changed)):
+        pick = k + int(_uniform(state) * (n_changed - k))
         f = changed[pick]
         changed[pick] = changed[k]
         x[f] = task.cheapest[f]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64]) -> tuple[IntArray, FloatArray]:
     """Local optima of the starts and the best point found from them, with their costs (inf: none)."""
     n_starts, n = begin.shape
@@ -429,7 +437,7 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
     budget = np.array([effort], np.int64)
     weight = np.ones(n)
     for k in range(n_starts):
-        points[k] = begin[k]
+        copy_to(points[k], begin[k])
         built = _build(task, points[k], weight, np.inf, budget)
         while not built and budget[0] > 0 and _enter_leaf(task, points[k], state):
             budget[0] -= 1
@@ -437,12 +445,16 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
         if built:
             pull_back(task, points[k], weight, budget)
             costs[k] = _total(task, points[k])
-    current, cost = points[np.argmin(costs)].copy(), costs.min()
+    first = 0
+    for k in range(1, n_starts):
+        if costs[k] < costs[first]:
+            first = k
+    current, cost = points[first].copy(), costs[first]
     x = current.copy()
     found = tries = 0
     while budget[0] > 0 and tries < _PATIENCE and np.isfinite(cost):
         tries += 1
-        x[:] = current
+        copy_to(x, current)
         _ruin(task, x, state)
         for f in range(n):
             weight[f] = np.exp((_uniform(state) * 2.0 - 1.0) * _SPREAD)
@@ -451,9 +463,12 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
         pull_back(task, x, weight, budget)
         total = _total(task, x)
         slot = n_starts + found % _REMEMBERED
-        points[slot], costs[slot] = x, total
+        copy_to(points[slot], x)
+        costs[slot] = total
         found += 1
         if total < cost:
-            current[:], cost, tries = x, total, 0
-    points[-1], costs[-1] = current, cost
+            copy_to(current, x)
+            cost, tries = total, 0
+    copy_to(points[-1], current)
+    costs[-1] = cost
     return points, costs

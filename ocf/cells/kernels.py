@@ -20,13 +20,13 @@ import logging
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-import ocf.support.numba_cache  # noqa: F401  # before any kernel is defined
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.partition import Partition
+from ocf.support.loops import copy_to, fill
+from ocf.support.numba_cache import kernel
 from ocf.trees.ensemble import SplitKind
 
 logger = logging.getLogger(__name__)
@@ -219,7 +219,7 @@ def new_position(arrays: SearchArrays, n_rows: int) -> Position:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def locate(root: IntArray, node: Int32Array, sets: BoolArray, gain: FloatArray, x: IntArray, at: Position) -> None:
     """Write to `at` where the choice of cells `x` stands.
 
@@ -234,8 +234,8 @@ def locate(root: IntArray, node: Int32Array, sets: BoolArray, gain: FloatArray, 
         Output.
     """
     sums, leaf, touched, touched_tree, touched_node = at.sums, at.leaf, at.touched, at.tree, at.node
-    sums[:] = 0.0
-    touched[:] = 0
+    fill(sums, 0.0)
+    fill(touched, 0)
     for tree in range(len(root)):
         k = root[tree]
         f = node[k, 0]
@@ -255,7 +255,7 @@ def locate(root: IntArray, node: Int32Array, sets: BoolArray, gain: FloatArray, 
 
 
 # long: the innermost loop of every search, in one piece so that its scalars stay in registers
-@njit(cache=True, nogil=True)
+@kernel
 def scan(  # noqa: C901
     node: Int32Array,
     sets: BoolArray,
@@ -291,15 +291,15 @@ def scan(  # noqa: C901
     """
     n_cells, n_rows = line.shape
     stack, leaf = at.stack, at.leaf
-    line[:] = 0.0
-    for r in range(n_rows):
-        line[0, r] = at.sums[r]
+    for j in range(n_cells):
+        for r in range(n_rows):
+            line[j, r] = 0.0 if j else at.sums[r]
     for c in range(at.touched[feature]):
         for r in range(n_rows):
             line[0, r] -= gain[leaf[at.tree[feature, c]], r]
     if column >= 0:
         for j in range(1, n_cells):
-            line[j] = line[0]
+            copy_to(line[j], line[0])
     for c in range(at.touched[feature]):
         stack[0, 0], stack[0, 1], stack[0, 2] = at.node[feature, c], 0, n_cells - 1
         size = 1

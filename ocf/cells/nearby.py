@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-import ocf.support.numba_cache  # noqa: F401  # before any kernel is defined
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Trees, search_trees
 from ocf.cells.partition import Partition
+from ocf.support.loops import copy_to, fill
+from ocf.support.numba_cache import helper, kernel
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 #: Relative room for rounding: what lies so close to the border of the ball is kept.
@@ -191,7 +191,7 @@ def _rebuilt(whole: Ensemble, records: IntArray, starts: IntArray) -> Nearby:
     return Nearby(ensemble, leaf)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _least(table: FloatArray, first: int, last: int) -> float:
     """Least cost of the cells ``first..last``; inf of none."""
     if first > last:
@@ -203,7 +203,7 @@ def _least(table: FloatArray, first: int, last: int) -> float:
     return min(table[power, first], table[power, last - span + 1])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _least_of_levels(cost: FloatArray, allowed: BoolArray) -> float:
     """Least cost of the levels that are allowed."""
     least = np.inf
@@ -213,13 +213,12 @@ def _least_of_levels(cost: FloatArray, allowed: BoolArray) -> float:
     return least
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _narrow(
     nodes: _SearchTrees, table: FloatArray, cost: FloatArray, stack: _Stack, at: int, to: int, left: bool
 ) -> None:
     """Write the box of a child of the node at place `at` of the stack to place `to`, with what its points cost."""
-    stack.low[to], stack.high[to], stack.part[to] = stack.low[at], stack.high[at], stack.part[at]
-    stack.allowed[to] = stack.allowed[at]
+    _copy_box(stack, at, to)
     f, cut = nodes.trees.node[stack.node[at], 0], np.int64(nodes.trees.node[stack.node[at], 1])
     first, last = nodes.offsets[f], nodes.offsets[f + 1]
     if nodes.ordered[f]:
@@ -240,7 +239,7 @@ def _narrow(
     stack.node[to] = nodes.trees.node[stack.node[at], 2 if left else 3]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend(
     nodes: _SearchTrees, table: FloatArray, cost: FloatArray, stack: _Stack, border: float, most: int
 ) -> tuple[IntArray, IntArray]:
@@ -253,8 +252,9 @@ def _descend(
         stack.parent[0] = stack.side[0] = -1
         for f in range(len(nodes.ordered)):
             stack.low[0, f], stack.high[0, f] = 0, nodes.offsets[f + 1] - nodes.offsets[f] - 1
-        stack.allowed[0] = True
-        stack.part[0], stack.total[0] = stack.part[-1], stack.total[-1]
+        fill(stack.allowed[0], True)
+        copy_to(stack.part[0], stack.part[-1])
+        stack.total[0] = stack.total[-1]
         while top >= 0:
             if n == len(records):
                 if n >= most:
@@ -288,9 +288,17 @@ def _descend(
     return records[:n], starts
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _copy_box(stack: _Stack, source: int, to: int) -> None:
+    """Copy the box of a place of the stack to another, with what its points cost on each feature."""
+    copy_to(stack.low[to], stack.low[source])
+    copy_to(stack.high[to], stack.high[source])
+    copy_to(stack.part[to], stack.part[source])
+    copy_to(stack.allowed[to], stack.allowed[source])
+
+
+@helper
 def _move(stack: _Stack, source: int, to: int) -> None:
     """Copy a place of the stack to another."""
     stack.node[to], stack.total[to] = stack.node[source], stack.total[source]
-    stack.low[to], stack.high[to] = stack.low[source], stack.high[source]
-    stack.part[to], stack.allowed[to] = stack.part[source], stack.allowed[source]
+    _copy_box(stack, source, to)

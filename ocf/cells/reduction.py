@@ -30,11 +30,12 @@ import logging
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import SearchArrays, log_compilation, open_costs, search_arrays
+from ocf.support.loops import fill, places, total
+from ocf.support.numba_cache import helper, kernel
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:
     return int(np.isfinite(cost).sum()), int(live.sum())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_costs(offsets: IntArray, cost: FloatArray) -> FloatArray:
     """Cost of the cheapest open cell of each feature; inf where none is open.
 
@@ -152,7 +153,7 @@ def least_costs(offsets: IntArray, cost: FloatArray) -> FloatArray:
     return least
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _restricted(arrays: SearchArrays, cost: FloatArray, leaf: int, k: int) -> float:
     """Cost of the cheapest open cell that meets restriction k of a leaf."""
     boxes = arrays.boxes
@@ -164,13 +165,13 @@ def _restricted(arrays: SearchArrays, cost: FloatArray, leaf: int, k: int) -> fl
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shrink(
     arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
 ) -> float:
     """One round of the rules of cost, target and cover, in place. Returns a lower bound; inf: nothing is left."""
     least = least_costs(arrays.offsets, cost)
-    base = least.sum()
+    base = total(least)
     if base >= limit:
         return np.inf
     extra = np.zeros(len(live))
@@ -183,7 +184,7 @@ def _shrink(
     return bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _price_leaves(
     arrays: SearchArrays,
     cost: FloatArray,
@@ -216,7 +217,7 @@ def _price_leaves(
     return bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def drop_useless_leaves(
     leaf_offsets: IntArray, gain: FloatArray, need: FloatArray, live: BoolArray, best: FloatArray
 ) -> bool:
@@ -253,7 +254,7 @@ def drop_useless_leaves(
     return True
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _filter_cells(
     arrays: SearchArrays,
     gain: FloatArray,
@@ -269,7 +270,8 @@ def _filter_cells(
     boxes, offsets = arrays.boxes, arrays.offsets
     n_features, n_rows, n_cells = len(least), len(need), len(cost)
     most = np.zeros(n_rows)
-    size = np.abs(need)
+    size = np.zeros(n_rows)
+    _size_up(need, size)
     # by how much the best gain of all trees falls when a cell is used
     fall = np.zeros((n_cells, n_rows))
     cheapest = np.empty(n_cells)
@@ -281,11 +283,9 @@ def _filter_cells(
         _survey_leaves(boxes.start, boxes.feature, gain, live, first, last, tree_best, tested)
         for r in range(n_rows):
             most[r] += tree_best[r]
-            size[r] += abs(tree_best[r])
-        for f in np.flatnonzero(tested):
-            span = slice(offsets[f], offsets[f + 1])
-            cheapest[span] = np.inf
-            best[span] = -np.inf
+        _size_up(tree_best, size)
+        for f in places(tested):
+            _forget(cheapest, best, offsets[f], offsets[f + 1])
             for leaf in range(first, last):
                 if live[leaf]:
                     _admit(arrays, gain, cost, least, spare_cost, extra, part, leaf, f, cheapest, best)
@@ -301,7 +301,22 @@ def _filter_cells(
                 cost[j] = np.inf
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _size_up(numbers: FloatArray, size: FloatArray) -> None:
+    """Add the sizes of numbers to those of others."""
+    for r in range(len(numbers)):
+        size[r] += abs(numbers[r])
+
+
+@helper
+def _forget(cheapest: FloatArray, best: FloatArray, first: int, last: int) -> None:
+    """Nothing is known of the cells ``first:last``."""
+    for j in range(first, last):
+        cheapest[j] = np.inf
+        fill(best[j], -np.inf)
+
+
+@helper
 def _survey_leaves(
     start: IntArray,
     feature: IntArray,
@@ -313,8 +328,8 @@ def _survey_leaves(
     tested: BoolArray,
 ) -> None:
     """Write the best gain of a tree's live leaves for each requirement, and which features they restrict."""
-    best[:] = -np.inf
-    tested[:] = False
+    fill(best, -np.inf)
+    fill(tested, False)
     for leaf in range(first, last):
         if live[leaf]:
             for r in range(len(best)):
@@ -323,7 +338,7 @@ def _survey_leaves(
                 tested[feature[k]] = True
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _admit(
     arrays: SearchArrays,
     gain: FloatArray,
@@ -374,7 +389,7 @@ def _merge(arrays: SearchArrays, cost: FloatArray, live: BoolArray) -> None:
     cost[order[dearer]] = np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _probe_leaves(
     arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
 ) -> None:
@@ -386,21 +401,20 @@ def _probe_leaves(
     boxes, starts = arrays.boxes, arrays.leaf_offsets
     n_trees, n_rows = len(starts) - 1, len(need)
     least = least_costs(arrays.offsets, cost)
-    # side by side to be read at once: feature, first and last cell, column of `member`, place of the feature's cells
-    rule = np.column_stack((boxes.feature, boxes.low, boxes.high, boxes.column, arrays.offsets[boxes.feature]))
+    rule = _rules(arrays)
     part, at, extra = _price_restrictions(rule, boxes.member, boxes.start, cost, least, live)
-    spare = limit - least.sum()
+    spare = limit - total(least)
     # restriction of the probed leaf on each feature, -1 where there is none
     own = np.full(len(least), -1, np.int64)
     sums, size, best = np.empty(n_rows), np.empty(n_rows), np.empty(n_rows)
-    for leaf in np.flatnonzero(live):
+    for leaf in places(live):
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             own[rule[k, 0]] = k
-        sums[:], size[:] = gain[leaf], np.abs(gain[leaf]) + np.abs(need)
+        _start_sums(gain, need, leaf, sums, size)
         for tree in range(n_trees):
             if tree == boxes.tree[leaf]:
                 continue
-            best[:] = -np.inf
+            fill(best, -np.inf)
             for other in range(starts[tree], starts[tree + 1]):
                 if not live[other] or (n_rows == 1 and gain[other, 0] <= best[0]):
                     continue
@@ -419,7 +433,28 @@ def _probe_leaves(
             own[rule[k, 0]] = -1
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _rules(arrays: SearchArrays) -> IntArray:
+    """Restrictions, side by side to be read at once, (n, 5).
+
+    Feature, first and last cell, column of `member`, place of the feature's cells.
+    """
+    boxes = arrays.boxes
+    rule = np.empty((len(boxes.feature), 5), np.int64)
+    for k in range(len(rule)):
+        rule[k, 0], rule[k, 1], rule[k, 2] = boxes.feature[k], boxes.low[k], boxes.high[k]
+        rule[k, 3], rule[k, 4] = boxes.column[k], arrays.offsets[boxes.feature[k]]
+    return rule
+
+
+@helper
+def _start_sums(gain: FloatArray, need: FloatArray, leaf: int, sums: FloatArray, size: FloatArray) -> None:
+    """Write the gains of the probed leaf, and the size of the numbers that they are compared with."""
+    for r in range(len(need)):
+        sums[r], size[r] = gain[leaf, r], abs(gain[leaf, r]) + abs(need[r])
+
+
+@helper
 def _price_restrictions(
     rule: IntArray, member: BoolArray, start: IntArray, cost: FloatArray, least: FloatArray, live: BoolArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -427,7 +462,7 @@ def _price_restrictions(
     part = np.zeros(len(rule))
     at = np.zeros(len(rule), np.int64)
     extra = np.zeros(len(live))
-    for leaf in np.flatnonzero(live):
+    for leaf in places(live):
         for k in range(start[leaf], start[leaf + 1]):
             price, at[k] = _cheapest_in(rule, member, cost, leaf, k, leaf, k)
             part[k] = price - least[rule[k, 0]]
@@ -435,13 +470,13 @@ def _price_restrictions(
     return part, at, extra
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _raise_to(best: FloatArray, gain: FloatArray, leaf: int) -> None:
     for r in range(len(best)):
         best[r] = max(best[r], gain[leaf, r])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _falls_short(sums: FloatArray, size: FloatArray, need: FloatArray) -> bool:
     """Whether some requirement is missed by more than rounding explains."""
     short = False
@@ -450,7 +485,7 @@ def _falls_short(sums: FloatArray, size: FloatArray, need: FloatArray) -> bool:
     return short
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _affordable(
     rule: IntArray,
     member: BoolArray,
@@ -486,13 +521,13 @@ def _affordable(
     return True
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _admits(rule: IntArray, member: BoolArray, leaf: int, k: int, cell: int) -> bool:
     """Whether restriction k of a leaf admits a cell."""
     return rule[k, 1] <= cell <= rule[k, 2] and (rule[k, 3] < 0 or member[leaf, rule[k, 3] + cell])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _cheapest_in(
     rule: IntArray, member: BoolArray, cost: FloatArray, leaf: int, k: int, other: int, m: int
 ) -> tuple[float, int]:

@@ -45,13 +45,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Int32Array, SearchArrays, search_arrays
 from ocf.cells.partition import Partition
 from ocf.errors import ProblemError
+from ocf.support.numba_cache import helper, kernel
 from ocf.trees.ensemble import SplitKind
 
 
@@ -261,7 +261,7 @@ class RegionalForest:
 # -- kernels -----------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _sides(
     f: int,
     cut: int,
@@ -285,7 +285,7 @@ def _sides(
     return left, right
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _cell(
     root: int,
     node: Int32Array,
@@ -327,7 +327,7 @@ def _cell(
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(
     root: IntArray,
     node: Int32Array,
@@ -364,7 +364,7 @@ def _count(
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _met(
     root: IntArray,
     node: Int32Array,

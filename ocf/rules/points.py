@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Int32Array, search_arrays
@@ -27,6 +26,7 @@ from ocf.readers.isolation import read_isolation_forest
 from ocf.rules.fitting import one_hot_encoding
 from ocf.solvers import SolverOptions, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver
+from ocf.support.numba_cache import helper, kernel
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ def _admissible(trees: IsolationTrees, origin: FloatArray, i: int) -> BoolArray:
     return (low <= values) & (values <= high) & (codes is None or np.isin(values, list(codes)))
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _depth(root: IntArray, node: Int32Array, sets: BoolArray, depth: FloatArray, x: Int32Array) -> float:
     """Sum of depths of a choice of cells."""
     total = 0.0
@@ -322,7 +322,7 @@ def _depth(root: IntArray, node: Int32Array, sets: BoolArray, depth: FloatArray,
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _inside_all(inside: BoolArray, r: int, chosen: BoolArray) -> bool:
     """Whether row r meets the rule on all chosen features."""
     s = 0
@@ -331,7 +331,7 @@ def _inside_all(inside: BoolArray, r: int, chosen: BoolArray) -> bool:
     return s == len(chosen)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Generator) -> int:
     """A random row that meets the rule on the chosen features, or on one of them alone; -1 if there is none."""
     n, found, pick = len(inside), 0, -1
@@ -347,7 +347,7 @@ def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Gener
     return pick
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _anneal(
     root: IntArray,
     node: Int32Array,

@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-import ocf.support.numba_cache  # noqa: F401  # before any kernel is defined
+from ocf.support.numba_cache import kernel
 
 #: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
 _LEAF, _SUBSET = 0, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves_reached(
     x: NDArray[np.float64],
     roots: NDArray[np.int64],

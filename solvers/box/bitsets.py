@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box.instance import Domain, Instance
+from ocf.support.loops import fill
+from ocf.support.numba_cache import helper, kernel
 
 Words = NDArray[np.uint64]
 
@@ -217,7 +218,7 @@ def pop(stack: Stack, bits: Bits, domain: Domain) -> float:
     return float(stack.bound[k])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def in_both(a: Words, b: Words, out: Words) -> None:
     """Write the intersection of two sets.
 
@@ -231,7 +232,7 @@ def in_both(a: Words, b: Words, out: Words) -> None:
         out[w] = a[w] & b[w]
 
 
-@njit(cache=True, nogil=True)
+@helper
 def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skipped: int, out: Words) -> int:
     """Write the leaves that admit some open level of a feature but `skipped`; returns the cheapest one, -1: none.
 
@@ -249,7 +250,7 @@ def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skippe
         Overwritten.
     """
     best = -1
-    out[:] = 0
+    fill(out, np.uint64(0))
     for j in range(instance.offsets[f], instance.offsets[f + 1]):
         if level[j] and j != skipped:
             for w in range(len(out)):
@@ -259,7 +260,7 @@ def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skippe
     return best
 
 
-@njit(cache=True, nogil=True)
+@helper
 def best_gains(trees: IntArray, gain: FloatArray, live: Words, r: int, best: FloatArray) -> float:
     """Sum over trees of the best live leaf's gain in requirement r; -inf when a tree has none left.
 

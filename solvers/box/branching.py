@@ -7,11 +7,12 @@ fraction of an LP. Ordered features are split between two ranks, unordered ones 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_open
 from ocf.solvers.box.propagation import Multipliers, Workspace, propagate
+from ocf.support.loops import count, fill
+from ocf.support.numba_cache import helper, kernel
 
 #: Most cuts that are tried out at a node.
 CANDIDATES = 12
@@ -20,7 +21,6 @@ CANDIDATES = 12
 ROUNDS = 1
 
 
-@njit(cache=True, nogil=True)
 def candidate_cuts(instance: Instance, domain: Domain, share: FloatArray, most: int) -> tuple[IntArray, IntArray]:
     """Features and indices of cells at which to split: the most fractional, one per feature; else beside the cheapest.
 
@@ -35,6 +35,15 @@ def candidate_cuts(instance: Instance, domain: Domain, share: FloatArray, most: 
     most : int
         Most cuts.
     """
+    cut, score = _best_cuts(instance, domain, share)
+    order = np.argsort(-score, kind="stable")
+    chosen = order[cut[order] >= 0][:most]
+    return chosen, cut[chosen]
+
+
+@kernel
+def _best_cuts(instance: Instance, domain: Domain, share: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Best cut of each feature, -1 where it has none, and how fractional it is."""
     n_features = len(instance.ordered)
     cut, score = np.full(n_features, -1, np.int64), np.zeros(n_features)
     for f in range(n_features):
@@ -42,35 +51,33 @@ def candidate_cuts(instance: Instance, domain: Domain, share: FloatArray, most: 
         first, last = offset, instance.offsets[f + 1] - 1
         if instance.ordered[f]:
             first, last = offset + domain.lo[f] + 1, offset + domain.hi[f]
-        elif domain.level[first : last + 1].sum() < 2:
+        elif count(domain.level[first : last + 1]) < 2:
             continue
         for j in range(first, last + 1):
             if instance.ordered[f] or domain.level[j]:
                 distance = min(share[j], 1.0 - share[j])
                 if distance > 1e-6 and distance > score[f]:
                     score[f], cut[f] = distance, j
-    if not (cut >= 0).any():
+    if cut.max() < 0:
         for f in range(n_features):
             cut[f] = _beside_cheapest(instance, domain, f)
             score[f] = 1.0
-    order = np.argsort(-score, kind="mergesort")
-    chosen = np.array([f for f in order if cut[f] >= 0], np.int64)[:most]
-    return chosen, cut[chosen]
+    return cut, score
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _beside_cheapest(instance: Instance, domain: Domain, f: int) -> int:
     """Cut that separates the cheapest cell from the cells after it or, at the end, before it; -1 for a single cell."""
     j = cheapest_open(instance, domain, f)
     offset = instance.offsets[f]
     if not instance.ordered[f]:
-        return j if domain.level[offset : instance.offsets[f + 1]].sum() > 1 else -1
+        return j if count(domain.level[offset : instance.offsets[f + 1]]) > 1 else -1
     if domain.lo[f] == domain.hi[f]:
         return -1
     return j + 1 if j < offset + domain.hi[f] else j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def restrict(instance: Instance, domain: Domain, f: int, j: int, beyond: bool) -> None:
     """One half of a box: cell j and beyond, or what lies before; of an unordered feature level j, or the others.
 
@@ -91,13 +98,13 @@ def restrict(instance: Instance, domain: Domain, f: int, j: int, beyond: bool) -
         else:
             domain.hi[f] = min(domain.hi[f], rank - 1)
     elif beyond:
-        domain.level[instance.offsets[f] : instance.offsets[f + 1]] = False
+        fill(domain.level[instance.offsets[f] : instance.offsets[f + 1]], False)
         domain.level[j] = True
     else:
         domain.level[j] = False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_cuts(
     instance: Instance,
     domain: Domain,
@@ -108,6 +115,7 @@ def try_cuts(
     cuts: IntArray,
     scratch: Domain,
     work: Workspace,
+    rounds: int,
 ) -> tuple[int, float, float]:
     """Bounds of both halves at each cut.
 
@@ -126,6 +134,8 @@ def try_cuts(
         Overwritten.
     work : Workspace
         Overwritten.
+    rounds : int
+        Of propagation in each half.
 
     Returns
     -------
@@ -135,19 +145,18 @@ def try_cuts(
     """
     best, best_score, best_before, best_beyond = -1, -1.0, bound, bound
     room = limit - bound if limit < np.inf else 1.0 + abs(bound)
-    n_live = domain.live.sum()
+    n_live = count(domain.live)
+    gains, bounds = np.empty(2), np.empty(2)
     for m in range(len(features)):
-        gains = np.empty(2)
-        bounds = np.empty(2)
         for side in range(2):
             assign(scratch, domain)
             restrict(instance, scratch, features[m], cuts[m], side == 1)
-            bounds[side] = max(bound, propagate(instance, scratch, multipliers, limit, work, ROUNDS))
+            bounds[side] = max(bound, propagate(instance, scratch, multipliers, limit, work, rounds))
             if bounds[side] == np.inf:
                 gains[side] = room
                 continue
             # leaves that die break ties of the bounds
-            gains[side] = bounds[side] - bound + 1e-3 * room * (1.0 - scratch.live.sum() / n_live)
+            gains[side] = bounds[side] - bound + 1e-3 * room * (1.0 - count(scratch.live) / n_live)
         if bounds[0] == np.inf or bounds[1] == np.inf:
             return m, bounds[0], bounds[1]
         score = max(gains[0], 1e-6 * room) * max(gains[1], 1e-6 * room)

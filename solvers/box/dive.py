@@ -21,7 +21,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -39,6 +38,8 @@ from ocf.solvers.box.bitsets import (
 )
 from ocf.solvers.box.instance import Instance, cheapest_between, least_of, make_instance, whole
 from ocf.solvers.box.propagation import Multipliers
+from ocf.support.loops import copy_to, fill
+from ocf.support.numba_cache import helper, kernel
 
 if TYPE_CHECKING:
     from ocf.solvers.box.bitsets import Bits, Scratch, Stack, Words
@@ -54,7 +55,7 @@ for _k in range(64):
     POSITION[((0x03F79D71B4CB0A89 << _k) & (2**64 - 1)) >> 58] = _k
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _slack(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: FloatArray) -> float:
     """Least over requirements of what the best live leaves exceed the need by, relative to `room`; -1 if they miss it.
 
@@ -70,7 +71,7 @@ def _slack(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: 
     return least
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _close_from(
     instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, number: FloatArray, most: float
 ) -> None:
@@ -87,7 +88,7 @@ def _close_from(
                 level[j] = False
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _relax(
     instance: Instance,
     lo: IntArray,
@@ -125,7 +126,7 @@ def _relax(
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _drop_poor(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: FloatArray) -> None:
     """Take off the leaves with which the first requirement is out of reach: the last ones of each tree."""
     spare = best_gains(instance.trees, bits.gain, live, 0, best) - instance.need[0] + _ROUNDING * room[0]
@@ -136,7 +137,7 @@ def _drop_poor(instance: Instance, bits: Bits, live: Words, room: FloatArray, be
             live[a >> 6] &= ~(np.uint64(1) << np.uint64(a & 63))
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _cheapest_cells(instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, scratch: Scratch) -> float:
     """Write the cheapest cell of each feature; returns the sum of their costs, inf when a feature has none."""
     total = 0.0
@@ -157,7 +158,7 @@ def _cheapest_cells(instance: Instance, lo: IntArray, hi: IntArray, level: BoolA
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _close_dear(
     instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, spare: float, scratch: Scratch
 ) -> None:
@@ -166,7 +167,7 @@ def _close_dear(
         _close_from(instance, lo, hi, level, f, instance.cost, spare + scratch.least[f])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _meet(
     instance: Instance, bits: Bits, lo: IntArray, hi: IntArray, level: BoolArray, live: Words, scratch: Scratch
 ) -> None:
@@ -183,7 +184,7 @@ def _meet(
             in_both(live, scratch.open, live)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _shave(
     instance: Instance,
     bits: Bits,
@@ -222,7 +223,7 @@ def _shave(
     return moved
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _choose(
     instance: Instance,
     bits: Bits,
@@ -273,22 +274,23 @@ def _choose(
     return f_best, cut, beyond
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _split(instance: Instance, stack: Stack, f: int, j: int, near_is_beyond: bool) -> None:
     """Replace the box on top by its two halves, the one with the cheapest cell on top."""
     k = stack.size[0] - 1
-    stack.lo[k + 1], stack.hi[k + 1] = stack.lo[k], stack.hi[k]
-    stack.live[k + 1] = stack.live[k]
+    copy_to(stack.lo[k + 1], stack.lo[k])
+    copy_to(stack.hi[k + 1], stack.hi[k])
+    copy_to(stack.live[k + 1], stack.live[k])
     stack.bound[k + 1] = stack.bound[k]
     rank = j - instance.offsets[f]
     if not instance.ordered[f]:
-        stack.level[k + 1] = stack.level[k]
-        stack.level[k + 1, instance.offsets[f] : instance.offsets[f + 1]] = False
+        copy_to(stack.level[k + 1], stack.level[k])
+        fill(stack.level[k + 1, instance.offsets[f] : instance.offsets[f + 1]], False)
         stack.level[k + 1, j] = True
         stack.level[k, j] = False
     else:
         if stack.level.shape[1]:
-            stack.level[k + 1] = stack.level[k]
+            copy_to(stack.level[k + 1], stack.level[k])
         near, far = k + 1, k
         if near_is_beyond:
             near, far = k, k + 1
@@ -298,33 +300,37 @@ def _split(instance: Instance, stack: Stack, f: int, j: int, near_is_beyond: boo
     stack.size[0] = k + 2
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _sizes(instance: Instance) -> FloatArray:
     """Size of the numbers that add up to each requirement, (n_rows,): its need and the largest gain of each tree."""
-    room = np.abs(instance.need) + 1e-300
-    for tree in range(len(instance.trees) - 1):
-        for r in range(len(room)):
-            room[r] += np.abs(instance.gain[instance.trees[tree] : instance.trees[tree + 1], r]).max()
+    room = np.empty(len(instance.need))
+    for r in range(len(room)):
+        room[r] = abs(instance.need[r]) + 1e-300
+        for tree in range(len(instance.trees) - 1):
+            largest = 0.0
+            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+                largest = max(largest, abs(instance.gain[leaf, r]))
+            room[r] += largest
     return room
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _leaves_of_cheapest(bits: Bits, live: Words, scratch: Scratch) -> None:
     """Write the live leaves of the cheapest point, one per tree, to ``scratch.side``."""
-    scratch.side[:] = live
+    copy_to(scratch.side, live)
     for j in scratch.cheapest:
         in_both(scratch.side, bits.first[j], scratch.side)
         in_both(scratch.side, bits.last[j], scratch.side)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _write_cheapest(instance: Instance, scratch: Scratch, x: IntArray) -> None:
     """Write the cells of the cheapest point."""
     for f in range(len(x)):
         x[f] = instance.cell[scratch.cheapest[f]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dive(
     instance: Instance,
     bits: Bits,
@@ -405,7 +411,7 @@ def dive(
     return EXHAUSTED, boxes, found
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _narrow(
     instance: Instance,
     bits: Bits,
@@ -442,7 +448,7 @@ def _narrow(
             return base, bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _judge(
     instance: Instance,
     bits: Bits,

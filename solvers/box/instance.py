@@ -20,11 +20,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.support.loops import copy_to
+from ocf.support.numba_cache import helper, kernel
 
 
 class Instance(NamedTuple):
@@ -160,7 +161,7 @@ def copied(domain: Domain) -> Domain:
     return Domain(domain.lo.copy(), domain.hi.copy(), domain.level.copy(), domain.live.copy())
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def assign(target: Domain, source: Domain) -> None:
     """Overwrite `target` with `source`.
 
@@ -168,13 +169,13 @@ def assign(target: Domain, source: Domain) -> None:
     ----------
     target, source : Domain
     """
-    target.lo[:] = source.lo
-    target.hi[:] = source.hi
-    target.level[:] = source.level
-    target.live[:] = source.live
+    copy_to(target.lo, source.lo)
+    copy_to(target.hi, source.hi)
+    copy_to(target.level, source.level)
+    copy_to(target.live, source.live)
 
 
-@njit(cache=True, nogil=True)
+@helper
 def cheapest_between(instance: Instance, f: int, low: int, high: int) -> int:
     """Cheapest open cell of an ordered feature between two ranks (``low <= high``), as an index of all open cells.
 
@@ -193,7 +194,7 @@ def cheapest_between(instance: Instance, f: int, low: int, high: int) -> int:
     return second if instance.cost[second] < instance.cost[first] else first
 
 
-@njit(cache=True, nogil=True)
+@helper
 def cheapest_open(instance: Instance, domain: Domain, f: int) -> int:
     """Cheapest cell of a feature in the box, as an index of all open cells; -1 where none is left.
 
@@ -212,7 +213,7 @@ def cheapest_open(instance: Instance, domain: Domain, f: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@helper
 def least_of(instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, number: FloatArray) -> float:
     """Least of the numbers of a feature's cells in a box; inf when it has none.
 

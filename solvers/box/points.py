@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
 from ocf.solvers.box.instance import Domain, Instance, cheapest_open
+from ocf.support.loops import copy_to
+from ocf.support.numba_cache import helper, kernel
 
 #: Levels at which the LP's point is rounded.
 LEVELS = np.array([0.5, 0.9, 0.7, 0.3, 0.1, 0.99, 0.8, 0.6, 0.4, 0.2, 0.05])
@@ -48,7 +49,7 @@ def make_evaluator(cells: CellProblem) -> Evaluator:
     return Evaluator(arrays, gain, need, open_costs(cells), line, new_position(arrays, len(need)))
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _meets(need: FloatArray, sums: FloatArray) -> bool:
     failed = 0
     for r in range(len(need)):
@@ -57,7 +58,7 @@ def _meets(need: FloatArray, sums: FloatArray) -> bool:
     return failed == 0
 
 
-@njit(cache=True, nogil=True)
+@helper
 def total_cost(evaluator: Evaluator, x: IntArray) -> float:
     """Cost of a choice of cells; inf when a cell is closed.
 
@@ -73,7 +74,7 @@ def total_cost(evaluator: Evaluator, x: IntArray) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
     """Whether the requirements hold at x, up to rounding. Leaves the leaves of x in ``evaluator.at.leaf``.
 
@@ -88,7 +89,7 @@ def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
     return bool(_meets(evaluator.need, evaluator.at.sums))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cheapest_point(instance: Instance, domain: Domain, x: IntArray) -> None:
     """Write the cheapest point of a box that is not empty.
 
@@ -103,7 +104,7 @@ def cheapest_point(instance: Instance, domain: Domain, x: IntArray) -> None:
         x[f] = instance.cell[cheapest_open(instance, domain, f)]
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _round(instance: Instance, domain: Domain, share: FloatArray, level: float, x: IntArray) -> None:
     """Write the last cell of each ordered feature that the LP's point reaches by `level`; the fullest of others."""
     for f in range(len(x)):
@@ -120,7 +121,17 @@ def _round(instance: Instance, domain: Domain, share: FloatArray, level: float, 
         x[f] = instance.cell[j]
 
 
-@njit(cache=True, nogil=True)
+@helper
+def _renew(last: IntArray, x: IntArray) -> bool:
+    """Overwrite the last point with x; whether they differed."""
+    differ = False
+    for f in range(len(x)):
+        differ = differ or last[f] != x[f]
+        last[f] = x[f]
+    return differ
+
+
+@kernel
 def best_rounding(
     evaluator: Evaluator, instance: Instance, domain: Domain, share: FloatArray, levels: FloatArray, limit: float
 ) -> tuple[float, IntArray]:
@@ -143,20 +154,19 @@ def best_rounding(
     x, last = np.empty(n_features, np.int64), np.full(n_features, -1, np.int64)
     for level in levels:
         _round(instance, domain, share, level, x)
-        if np.array_equal(x, last):
+        if not _renew(last, x):
             continue
-        last[:] = x
         if not meets_target(evaluator, x):
             continue
         pull_back(evaluator, x)
         cost = total_cost(evaluator, x)
         if cost < limit and cost < best:
             best = cost
-            chosen[:] = x
+            copy_to(chosen, x)
     return best, chosen
 
 
-@njit(cache=True, nogil=True)
+@helper
 def pull_back(evaluator: Evaluator, x: IntArray) -> None:
     """Move features of a feasible point to cheaper cells while the requirements hold, the largest saving first.
 

@@ -25,11 +25,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.reduction import drop_useless_leaves
 from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open, least_of
+from ocf.support.loops import fill
+from ocf.support.numba_cache import helper, kernel
+
+#: Rounds of propagation at a node: until nothing changes.
+MOST_ROUNDS = 1000
 
 
 class Multipliers(NamedTuple):
@@ -86,9 +90,9 @@ def new_workspace(instance: Instance) -> Workspace:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def propagate(
-    instance: Instance, domain: Domain, multipliers: Multipliers, limit: float, work: Workspace, rounds: int = 1000
+    instance: Instance, domain: Domain, multipliers: Multipliers, limit: float, work: Workspace, rounds: int
 ) -> float:
     """Apply all rules until nothing changes, or for a number of rounds: the first ones do most of the work.
 
@@ -123,7 +127,7 @@ def propagate(
     return bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Workspace, rounds: int) -> float:
     """Apply the rules of cost, target and hull until nothing changes, or for a number of rounds."""
     bound = -np.inf
@@ -142,7 +146,7 @@ def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Works
     return bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _least_costs(instance: Instance, domain: Domain, work: Workspace) -> float:
     """Cheapest cell of each feature in the box; returns the sum of their costs, inf when a feature has none."""
     total = 0.0
@@ -156,7 +160,7 @@ def _least_costs(instance: Instance, domain: Domain, work: Workspace) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _restricted(instance: Instance, domain: Domain, leaf: int, k: int) -> float:
     """Cost of the cheapest cell of the box that meets restriction k of a leaf; inf where there is none."""
     f = instance.feature[k]
@@ -170,7 +174,7 @@ def _restricted(instance: Instance, domain: Domain, leaf: int, k: int) -> float:
     return best
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _price_leaves(instance: Instance, domain: Domain, base: float, limit: float, work: Workspace) -> float:
     """Rule of cost. Returns the largest over trees of the cheapest live leaf's cost, inf when a tree has none."""
     bound = base
@@ -197,7 +201,7 @@ def _price_leaves(instance: Instance, domain: Domain, base: float, limit: float,
     return bound
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _drop_dear_cells(instance: Instance, domain: Domain, price: FloatArray, spare: float, least: FloatArray) -> bool:
     """Take off the ends of the box whose price by itself exceeds the feature's least one too far; whether any moved.
 
@@ -221,7 +225,7 @@ def _drop_dear_cells(instance: Instance, domain: Domain, price: FloatArray, spar
     return moved
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _shrink_to_hull(instance: Instance, domain: Domain, work: Workspace) -> bool:
     """Rule of the hull; whether the box shrank."""
     shrank = False
@@ -247,7 +251,7 @@ def _shrink_to_hull(instance: Instance, domain: Domain, work: Workspace) -> bool
     return shrank
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _cover(instance: Instance, leaf: int, k: int, work: Workspace) -> None:
     """Add what restriction k of a leaf admits to what its tree covers on the feature."""
     f = instance.feature[k]
@@ -258,13 +262,13 @@ def _cover(instance: Instance, leaf: int, k: int, work: Workspace) -> None:
         work.high[f] = instance.high[k] if first else max(work.high[f], instance.high[k])
         return
     if first:
-        work.covered[instance.offsets[f] : instance.offsets[f + 1]] = False
+        fill(work.covered[instance.offsets[f] : instance.offsets[f + 1]], False)
     for j in range(instance.offsets[f], instance.offsets[f + 1]):
         if instance.member[leaf, j]:
             work.covered[j] = True
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _narrow(instance: Instance, domain: Domain, work: Workspace, f: int) -> bool:
     """Intersect the box with what one tree covers on feature f; whether it shrank."""
     shrank = False
@@ -283,7 +287,7 @@ def _narrow(instance: Instance, domain: Domain, work: Workspace, f: int) -> bool
     return shrank
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relaxed_bound(instance: Instance, domain: Domain, multipliers: Multipliers, work: Workspace) -> float:
     """Lagrangian bound of a box. Writes the minimum of each tree to `work.best`, of each feature to `work.least`.
 
@@ -309,7 +313,7 @@ def relaxed_bound(instance: Instance, domain: Domain, multipliers: Multipliers, 
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _filter_by_multipliers(
     instance: Instance, domain: Domain, multipliers: Multipliers, spare: float, work: Workspace
 ) -> bool:

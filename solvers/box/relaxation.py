@@ -14,13 +14,14 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box.instance import Domain, Instance
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.scaling import objective_scale
+from ocf.support.loops import copy_to
+from ocf.support.numba_cache import kernel
 
 if TYPE_CHECKING:
     from ocf.solvers.cell_form import Compiled
@@ -347,7 +348,7 @@ def _linking(form: StandardForm, group: IntArray) -> BoolArray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _weights(instance: Instance, columns: Columns, d: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights of leaves and cells from the reduced costs of their columns."""
     leaf = np.zeros(len(columns.leaf))
@@ -364,7 +365,7 @@ def _weights(instance: Instance, columns: Columns, d: FloatArray) -> tuple[Float
     return leaf, cell
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _column_bounds(
     instance: Instance,
     domain: Domain,
@@ -375,8 +376,8 @@ def _column_bounds(
     upper: FloatArray,
 ) -> bool:
     """Bounds of the columns in a box, within those of the form; False when a pair crosses."""
-    lower[:] = least
-    upper[:] = most
+    copy_to(lower, least)
+    copy_to(upper, most)
     for m in range(len(columns.leaf)):
         if columns.leaf[m] >= 0 and not domain.live[m]:
             upper[columns.leaf[m]] = 0.0

@@ -9,11 +9,11 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.incumbent import find_incumbent
 from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop, push
-from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
+from ocf.solvers.box.branching import CANDIDATES, ROUNDS, candidate_cuts, restrict, try_cuts
 from ocf.solvers.box.dive import UNCERTAIN, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
-from ocf.solvers.box.propagation import Multipliers, new_workspace, propagate, relaxed_bound
+from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import Basis, Relaxation
 from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.cell_form import Compiled
@@ -92,7 +92,7 @@ class Worker:
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
         multipliers, basis = node.multipliers, None
-        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work))
+        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
         if bound >= search.limit or self._cheapest_is_best() or self._only_excluded():
             return []
         if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
@@ -115,7 +115,7 @@ class Worker:
             return []
         if relaxed.multipliers is not None:
             multipliers, basis = relaxed.multipliers, relaxed.basis
-            bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work))
+            bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
             if bound >= search.limit:
                 return []
         self._round(relaxed.share)
@@ -141,7 +141,7 @@ class Worker:
                 return []
             limit = self.search.limit
             m, before, beyond = try_cuts(
-                instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
+                instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work, ROUNDS
             )
             if np.isfinite(before) and np.isfinite(beyond):
                 halves = [
@@ -152,7 +152,7 @@ class Worker:
             if before == np.inf and beyond == np.inf:
                 return []
             restrict(instance, domain, features[m], cuts[m], before == np.inf)
-            bound = max(bound, propagate(instance, domain, multipliers, limit, self.work))
+            bound = max(bound, propagate(instance, domain, multipliers, limit, self.work, MOST_ROUNDS))
             if bound >= limit or self._cheapest_is_best():
                 return []
 
