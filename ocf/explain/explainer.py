@@ -167,7 +167,7 @@ class Explainer(Asking[Problem]):
             plausibility=plausibility,
             constraints=constraints,
         )
-        frame, coded, task = self._read(one_row_of(self.space, row), question)
+        frame, coded, task = self.read(one_row_of(self.space, row), question)
         return self.pose(self.asked_rows(frame, coded, task)[0], task)
 
     def cells(self, problem: Problem) -> CellProblem:
@@ -310,7 +310,7 @@ class Explainer(Asking[Problem]):
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
         question : Question
         """
-        frame, coded, task = self._read(rows_of(self.space, X), question)
+        frame, coded, task = self.read(rows_of(self.space, X), question)
         warn_of_broken(task.constraints, self.space, coded, self.prepared.known)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
@@ -319,8 +319,14 @@ class Explainer(Asking[Problem]):
             self.prepared.partition(columns, None, task.space)
         return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
 
-    def _read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
-        """Rows, the same coded, and what is asked of them, in their dtypes."""
+    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """Rows, the same coded, and what is asked of them, in their dtypes.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+        question : Question
+        """
         coded, task = self.space.from_frame(frame), self._task(question)
         frame = conformed(frame, self.space)
         return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))

@@ -148,6 +148,8 @@ class FeatureSpace:
 
     def _as_frame(self, rows: pd.DataFrame | ArrayLike) -> pd.DataFrame:
         if isinstance(rows, pd.DataFrame):
+            if rows.columns.tolist() == list(self.columns):
+                return rows
             if rows.columns.has_duplicates:
                 twice = sorted({str(c) for c in rows.columns[rows.columns.duplicated()]})
                 raise DataError(f"the table has columns that occur twice: {', '.join(twice)}; rename or drop one")

@@ -250,10 +250,12 @@ def _close(a: float, b: float) -> bool:
 
 def _arranged(table: pd.DataFrame, columns: Sequence[str], which: str, problems: list[str]) -> pd.DataFrame | None:
     """One-row table with the model's columns in the order of the features; None when it is something else."""
-    named = table.rename(columns=str)
-    if len(named) != 1:
-        problems.append(f"The {which} has {len(named)} rows, not one.")
+    if len(table) != 1:
+        problems.append(f"The {which} has {len(table)} rows, not one.")
         return None
+    if table.columns.tolist() == list(columns):
+        return table.copy()  # the model may write to what it is given
+    named = table.rename(columns=str)
     if sorted(named.columns) != sorted(columns):
         missing = sorted(set(columns) - set(named.columns)) or "none"
         extra = sorted(set(named.columns) - set(columns)) or "none"
