@@ -4,6 +4,7 @@ Importing this module, as every module with kernels does for their decorators, h
 temporary folder for its cache if neither the package nor the user's cache folder can be written, as in a read-only
 install without a home, where it would refuse to define a cached function at all. And the first kernel that is
 compiled rather than read from that cache is announced, once, as a warning of the logger ``ocf``: it takes a while.
+Kernels decorated here are compiled anew when the source of any of them has changed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import atexit
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,26 @@ logger = logging.getLogger(__name__)
 
 #: What is said. Compiling takes 20 to 30 seconds in all, most of it for the first row.
 MESSAGE = "compiling the search kernels for this machine, once; the first row takes up to a minute longer"
+
+#: The files with kernels, and with the tuples and constants that they are compiled with.
+KERNELS = (
+    "cells/incumbent.py",
+    "cells/kernels.py",
+    "cells/nearby.py",
+    "cells/reduction.py",
+    "regional/forest.py",
+    "rules/points.py",
+    "solvers/box/bitsets.py",
+    "solvers/box/branching.py",
+    "solvers/box/dive.py",
+    "solvers/box/instance.py",
+    "solvers/box/points.py",
+    "solvers/box/propagation.py",
+    "solvers/box/relaxation.py",
+    "support/loops.py",
+    "support/numba_cache.py",
+    "trees/traversal.py",
+)
 
 
 class Announcer(event.Listener):
@@ -66,9 +88,36 @@ event.register("numba:compile", ANNOUNCER)
 
 keep_cache([Path(__file__).parent / "__pycache__", Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)])
 
-#: Decorates a kernel that Python calls.
-kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 
-#: Decorates a kernel that only other kernels call. Python must not: it lacks what translates arguments, a sixth of the
-#: time that compiling takes.
-helper = njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+def sources() -> list[Path]:
+    """The files with kernels; those of the solvers stand beside the package until it is installed."""
+    package = Path(__file__).parents[1]
+    return [home / name for name in KERNELS for home in (package, package.parent) if (home / name).exists()]
+
+
+#: Of the contents of all files with kernels: an entry of the cache is of use to these only.
+SOURCES = sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()[:16]
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that Python calls."""
+    return _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that only kernels call.
+
+    Python must not: it lacks what translates arguments, a sixth of the time that compiling takes.
+    """
+    return _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
+
+
+def _cached(dispatcher: Any) -> Any:
+    """Have the entries of a kernel's cache be of these sources.
+
+    Numba looks at the time stamp of the kernel's own file only. What was compiled into it from others, and the tuples
+    that it takes, may have changed since.
+    """
+    if hasattr(dispatcher, "_cache"):  # there is none where NUMBA_DISABLE_JIT leaves functions as they are
+        dispatcher._cache._cache_file._version += f" {SOURCES}"  # noqa: SLF001  # read before anything is unpickled
+    return dispatcher

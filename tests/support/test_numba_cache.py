@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,29 @@ def test_a_place_that_can_be_written_is_left_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(config, "CACHE_DIR", "given")
     compiling.keep_cache([Path("/proc/nowhere")])
     assert config.CACHE_DIR == "given"
+
+
+def test_the_sources_are_all_files_with_kernels() -> None:
+    package = Path(compiling.__file__).parents[1]
+    homes = (package, *(package.parent / room for room in ("solvers", "formulations")))
+    found = {
+        path for home in homes for path in home.rglob("*.py") if re.search(r"^@(kernel|helper)", path.read_text(), re.M)
+    }
+    assert found | {Path(compiling.__file__)} == set(compiling.sources())
+
+
+def test_a_changed_source_has_every_kernel_compiled_anew(tmp_path: Path) -> None:
+    """A kernel whose own file stays is not read from a cache that holds another file's tuple, by then renamed."""
+    kernels, shapes = tmp_path / "kernels.py", tmp_path / "shapes.py"
+    kernels.write_text("from ocf.support.numba_cache import kernel\n@kernel\ndef first(pair):\n    return pair.one\n")
+    shape = "from typing import NamedTuple\nclass {}(NamedTuple):\n    {}: float\n    {}: float\nmade = {}(1.0, 2.0)\n"
+    begin = "import ocf.support.numba_cache as cache; cache.SOURCES = {!r}; "
+    code = begin + "from kernels import first; from shapes import made; print(first(made), len(first.stats.cache_hits))"
+    env = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    shapes.write_text(shape.format("Pair", "one", "two", "Pair"))
+    said = [run(code.format("old"), **env).stdout for _ in range(2)]
+    shapes.write_text(shape.format("Couple", "two", "one", "Couple"))
+
+    assert said == ["1.0 0\n", "1.0 1\n"]
+    assert run(code.format("new"), **env).stdout == "2.0 0\n"
