@@ -11,7 +11,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # the instances are tiny and the cores are shared: threads of the libraries would only get in each other's way
@@ -26,3 +28,25 @@ sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("repeat", derandomize=True, database=None, deadline=None, print_blob=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+#: Files of long tests that share nothing: each test goes to whichever process is free, after the files.
+LONG = ("test_agreement", "test_hostile", "test_plausibility", "test_tables")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute by file, as `--dist loadfile` does, but the oracle's long files test by test.
+
+    Files go out by their number of tests, the largest first. A file of few tests that take minutes would come last and
+    keep one process busy alone; its tests one by one fill up what the files leave.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return nodeid if "oracle/" in file and Path(file).stem in LONG else file
+
+    return ByFile(config, log)

@@ -32,6 +32,13 @@ def test_methods_equal_brute_force_on_values(library: str) -> None:
     play(library, 8)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
+def test_methods_equal_brute_force_on_many(library: str, part: int) -> None:
+    play(library, 10, part)
+
+
 @pytest.mark.parametrize("path", sorted(PAST.glob("*.json")), ids=lambda path: path.stem)
 def test_past_failures(path: Path) -> None:
     """Saved problems on which a method was once wrong.
