@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.features.feature import Feature
+from ocf.features.frames import PANDAS, FrameKind, as_pandas
 from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -62,6 +63,7 @@ class Answer:
     constraints: tuple[Constraint, ...] = ()
     rank: int = 1
     conflict: tuple[str, ...] = ()
+    frames: FrameKind = PANDAS
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -79,18 +81,20 @@ class Answer:
         `from` and `to` are in the user's words: numbers, or labels of levels. `change` is their difference where
         that has a meaning and NaN elsewhere; `cost` is what this change adds to the total.
         """
-        return self._changes.copy()
+        changes: pd.DataFrame = self.frames.native(self.own_changes.copy())
+        return changes
 
     @cached_property
-    def _changes(self) -> pd.DataFrame:
+    def own_changes(self) -> pd.DataFrame:
+        """`changes` as a DataFrame of pandas, whatever the user's tables are."""
         return self.changes_to(self.counterfactual)
 
-    def changes_to(self, counterfactual: pd.DataFrame | None) -> pd.DataFrame:
-        """As `changes`, for one of the `ties`."""
+    def changes_to(self, counterfactual: Any) -> pd.DataFrame:
+        """As `own_changes`, for one of the `ties`."""
         names = ["feature", "from", "to", "change", "cost"]
         rows = []
         if counterfactual is not None and self.space is not None and self.norm is not None:
-            before, after = self.original.rename(columns=str), counterfactual.rename(columns=str)
+            before, after = (as_pandas(t).rename(columns=str) for t in (self.original, counterfactual))
             origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
             shares = self.norm.shares(self.space, origin, point)
             for i, feature in enumerate(self.space.features):

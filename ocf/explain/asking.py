@@ -12,13 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError, OcfError
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import infer_space
 from ocf.features.space import FeatureSpace
 from ocf.models.plausibility import Detector, Plausibility
@@ -94,11 +94,14 @@ class Asking(ABC, Generic[P]):
     ----------
     prepared : Prepared
     engines : sequence of Engine
+    frames : FrameKind
+        Of the data.
     """
 
-    def __init__(self, prepared: Prepared[P], engines: Sequence[Engine[P]]) -> None:
+    def __init__(self, prepared: Prepared[P], engines: Sequence[Engine[P]], frames: FrameKind = PANDAS) -> None:
         self._common: Prepared[P] = prepared
         self._engines: tuple[Engine[P], ...] = tuple(engines)
+        self._frames = frames
 
     @property
     def model(self) -> UserModel:
@@ -114,6 +117,12 @@ class Asking(ABC, Generic[P]):
     def classes(self) -> tuple[Any, ...]:
         """Class labels; empty for a regressor."""
         return self._common.classes
+
+    def frames_of(self, rows: Any) -> FrameKind:
+        """In which kind of table to answer about rows: their own, and that of the data where they are in none."""
+        if isinstance(rows, pd.DataFrame | pd.Series):
+            return PANDAS
+        return kind_of(rows) or self._frames
 
     @abstractmethod
     def pose(self, row: AskedRow, task: Task) -> P:
@@ -283,17 +292,32 @@ class Asking(ABC, Generic[P]):
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def rows_of(space: FeatureSpace, rows: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
+def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     """Rows as a table in the user's columns.
 
     Parameters
     ----------
     space : FeatureSpace
-    rows : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+    rows : table, Series, dict, list of dicts, or array (n, n_columns) or (n_columns,)
         A table is taken as it is; the columns of an array are those of `space`, in order.
+
+    Raises
+    ------
+    DataError
+        There are no rows, or they have another width.
     """
+    frame = _as_frame(space, rows)
+    if not len(frame):
+        raise DataError("there are no rows to explain: give a table of at least one")
+    return frame
+
+
+def _as_frame(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     if isinstance(rows, pd.Series):
         rows = rows.to_frame().T.infer_objects()
+    elif not isinstance(rows, pd.DataFrame) and (table := table_of(rows)) is not None:
+        # words, so that they take the categories of the data
+        return table.astype({c: object for c, dtype in table.dtypes.items() if dtype == "category"})
     if not isinstance(rows, pd.DataFrame):
         # value by value: beside a word NumPy would turn numbers into text
         mixed = isinstance(rows, list | tuple)
@@ -304,13 +328,13 @@ def rows_of(space: FeatureSpace, rows: pd.DataFrame | pd.Series[Any] | ArrayLike
     return rows
 
 
-def one_row_of(space: FeatureSpace, row: pd.DataFrame | pd.Series[Any] | ArrayLike) -> pd.DataFrame:
+def one_row_of(space: FeatureSpace, row: Any) -> pd.DataFrame:
     """A single row as a table in the user's columns.
 
     Parameters
     ----------
     space : FeatureSpace
-    row : one-row DataFrame, Series, or array (n_columns,)
+    row : one-row table, Series, dict, or array (n_columns,)
     """
     frame = rows_of(space, row)
     if len(frame) != 1:

@@ -22,6 +22,7 @@ from ocf.explain.question import Question, warn_of_broken
 from ocf.explain.regions import Regions
 from ocf.explain.saved import load, save
 from ocf.explain.together import Together
+from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
@@ -55,9 +56,10 @@ class Explainer(Asking[Problem]):
     model : estimator, Pipeline, or path of a model file
         Fitted scikit-learn, XGBoost or LightGBM trees. A Pipeline may encode and scale; users then speak in the
         units and words of the table that the Pipeline takes.
-    data : DataFrame or array (n, n_columns), optional
+    data : table or array (n, n_columns), optional
         Ideally the training data: bounds, scales, categories and first incumbents come from it. Needed unless
-        `features` is a FeatureSpace.
+        `features` is a FeatureSpace. A DataFrame of pandas, polars or another library that narwhals knows, a pyarrow
+        table, a structured array, a dict of columns, or a list of dicts. A Pipeline is asked about tables of that kind.
     features : mapping of feature name to settings, FeatureSpace, or path of a problem file, optional
         See `ocf.features.inference.infer_space` for the settings.
     check : bool
@@ -100,6 +102,9 @@ class Explainer(Asking[Problem]):
     ) -> None:
         user_model = as_user_model(model, trust_pickle=trust_pickle).saying(monotone)
         table = None if data is None else as_table(data, user_model.columns)
+        frames = kind_of(data)
+        if table is not None:
+            user_model = user_model.in_frames(frames, table.head(1))
         self.constraints: tuple[Constraint, ...] = ()
         if isinstance(features, str | Path):
             from ocf.problem.problem_file import read_problem_file
@@ -110,7 +115,7 @@ class Explainer(Asking[Problem]):
         self.prepared = PreparedModel(user_model, space, table, check=check)
         self.ensemble = self.prepared.ensemble
         self._leaves = LeafEngine(self.prepared)
-        super().__init__(self.prepared, (CellEngine(self.prepared), self._leaves))
+        super().__init__(self.prepared, (CellEngine(self.prepared), self._leaves), frames)
 
     def save(self, path: str | Path) -> None:
         """Write the explainer with all that is prepared, so that another process need not read and check the model.
@@ -229,7 +234,8 @@ class Explainer(Asking[Problem]):
 
         Parameters
         ----------
-        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        X : table, Series, dict, list of dicts, or array (n, n_columns) or (n_columns,)
+            The tables of the answers are of the same kind, or else of that of the data.
         target : class label, "opposite", collection of class labels, or (lowest, highest)
             ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
             For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
@@ -317,7 +323,8 @@ class Explainer(Asking[Problem]):
         for columns in {missing_places(row) for row in coded}:
             # refuses missing values without a rule before any row is solved
             self.prepared.partition(columns, None, task.space)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        return found.in_frames(self.frames_of(X))
 
     def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
         """Rows, the same coded, and what is asked of them, in their dtypes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ from ocf.errors import DataError
 from ocf.explain import pages, plots
 from ocf.explain import text as render
 from ocf.explain.answer import STATUSES, Answer
+from ocf.features.frames import PANDAS, FrameKind, as_pandas
 from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import from_schema
 from ocf.problem.costs import Cost
@@ -38,7 +39,7 @@ class Explanation(Answer):
         something cheaper than `cost` and dearer than `bound` may exist. ``"infeasible"``: proven that no admissible
         change gives the target. ``"unknown"``: a limit was hit before anything was found.
     original : DataFrame (1, n_columns)
-        The row as the user gave it.
+        The row as the user gave it, also of polars or another library, as all tables of the answer are then.
     counterfactual : DataFrame (1, n_columns) or None
         The changed row in the same columns, units, dtypes and under the same label. What does not change is taken
         over bit by bit. A column takes another dtype only where its own cannot hold the new value exactly.
@@ -103,6 +104,8 @@ class Explanation(Answer):
     conflict : tuple of str
         Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
         cannot hold together. Empty as well where the target is out of reach without any of them.
+    frames : FrameKind
+        The library of the tables, and the dtypes of their columns; see `ocf.features.frames`.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +129,7 @@ class Explanation(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.check.verify_file`."""
-        changes = self._changes
+        changes = self.own_changes
         return {
             "schema": records.ONE,
             "row": records.plain(self.row),
@@ -144,9 +147,9 @@ class Explanation(Answer):
             "checks": list(self.checks),
             "message": self.message,
             "changes": records.plain(changes.to_dict("records")),
-            "original": records.table_to_record(self.original),
-            "counterfactual": None if self.counterfactual is None else records.table_to_record(self.counterfactual),
-            "ties": [records.table_to_record(table) for table in self.ties],
+            "original": _record(self.original),
+            "counterfactual": None if self.counterfactual is None else _record(self.counterfactual),
+            "ties": [_record(table) for table in self.ties],
             "ties_complete": self.ties_complete,
             "ranges": records.plain(self.ranges),
             "times": records.plain(self.times),
@@ -219,6 +222,22 @@ class Explanations(Sequence[Explanation]):
     def __init__(self, explanations: Iterable[Explanation] = ()) -> None:
         self._rows = tuple(explanations)
 
+    def in_frames(self, frames: FrameKind) -> Explanations:
+        """The same with all tables as the user has them; rows have no labels beyond their places there."""
+        if not frames:
+            return self
+        native = frames.native
+        return Explanations(
+            replace(
+                e,
+                original=native(e.original),
+                counterfactual=native(e.counterfactual),
+                ties=tuple(map(native, e.ties)),
+                frames=frames,
+            )
+            for e in self._rows
+        )
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -256,15 +275,24 @@ class Explanations(Sequence[Explanation]):
             rows have several explanations; those names get the prefix
             ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
         """
+        frame: pd.DataFrame = self._frames.native(self._as_pandas())
+        return frame
+
+    @property
+    def _frames(self) -> FrameKind:
+        return self._rows[0].frames if self._rows else PANDAS
+
+    def _as_pandas(self) -> pd.DataFrame:
+        """`to_frame` as a DataFrame of pandas."""
         if not self._rows:
             return pd.DataFrame()
-        tables = [e.counterfactual for e in self._rows if e.counterfactual is not None]
+        tables = [as_pandas(e.counterfactual) for e in self._rows if e.counterfactual is not None]
         places = [k for k, e in enumerate(self._rows) if e.counterfactual is not None]
         if tables:
             values = pd.concat(tables, ignore_index=True).set_axis(places, axis=0)
             values = values.reindex(range(len(self))) if len(places) < len(self) else values
         else:
-            values = pd.DataFrame(index=range(len(self)), columns=self._rows[0].original.columns)
+            values = pd.DataFrame(index=range(len(self)), columns=as_pandas(self._rows[0].original).columns)
         results = pd.DataFrame(
             {
                 "status": [e.status for e in self._rows],
@@ -280,7 +308,7 @@ class Explanations(Sequence[Explanation]):
         if set(results.columns) & set(values.columns):
             results = results.add_prefix("ocf_")
         frame = pd.concat([values, results], axis=1)
-        indices = [e.original.index for e in self._rows]
+        indices = [as_pandas(e.original).index for e in self._rows]
         frame.index = indices[0].append(indices[1:])
         return frame
 
@@ -324,7 +352,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """CSV of `to_frame`; written to `path` if one is given."""
-        text: str = self.to_frame().to_csv()
+        text: str = self._as_pandas().to_csv()
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -359,6 +387,10 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
     }
     del made["features"]
     return Explanation(**made)
+
+
+def _record(table: Any) -> dict[str, Any]:
+    return records.table_to_record(as_pandas(table))
 
 
 def _label(value: Any) -> Any:

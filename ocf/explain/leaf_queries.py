@@ -56,7 +56,7 @@ def explain_leaves(
     """
     first = _asked(explainer, row, target, norm, settings)
     if not isinstance(first.problem, Problem) or first.status == "error":
-        return Explanations([first])
+        return Explanations([first]).in_frames(explainer.frames_of(row))
     problem = first.problem
     place = _row_of(explainer, first.row, first.original, problem)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
@@ -64,12 +64,13 @@ def explain_leaves(
     answers, outcome = solve_leaves(query, confirm, eps=float(settings.get("split_margin", 0.0)), every=True)
     found = [answer for answer in answers if answer.point is not None]
     if not found:
-        return Explanations([first])
+        return Explanations([first]).in_frames(explainer.frames_of(row))
     method = {**first.method, "solver": query.method_name}
-    return Explanations(
+    explanations = Explanations(
         explainer.explained(place, _finding(problem, _of_leaf(outcome, answer, k), method))
         for k, answer in enumerate(found)
     )
+    return explanations.in_frames(explainer.frames_of(row))
 
 
 def _of_leaf(outcome: Outcome, answer: LeafAnswer, k: int) -> Outcome:
@@ -119,7 +120,7 @@ def explain_margins(
         raise ProblemError(f"margins must be numbers of at least 0, not {wanted}")
     first = _asked(explainer, row, target, norm, {**settings, "split_margin": wanted[0]})
     if not isinstance(first.problem, Problem) or first.status == "error":
-        return Explanations([first])
+        return Explanations([first]).in_frames(explainer.frames_of(row))
     problem = first.problem
     place = _row_of(explainer, first.row, first.original, problem)
     query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
@@ -131,7 +132,7 @@ def explain_margins(
         _, outcome = solve_leaves(query, confirm, eps=margin)
         outcome = replace(outcome, message=outcome.message or f"every split of the path holds by {margin:g}")
         out.append(explainer.explained(place, _finding(problem, outcome, method)))
-    return Explanations(out)
+    return Explanations(out).in_frames(explainer.frames_of(row))
 
 
 def improve(
@@ -172,7 +173,7 @@ def improve(
     answer = explainer.classes[int(current)] if explainer.classes else current
     settings = {"features_to_vary": list(ideal), **settings}
     settings["permitted_range"] = {**permitted, **settings.get("permitted_range", {})}
-    return explainer.explain(wished, answer, norm, progress=False, **settings)
+    return explainer.explain(wished, answer, norm, progress=False, **settings).in_frames(explainer.frames_of(row))
 
 
 def nearest_instances(
@@ -227,7 +228,7 @@ def nearest_instances(
         place = _row_of(explainer, frame.index[k], row, problem)
         found = _finding(problem, outcome, method)
         out.append(explainer.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
-    return Explanations(out)
+    return Explanations(out).in_frames(explainer.frames_of(X))
 
 
 def _labelled(explainer: Explainer, problem: Problem, labels: Sequence[Any] | ArrayLike) -> BoolArray:

@@ -21,6 +21,7 @@ from ocf.explain.asking import Asking, rows_of, table_of_model
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question
+from ocf.features.frames import kind_of
 from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
@@ -82,7 +83,7 @@ class LinearExplainer(Asking[LinearProblem]):
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
         space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
         self.prepared = PreparedLinear(read, space, table, check=check)
-        super().__init__(self.prepared, (LinearEngine(),))
+        super().__init__(self.prepared, (LinearEngine(),), kind_of(data))
 
     def explain(
         self,
@@ -146,7 +147,8 @@ class LinearExplainer(Asking[LinearProblem]):
             diagnose=question.diagnose,
         )
         self.prepared.class_index(task.target, 0)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        return found.in_frames(self.frames_of(X))
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

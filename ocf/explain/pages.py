@@ -57,7 +57,7 @@ def to_page(explanations: Sequence[Answer], path: str | Path | None = None) -> s
 def _summary(explanations: Sequence[Answer]) -> dict[str, Any]:
     """Counts, and how often each feature changes where several rows have an answer."""
     found = [e for e in explanations if e.found]
-    counts = Counter(str(name) for e in found for name in e.changes["feature"])
+    counts = Counter(str(name) for e in found for name in e.own_changes["feature"])
     frequent = counts.most_common(MOST_FEATURES) if len(found) > 1 else []
     return {"counted": counted(explanations), "found": len(found), "frequent": frequent}
 
@@ -77,7 +77,7 @@ def _said(e: Answer) -> dict[str, Any]:
 
 
 def _changes(e: Answer) -> list[dict[str, Any]]:
-    table = e.changes
+    table = e.own_changes
     if table.empty:
         return []
     total = float(table["cost"].sum()) or 1.0

@@ -27,7 +27,7 @@ def plot(e: Answer, ax: Any = None) -> Any:
         By default those of a new figure.
     """
     plt = optional("matplotlib.pyplot", "plot", "Explanation.plot")
-    changes = e.changes.sort_values("cost", kind="stable")
+    changes = e.own_changes.sort_values("cost", kind="stable")
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 1.1 + 0.5 * max(len(changes), 1)), layout="constrained")
     ax.set_title(plain_text(headline(e)), loc="left", fontsize="medium", wrap=True)

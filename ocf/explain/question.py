@@ -106,10 +106,7 @@ class Question:
             down, up = weight if isinstance(weight, tuple | list) else (weight, weight)
             changes.setdefault(name, {}).update(weight_down=float(down), weight_up=float(up))
         for name, allowed in (self.permitted_range or {}).items():
-            values = tuple(allowed)
-            if not space.features[space.index(name)].discrete and len(values) != 2:
-                raise ProblemError(f"permitted range of {name!r} must be (lowest, highest), not {values}")
-            changes.setdefault(name, {})["permitted"] = values
+            changes.setdefault(name, {})["permitted"] = space.features[space.index(name)].permitting(allowed)
         if self.features_to_vary != "all":
             vary = {space.names[space.index(name)] for name in self.features_to_vary}
             for name in space.names:

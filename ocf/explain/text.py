@@ -36,7 +36,7 @@ def answer(e: Answer) -> str:
         return f"no change to {wanted(e)} was found within the limit; whether there is one is open"
     if e.cost is None:
         return f"{e.status}, without a cost"
-    if e.changes.empty:
+    if e.own_changes.empty:
         return f"already {wanted(e)}, nothing has to change"
     decided = word(e.decided, e.predicted)
     if e.probability is not None:
@@ -112,7 +112,7 @@ def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[st
     """
     return [
         (str(name), word(old, new), word(new, old, new=True), number(cost))
-        for name, old, new, cost in (e.changes if changes is None else changes)[
+        for name, old, new, cost in (e.own_changes if changes is None else changes)[
             ["feature", "from", "to", "cost"]
         ].itertuples(index=False)
     ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -20,7 +21,9 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
+from ocf.features import times
 from ocf.features.curve import Curve, exact
+from ocf.features.number_dtypes import number_dtype
 from ocf.support.messages import nearest
 
 Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
@@ -41,11 +44,12 @@ class Feature:
     base : bool
         With indicator columns: whether the first level has none (all indicators zero mean the first level).
     dtype : str
-        NumPy or pandas dtype of the column; a counterfactual value is always representable in it.
+        NumPy or pandas dtype of the column; a counterfactual value is always representable in it. ``"date"``,
+        ``"datetime"``, ``"timedelta"`` and ``"decimal"`` are columns of Python's own objects.
     levels : tuple
         Values of binary, ordinal and categorical features, in order; empty for the others.
     lower, upper : float
-        Bounds of numeric and integer features, in the user's units.
+        Bounds of numeric and integer features, in the user's units; days of dates and durations (`ocf.features.times`).
     step : float or None
         Grid of a numeric feature: admissible values are multiples of `step`.
     scale : float
@@ -89,6 +93,11 @@ class Feature:
     def discrete(self) -> bool:
         """Whether coded values are indices of levels."""
         return self.kind in ("binary", "ordinal", "categorical")
+
+    @cached_property
+    def is_time(self) -> bool:
+        """Whether the numbers are days, and the user has dates or durations."""
+        return not self.discrete and times.is_time(self.dtype)
 
     @cached_property
     def numeric_levels(self) -> bool:
@@ -183,10 +192,16 @@ class Feature:
     def _step_ratio(self) -> tuple[float, float]:
         """The step as a fraction of whole numbers, if it is the float64 of a short decimal; else over 1."""
         assert self.step is not None
-        exact = Fraction(repr(self.step))
-        if exact.numerator < 2**31 and exact.denominator < 2**31:
+        exact = self._part_of_a_day or Fraction(repr(self.step))
+        if exact.numerator < 2**31 and exact.denominator < 2**40:
             return float(exact.numerator), float(exact.denominator)
         return self.step, 1.0
+
+    @property
+    def _part_of_a_day(self) -> Fraction | None:
+        """The step of dates, if it is one of the parts of a day: no short decimal."""
+        found = [times.step_of(parts) for parts in times.PARTS if self.is_time and self.step == 1 / parts]
+        return found[0] if found else None
 
     def _multiple(self, k: FloatArray) -> FloatArray:
         # 7 / 100 is the float64 that the decimal 0.07 reads as; 7 * 0.01 is not
@@ -198,7 +213,8 @@ class Feature:
     @property
     def float_dtype(self) -> np.dtype[Any]:
         """In which counterfactual values are representable: float64 unless the column is narrower."""
-        return np.dtype(self.dtype if self.dtype in ("float16", "float32") else np.float64)
+        held = number_dtype(self.dtype)
+        return held if held is not None and held.kind == "f" and held.itemsize < 8 else np.dtype(np.float64)
 
     def _representable(self, v: FloatArray, *, above: bool) -> FloatArray:
         dtype = self.float_dtype
@@ -217,6 +233,29 @@ class Feature:
         if unknown:
             raise ProblemError(f"permitted range of {self.name!r}: no such level {nearest(unknown[0], self.levels)}")
         return {self.codes[v] for v in self.permitted}
+
+    def permitting(self, allowed: Any) -> tuple[Any, ...]:
+        """What a user permits, as `permitted` holds it.
+
+        Raises
+        ------
+        ProblemError
+            A text where a list is due, a range with its ends the wrong way round, or something that is no range.
+        """
+        if isinstance(allowed, str) or not isinstance(allowed, Iterable):
+            raise ProblemError(f"permitted range of {self.name!r}: give a list, such as [{allowed!r}], not {allowed!r}")
+        values = tuple(allowed)
+        if self.discrete:
+            return values
+        if len(values) != 2:
+            raise ProblemError(f"permitted range of {self.name!r} must be (lowest, highest), not {values}")
+        if self.is_time:
+            values = tuple(times.days(v, self.dtype) for v in values)
+        if not values[0] <= values[1]:
+            raise ProblemError(
+                f"permitted range of {self.name!r} must be (lowest, highest), and {allowed!r} is the other way round"
+            )
+        return values
 
     def limits(self, origin: float) -> tuple[float, float]:
         """Lowest and highest coded value that a counterfactual of a row with value `origin` may take.
@@ -316,6 +355,10 @@ class Feature:
             return None
         if self.discrete:
             return self.levels[int(code)]
+        if self.is_time:
+            return times.column_of(np.array([code], np.float64), self.dtype).iloc[0]
+        if self.dtype == "decimal":
+            return Decimal(repr(float(code)))
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,8 +11,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.errors import DataError, ProblemError
+from ocf.features import times
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature, Kind
+from ocf.features.frames import table_of
+from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
 from ocf.support.messages import nearest
 
@@ -22,17 +26,19 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def as_table(data: pd.DataFrame | ArrayLike, names: tuple[str, ...] | None = None) -> pd.DataFrame:
+def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
     """Table of `data`; the columns of an array are named after the model's, or x0, x1, ….
 
     Parameters
     ----------
-    data : DataFrame or (n, n_columns) array_like
+    data : table or (n, n_columns) array_like
+        A DataFrame of pandas, polars or another library, a structured array, a dict of columns or a list of dicts.
     names : tuple of str, optional
         Columns as the model knows them.
     """
-    if isinstance(data, pd.DataFrame):
-        table = data.rename(columns=str)
+    found = table_of(data)
+    if found is not None:
+        table = found.rename(columns=str)
         if not table.columns.is_unique:
             twice = table.columns[table.columns.duplicated()][0]
             raise DataError(f"two columns of the table are named {twice!r}: give each a name of its own")
@@ -50,9 +56,11 @@ def infer_space(
 ) -> FeatureSpace:
     """Describe the features of a table.
 
-    Text, category and object columns become categorical; bool columns and number columns that hold just 0 and 1
-    binary; whole-number dtypes integer; other numbers numeric. Bounds are the lowest and highest value in the
-    data, the scale their difference.
+    Text and category columns become categorical; bool columns and number columns that hold just 0 and 1 binary;
+    whole-number dtypes integer; other numbers numeric, also those of Decimals, with the last of their digits as step.
+    Columns of Python's objects are what they hold. Dates, times and durations are ordered numbers of days: integer
+    where all are whole days, otherwise numeric on a grid of hours, minutes, …; settings may give them as dates and
+    durations. Bounds are the lowest and highest value in the data, the scale their difference.
 
     Parameters
     ----------
@@ -89,7 +97,8 @@ def infer_space(
         if name not in done:
             done.add(name)
             setting = settings.get(name, {})
-            features.append(_one_hot(name, setting, table) if name in groups else _single(table[column], setting))
+            feature = _one_hot(name, setting, table) if name in groups else _single(table[column], setting)
+            features.append(_permitting(feature, setting.get("permitted_range")))
     return FeatureSpace(tuple(features), tuple(table.columns))
 
 
@@ -127,48 +136,78 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
         raise DataError(f"feature {name!r}: 'base' belongs to features with indicator columns")
     if values.empty:
         raise DataError(f"column {name!r} holds no value: drop it, or describe the feature without data")
-    kind = cast(Kind, setting.get("kind") or _kind(values))
-    dtype = str(column.dtype)
+    dtype, numeric = dtype_of(values)
+    kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric))
     unfit = {"levels"} if kind in ("numeric", "integer") else {"bounds", "step"}
     if unfit & set(setting):
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit & set(setting)))} does not fit kind {kind!r}")
     if kind in ("numeric", "integer"):
-        try:
-            numbers = values.to_numpy(np.float64)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"column {name!r} should hold numbers: {error}") from None
-        if np.isinf(numbers).any():
-            raise DataError(f"column {name!r} holds an infinite value; replace it by a number")
-        bounds = setting.get("bounds", (float(numbers.min()), float(numbers.max())))
-        lower, upper = (float(b) for b in bounds)
-        return Feature(
-            name,
-            kind,
-            dtype=dtype,
-            lower=lower,
-            upper=upper,
-            step=setting.get("step"),
-            **_common(setting, default_scale=upper - lower),
+        return _of_numbers(values, dtype, cast(Kind, setting.get("kind") or kind), setting)
+    if times.is_time(dtype):
+        raise DataError(
+            f"feature {name!r}: dates and durations are ordered numbers, not {kind}: leave the kind out, or make the "
+            "column text, such as by astype(str), before the model is fitted"
         )
-    levels = tuple(setting.get("levels", ())) or tuple(_sorted_levels(values))
-    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
-    span = float(levels[-1] - levels[0]) if numeric and kind == "ordinal" else len(levels) - 1.0
+    truth = (False, True) if kind == "binary" and pd.api.types.is_bool_dtype(values.infer_objects()) else None
+    levels = tuple(setting.get("levels", ())) or truth or tuple(_sorted_levels(values))
+    span = len(levels) - 1.0
+    if kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):
+        span = float(levels[-1] - levels[0])
     return Feature(
         name,
         kind,
-        dtype=dtype,
+        dtype=str(column.dtype),
         levels=levels,
         **_common(setting, default_scale=1.0 if kind == "binary" else span),
     )
 
 
-def _kind(values: pd.Series[Any]) -> str:
-    if pd.api.types.is_bool_dtype(values):
-        return "binary"
-    if not pd.api.types.is_numeric_dtype(values):
+def _of_numbers(values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping[str, Any]) -> Feature:
+    """Feature of a column of numbers, dates or durations, none of them missing."""
+    name = str(values.name)
+    numbers, step = numbers_of(values, dtype), setting.get("step")
+    if times.is_time(dtype):
+        setting = _in_days(setting, dtype)
+        parts = times.parts_of(numbers)
+        step = setting.get("step") or (None if kind == "integer" else 1 / parts)
+        kind = "integer" if "kind" not in setting and step == 1 else kind
+        step = None if kind == "integer" else step
+    elif dtype == DECIMAL and step is None and kind == "numeric" and 0 <= (places := decimal_places(values)) <= 9:
+        step = float(f"1e-{places}")
+    lower, upper = setting.get("bounds", (float(numbers.min()), float(numbers.max())))
+    return Feature(
+        name,
+        kind,
+        dtype=dtype,
+        lower=float(lower),
+        upper=float(upper),
+        step=step,
+        **_common(setting, default_scale=float(upper) - float(lower)),
+    )
+
+
+def _in_days(setting: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """Settings of dates or durations with days in the place of dates and durations."""
+    out = dict(setting)
+    if "bounds" in out:
+        out["bounds"] = tuple(times.days(v, dtype) for v in out["bounds"])
+    for key in ("scale", "step"):
+        if out.get(key) is not None:
+            out[key] = times.days(out[key], times.DURATIONS)
+    return out
+
+
+def _kind(values: pd.Series[Any], dtype: str, numeric: bool) -> str:
+    if not numeric:
         return "categorical"
+    if times.is_time(dtype):
+        return "numeric"
+    if pd.api.types.is_bool_dtype(values) or all(isinstance(v, bool | np.bool_) for v in values.unique()):
+        return "binary"
     if set(values.unique()) == {0, 1}:
         return "binary"
+    if dtype == "object":
+        return "integer" if pd.api.types.infer_dtype(values) == "integer" else "numeric"
     return "integer" if pd.api.types.is_integer_dtype(values) else "numeric"
 
 
@@ -182,6 +221,13 @@ def _sorted_levels(values: pd.Series[Any]) -> list[Any]:
         return sorted(unique, key=str)
 
 
+def _permitting(feature: Feature, allowed: Any) -> Feature:
+    try:
+        return feature if allowed is None else replace(feature, permitted=feature.permitting(allowed))
+    except ProblemError as error:
+        raise DataError(str(error)) from None
+
+
 def _curve(said: Any) -> Curve | None:
     try:
         return None if said is None else Curve.parse(said)
@@ -193,13 +239,11 @@ def _common(setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
     weight = setting.get("weight", 1.0)
     down, up = weight if isinstance(weight, list | tuple) else (weight, weight)
     scale = setting.get("scale", default_scale)
-    permitted = setting.get("permitted_range")
     return {
         # a feature that is constant in the data is measured in its own units
         "scale": float(scale) if scale > 0 else 1.0,
         "action": setting.get("actionability", "free"),
         "weight_down": float(down),
         "weight_up": float(up),
-        "permitted": None if permitted is None else tuple(permitted),
         "cost": _curve(setting.get("cost")),
     }

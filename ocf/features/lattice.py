@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
+from ocf.features import times
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import number_dtype
 from ocf.features.space import FeatureSpace
 
 #: Whole numbers beyond this are no longer all float64.
@@ -24,22 +26,27 @@ class Lattice:
     ----------
     dtype : dtype
         A float dtype, whose finite numbers the values are, or an integer one: whole numbers.
+    days : (first, last) or None
+        Of dates and durations: all whole microseconds between two days.
     """
 
     dtype: np.dtype[Any]
+    days: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, feature: Feature) -> Lattice:
         """The lattice of a feature; a number that the user may give in halves is not held to whole ones."""
-        try:
-            own = np.dtype(feature.dtype.lower())  # pandas' Int64 holds what int64 does
-        except TypeError:
-            own = np.dtype(np.float64)
-        return cls(own if feature.kind == "integer" and own.kind in "iu" else feature.float_dtype)
+        own = number_dtype(feature.dtype)
+        if feature.is_time:
+            return cls(np.dtype(np.float64), times.ends(feature.dtype))
+        whole = own is not None and feature.kind == "integer" and own.kind in "iu"
+        return cls(own if own is not None and whole else feature.float_dtype)
 
     @property
     def ends(self) -> tuple[float, float]:
         """Smallest and largest value."""
+        if self.days is not None:
+            return self.days
         if self.dtype.kind in "iu":
             info = np.iinfo(self.dtype)
             return float(max(info.min, -_WHOLE)), float(min(info.max, _WHOLE))
@@ -49,6 +56,8 @@ class Lattice:
         """Keys of values, each rounded to a value of the lattice."""
         low, high = self.ends
         clipped = np.clip(values, low, high)
+        if self.days is not None:
+            return times.microseconds(clipped)
         if self.dtype.kind in "iu":
             return np.rint(clipped).astype(np.int64)
         narrow = clipped.astype(self.dtype)
@@ -57,6 +66,8 @@ class Lattice:
 
     def values(self, keys: NDArray[np.int64]) -> FloatArray:
         """Values of keys."""
+        if self.days is not None:
+            return times.from_microseconds(keys)
         if self.dtype.kind in "iu":
             return keys.astype(np.float64)
         whole = np.dtype(f"i{self.dtype.itemsize}")

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ocf.errors import DataError
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import is_nullable, number_dtype
+from ocf.features.numbers import column_of, dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
 
 
@@ -29,10 +32,13 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
     out = frame
     for place, column in enumerate(frame.columns):
         feature = owner[str(column)]
+        own = frame.iloc[:, place]
         if feature.dtype == "category":
-            held: Any = _categories(frame.iloc[:, place], feature)
+            held: Any = _categories(own, feature)
+        elif not feature.discrete and number_dtype(feature.dtype) is None:
+            held = _of_objects(own, feature)
         else:
-            held = _held(frame.iloc[:, place], feature.dtype)
+            held = _held(own, feature.dtype)
         if held is not None:
             out = out.copy() if out is frame else out
             out.isetitem(place, held)
@@ -53,8 +59,8 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
         feature.name: {"dtype": own[feature.columns[0]]}
         for feature in space.features
         if own[feature.columns[0]] != feature.dtype
-        and _is_number(own[feature.columns[0]])
-        and _is_number(feature.dtype)
+        and number_dtype(own[feature.columns[0]]) is not None
+        and number_dtype(feature.dtype) is not None
     }
     return space.updated(changes) if changes else space
 
@@ -66,19 +72,40 @@ def _categories(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | No
     return values.astype(pd.CategoricalDtype(list(feature.levels), ordered=feature.kind == "ordinal"))
 
 
+def _of_objects(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | None:
+    """A column of numbers or dates as the data holds them; None where it is one.
+
+    Raises
+    ------
+    DataError
+        The data's dtype does not hold a moment that is given to a smaller part of a second.
+    """
+    if dtype_of(values)[0] == feature.dtype:
+        return None
+    coded = numbers_of(values, feature.dtype)
+    held = pd.Series(column_of(coded, feature.dtype, whole=feature.kind == "integer")).set_axis(values.index)
+    if not np.array_equal(numbers_of(held.rename(str(values.name)), feature.dtype), coded, equal_nan=True):
+        raise DataError(
+            f"column {values.name!r} holds times that the data's {feature.dtype} cannot hold: round them, such as by "
+            "dt.floor('s')"
+        )
+    return held
+
+
 def _held(values: pd.Series[Any], dtype: str) -> pd.Series[Any] | None:
     """The column in a dtype that suits the data; None where its own does."""
-    if not _is_number(dtype) or str(values.dtype) == dtype:
+    wanted, own = number_dtype(dtype), number_dtype(str(values.dtype))
+    if wanted is None or str(values.dtype) == dtype:
         return None
-    if not _is_number(str(values.dtype)):
+    if own is None:
         try:
             values = pd.to_numeric(values)
         except (ValueError, TypeError):
             return None
-        if not _is_number(str(values.dtype)):
+        own = number_dtype(str(values.dtype))
+        if own is None:
             return None
-    real = np.dtype(np.float64).kind
-    if _kind(dtype) == real and _kind(str(values.dtype)) == real and not _is_extension(dtype):
+    if wanted.kind == "f" and own.kind == "f" and not is_nullable(dtype):
         return values
     return next((cast for to in (dtype, "float64") if (cast := _exactly(values, to)) is not None), values)
 
@@ -90,19 +117,3 @@ def _exactly(values: pd.Series[Any], dtype: str) -> pd.Series[Any] | None:
     except (ValueError, TypeError, OverflowError):
         return None
     return cast if np.array_equal(before, after, equal_nan=True) else None
-
-
-def _is_number(dtype: str) -> bool:
-    return _kind(dtype) in "biuf"
-
-
-def _kind(dtype: str) -> str:
-    """NumPy's letter for the kind of a dtype; "O" for what is no number."""
-    try:
-        return np.dtype("bool" if dtype == "boolean" else dtype.lower()).kind
-    except TypeError:
-        return "O"
-
-
-def _is_extension(dtype: str) -> bool:
-    return dtype == "boolean" or dtype[:1].isupper()

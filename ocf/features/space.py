@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
+from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.support.documents import fit
 from ocf.support.messages import listed, nearest
 from ocf.support.schemas import FeatureSchema, SpaceSchema
@@ -143,7 +144,7 @@ class FeatureSpace:
             elif feature.discrete:
                 coded[:, i] = self._level_codes(frame[feature.columns[0]], feature)
             else:
-                coded[:, i] = self._numbers(frame[feature.columns[0]], feature)
+                coded[:, i] = numbers_of(frame[feature.columns[0]], feature.dtype)
         return coded
 
     def _as_frame(self, rows: pd.DataFrame | ArrayLike) -> pd.DataFrame:
@@ -170,19 +171,6 @@ class FeatureSpace:
         if array.ndim != 2 or array.shape[1] != len(self.columns):
             raise DataError(f"rows have shape {array.shape}; expected (n, {len(self.columns)})")
         return pd.DataFrame(array, columns=list(self.columns))
-
-    @staticmethod
-    def _numbers(column: pd.Series[Any], feature: Feature) -> FloatArray:
-        try:
-            values = pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"column {column.name!r} should hold numbers: {error}") from None
-        if np.isinf(values).any():
-            raise DataError(
-                f"column {column.name!r} holds an infinite value in row {int(np.flatnonzero(np.isinf(values))[0])}; "
-                "replace it by a number"
-            )
-        return values
 
     @staticmethod
     def _level_codes(column: pd.Series[Any], feature: Feature) -> FloatArray:
@@ -221,15 +209,15 @@ class FeatureSpace:
         for i, feature in enumerate(self.features):
             if len(feature.columns) > 1 or feature.base:
                 for k, column in enumerate(feature.columns):
-                    out[column] = _as_dtype(coded[:, i] == k + feature.base, feature.dtype)
+                    out[column] = in_dtype(coded[:, i] == k + feature.base, feature.dtype)
             elif feature.discrete:
                 missing = np.isnan(coded[:, i])
                 codes = np.where(missing, 0, coded[:, i]).astype(int)
                 levels = pd.Series(list(feature.levels), dtype=object).to_numpy()[codes]
                 levels[missing] = None
-                out[feature.columns[0]] = _as_dtype(levels, feature.dtype)
+                out[feature.columns[0]] = in_dtype(levels, feature.dtype)
             else:
-                out[feature.columns[0]] = _as_dtype(coded[:, i], feature.dtype)
+                out[feature.columns[0]] = column_of(coded[:, i], feature.dtype, whole=feature.kind == "integer")
         return pd.DataFrame({column: out[column] for column in self.columns})
 
     # -- JSON ----------------------------------------------------------------------------------------------
@@ -290,22 +278,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return str(value) if isinstance(value, float) and math.isinf(value) else value
-
-
-#: NumPy's own dtypes of numbers, whose arrays need no Series on the way into a table.
-_NUMBERS = frozenset(np.dtype(code).name for code in np.typecodes["AllInteger"] + "efd")
-
-
-def _as_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
-    """Values as a column of a dtype; as they are where it does not hold them exactly."""
-    number = dtype in _NUMBERS
-    held: Any = values if number and values.dtype != object else pd.Series(values)
-    try:
-        with np.errstate(all="ignore"):
-            typed = held.astype(dtype)
-        # halves would be cut off, large numbers wrap around, and a value of the row itself stays exact
-        if number and not np.array_equal(np.asarray(typed, np.float64), np.asarray(held, np.float64), equal_nan=True):
-            return held
-        return typed
-    except (TypeError, ValueError):
-        return held

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ModelError, OcfError
+from ocf.features.frames import PANDAS, FrameKind
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
@@ -44,6 +45,8 @@ class UserModel:
         What stands between the table and the trees, to be read.
     probabilities : callable or None
         Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
+    frames : FrameKind
+        Of the user's data. A Pipeline that knows the names of its columns is given tables of that kind.
     """
 
     native: Any
@@ -53,6 +56,7 @@ class UserModel:
     decide: Callable[[pd.DataFrame], NDArray[Any]]
     preprocessing: Ways
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
+    frames: FrameKind = PANDAS
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
         """Which rows of a table in the user's columns have a target, by the user's own model, (n,).
@@ -76,6 +80,29 @@ class UserModel:
         """
         return replace(self, preprocessing=self.preprocessing.saying(monotone or {}))
 
+    def in_frames(self, frames: FrameKind, table: pd.DataFrame) -> UserModel:
+        """The same, asked about tables of the user's kind, unless it takes none of them but of pandas.
+
+        Parameters
+        ----------
+        frames : FrameKind
+            Of the user's data: most likely the kind that the model was fitted on.
+        table : DataFrame (n, n_columns)
+            Some of the data, in the user's columns.
+        """
+        if not frames:
+            return self
+        own = _read_again(self.native, self.preprocessing.monotone, frames)
+        try:
+            own.decide(table)
+        except (OcfError, ValueError, TypeError, AttributeError):
+            return self
+        return own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The way to another process: the native model, read anew there."""
+        return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames)
+
     @property
     def rests_on(self) -> str:
         """What the user has said of functions that ocf does not know, in words; empty if nothing."""
@@ -88,7 +115,7 @@ class UserModel:
         return self.trees.classes
 
 
-def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
+def as_user_model(model: Any, *, trust_pickle: bool = False, frames: FrameKind = PANDAS) -> UserModel:
     """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
 
     Parameters
@@ -96,6 +123,8 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
     model : estimator, Pipeline, path, or UserModel
     trust_pickle : bool
         Whether a path may be a pickle or joblib file, which can run any code when it is loaded.
+    frames : FrameKind
+        Of the user's data, and so, as is taken for granted, of the table that a Pipeline was fitted on.
 
     Raises
     ------
@@ -110,9 +139,9 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
         model = load_model(Path(model), trust_pickle=trust_pickle)
     model = bare(model)
     if holds_pipelines(model):
-        return _nested(model)
+        return _nested(model, frames)
     if hasattr(model, "steps") and hasattr(model, "named_steps"):
-        return _pipeline(model)
+        return _pipeline(model, frames)
     trees = read_model(model)
     names = trees.ensemble.feature_names
     known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
@@ -132,7 +161,11 @@ def as_user_model(model: Any, *, trust_pickle: bool = False) -> UserModel:
 
     show = trees.probabilities
     shown = None if show is None else lambda table: show(given(table))
-    return UserModel(model, trees, known, encode, decide, preprocessing_of(known, given), shown)
+    return UserModel(model, trees, known, encode, decide, preprocessing_of(known, given), shown, frames)
+
+
+def _read_again(native: Any, monotone: Mapping[str, str], frames: FrameKind) -> UserModel:
+    return as_user_model(native, frames=frames).saying(monotone)
 
 
 def preprocessing_of(
@@ -205,35 +238,37 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
     return out
 
 
-def _pipeline(model: Any) -> UserModel:
+def _pipeline(model: Any, frames: FrameKind) -> UserModel:
     if len(model.steps) < 2:
-        return as_user_model(model.steps[-1][1])
+        return as_user_model(model.steps[-1][1], frames=frames)
     steps = flat_steps(model)
     trees = read_model(steps[-1][1])
-    columns, given, encode = pipeline_encoder(model, absent=np.nan if trees.absent_is_missing else 0.0)
-    return _behind(model, trees, columns, given, encode, preprocessing_of(columns, given, steps[:-1]))
+    columns, given, encode = pipeline_encoder(model, np.nan if trees.absent_is_missing else 0.0, frames)
+    return replace(
+        _behind(model, trees, columns, given, encode, preprocessing_of(columns, given, steps[:-1])), frames=frames
+    )
 
 
-def _nested(model: Any) -> UserModel:
+def _nested(model: Any, frames: FrameKind) -> UserModel:
     """A model that holds Pipelines: what they make of a table stands side by side, and the trees see their own part."""
     flows = flows_of(model)
     trees = read_model(opened(model, flows))
     pipelines = [flow.pipeline if flow.steps else None for flow in flows]
     columns = _input_columns(model) or next((c for c in map(_input_columns, filter(None, pipelines)) if c), None)
     encoders = [
-        p and pipeline_encoder(p, absent=np.nan if flow.key[-1] else 0.0)[2]
+        p and pipeline_encoder(p, np.nan if flow.key[-1] else 0.0, frames)[2]
         for p, flow in zip(pipelines, flows, strict=True)
     ]
 
     def given(table: pd.DataFrame) -> Any:
-        return table[list(columns)] if columns else table.to_numpy()
+        return frames.native(table[list(columns)]) if columns else table.to_numpy()
 
     def encode(table: pd.DataFrame) -> FloatArray:
         own = table[list(columns)] if columns else table
         return np.hstack([_numbers(own, {}) if encoder is None else encoder(own) for encoder in encoders])
 
     read = SideBySide(tuple(preprocessing_of(columns, given, flow.steps) for flow in flows))
-    return _behind(model, trees, columns, given, encode, read)
+    return replace(_behind(model, trees, columns, given, encode, read), frames=frames)
 
 
 def _behind(
@@ -299,7 +334,7 @@ def _kind(model: Any) -> str:
 
 
 def pipeline_encoder(
-    model: Any, absent: float = 0.0
+    model: Any, absent: float = 0.0, frames: FrameKind = PANDAS
 ) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
     """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one.
 
@@ -308,12 +343,14 @@ def pipeline_encoder(
     model : Pipeline
     absent : float
         What its last step takes the entries for that a sparse matrix leaves out.
+    frames : FrameKind
+        Of the table that it is given.
     """
     columns = _input_columns(model)
     before = [s for _, s in flat_steps(model)[:-1] if s is not None and s != "passthrough" and not is_sampler(s)]
 
     def given(table: pd.DataFrame) -> Any:
-        return table[list(columns)] if columns else table.to_numpy()
+        return frames.native(table[list(columns)]) if columns else table.to_numpy()
 
     def encode(table: pd.DataFrame) -> FloatArray:
         with working(model):

@@ -21,7 +21,7 @@ from ocf.models.encoding import Encoding
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
-from ocf.models.user_model import UserModel, as_user_model
+from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
@@ -400,12 +400,7 @@ class PreparedModel:
     def __getstate__(self) -> dict[str, Any]:
         """State for worker processes; solver objects and encoders are made anew there."""
         fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
-        return {**self.__dict__, **fresh, "model": (self.model.native, self.model.preprocessing.monotone)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        native, monotone = state["model"]
-        self.model = as_user_model(native).saying(monotone)
+        return {**self.__dict__, **fresh}
 
 
 class Matrices:

@@ -10,6 +10,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,15 @@ from ocf.support.schemas import CategoriesSchema, TableSchema
 ONE, MANY = "ocf.explanation/1", "ocf.explanations/1"
 
 #: Names of dtypes; what makes an array of elements of any size is none.
-_DTYPE = re.compile(r"[A-Za-z_]+\d{0,3}(\[[^\[\]]*\])?")
+_DTYPE = re.compile(r"[A-Za-z_]+\d{0,3}(\[[^\[\]]*\])?(\[pyarrow\])?")
+
+#: Python's own objects in columns that pandas calls object: by their words, and how their texts are read.
+OBJECTS: dict[str, tuple[type, Any]] = {
+    "decimal": (Decimal, Decimal),
+    "date": (date, date.fromisoformat),
+    "datetime": (datetime, datetime.fromisoformat),
+    "timedelta": (timedelta, lambda text: pd.Timedelta(text).to_pytimedelta()),
+}
 
 #: What the rows of a batch have in common and a file of several holds once.
 SHARED = ("features", "norm", "constraints", "classes", "method")
@@ -54,7 +64,7 @@ def table_to_record(table: pd.DataFrame) -> dict[str, Any]:
     """Values and dtypes of a one-row table, by column; column labels become text."""
     return {
         "values": {str(c): plain(table.iloc[0, k]) for k, c in enumerate(table.columns)},
-        "dtypes": {str(c): _dtype_record(table.iloc[:, k].dtype) for k, c in enumerate(table.columns)},
+        "dtypes": {str(c): _dtype_record(table.iloc[:, k]) for k, c in enumerate(table.columns)},
     }
 
 
@@ -79,14 +89,19 @@ def table_from_schema(found: TableSchema, row: Any) -> pd.DataFrame:
     row : object
         Hashable.
     """
-    columns = [pd.Series(_column(value, found.dtypes[c]), index=[0]) for c, value in found.values.items()]
+    arrays = [_column(value, found.dtypes[c]) for c, value in found.values.items()]
+    # pandas would make words of an array of objects text
+    columns = [pd.Series(array, index=[0], dtype=array.dtype) for array in arrays]
     table = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=[0])
     table.columns = pd.Index(list(found.values), dtype=object).infer_objects()
     table.index = pd.Index([row])
     return table
 
 
-def _dtype_record(dtype: Any) -> Any:
+def _dtype_record(column: pd.Series[Any]) -> Any:
+    dtype, value = column.dtype, column.iloc[0]
+    if dtype == "object":
+        return next((word for word, (kind, _) in OBJECTS.items() if type(value) is kind), "object")
     if isinstance(dtype, pd.CategoricalDtype):
         return {"categories": plain(list(dtype.categories)), "ordered": bool(dtype.ordered)}
     return str(dtype)
@@ -97,8 +112,12 @@ def _column(value: Any, dtype: Any) -> Any:
         return pd.Categorical([value], categories=dtype.categories, ordered=dtype.ordered)
     if not _DTYPE.fullmatch(dtype):
         raise DataError(f"{dtype[:40]!r} is no dtype of a column")
-    if dtype == "object":
-        return np.array([value], dtype=object)
+    if dtype in OBJECTS and value is not None:
+        value = OBJECTS[dtype][1](value)
+    if dtype == "object" or dtype in OBJECTS:
+        held = np.empty(1, dtype=object)
+        held[0] = value
+        return held
     if value is None and dtype.startswith("float"):
         value = np.nan
     return pd.array([value], dtype=dtype) if value is None else pd.Series([_native(value, dtype)], dtype=dtype).array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 #: Digits of numbers in text and pages; the tables and the JSON hold all of them.
@@ -36,6 +37,8 @@ def word(value: Any, other: Any = None, *, new: bool = False) -> str:
     """
     if value is None:
         return "missing"
+    if isinstance(value, datetime):
+        return str(value).removesuffix(" 00:00:00")
     if isinstance(value, bool | str) or not isinstance(value, int | float):
         return str(value)
     exact = repr(value).removesuffix(".0")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 #: Relative difference below which two costs are the same number.
 TOLERANCE = 1e-9
+
+#: How dtypes of dates, times and durations begin; their numbers are days.
+TIMES = ("datetime", "date", "timestamp", "timedelta", "duration")
 
 #: Statuses that come with a counterfactual, and those that cannot have one; an error may have either.
 WITH, WITHOUT = ("optimal", "feasible"), ("infeasible", "unknown", "interrupted")
@@ -391,12 +395,22 @@ def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
             raise DataError(f"{name!r}: {cell!r} is none of its levels.")
         return float(levels.index(cell))
     try:
-        value = float(cell)
-    except (TypeError, ValueError):
+        value = _days(cell) if feature.get("dtype", "").startswith(TIMES) else float(cell)
+    except (TypeError, ValueError, AttributeError):
         raise DataError(f"{name!r}: {cell!r} is not a number.") from None
     if math.isinf(value):
         raise DataError(f"{name!r}: {value} is not finite.")
     return value
+
+
+def _days(cell: Any) -> float:
+    """Days since the first of January 1970, or days that a duration lasts."""
+    if not isinstance(cell, pd.Timedelta | timedelta | np.timedelta64):
+        moment = pd.Timestamp(cell)
+        start = pd.Timestamp(0) if moment.tzinfo is None else pd.Timestamp(0, tz="UTC")
+        cell = moment.to_pydatetime(warn=False) - start.to_pydatetime()
+    span = pd.Timedelta(cell).to_pytimedelta() if not isinstance(cell, timedelta) else cell
+    return span / timedelta(days=1)
 
 
 def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[str]:
@@ -434,8 +448,8 @@ def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[s
 def _on_grid(value: float, step: float, dtype: str) -> bool:
     """Whether a value is a multiple of the decimal that the step is written as, as nearly as the column can hold it."""
     exact = float(Decimal(repr(step)) * round(Decimal(repr(value)) / Decimal(repr(step))))
-    if dtype in ("float16", "float32"):
-        return value == float(np.dtype(dtype).type(exact))
+    if dtype.lower() in ("float16", "float32"):
+        return value == float(np.dtype(dtype.lower()).type(exact))
     return abs(value - exact) <= 4 * math.ulp(value)
 
 

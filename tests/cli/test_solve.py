@@ -76,8 +76,12 @@ def test_a_row_that_has_the_target_already_costs_nothing(
 
 
 def test_contradictory_ranges_are_infeasible(ask: Callable[..., Answer], write: Callable[[str, str], Path]) -> None:
-    path = write("p.toml", "[features.income]\npermitted_range = [60, 50]")
+    path = write("p.toml", "[features.income]\npermitted_range = [1e9, 2e9]")
     assert ask("--rows", "0", "--problem", path).code == 3
+    path = write("reversed.toml", "[features.income]\npermitted_range = [60, 50]")
+    answer = ask("--rows", "0", "--problem", path)
+    assert answer.code == 2
+    assert "'income' must be (lowest, highest), and [60, 50] is the other way round" in answer.err
 
 
 def test_the_solver_log_goes_to_stderr(files: Path) -> None:
@@ -226,5 +230,5 @@ def test_export_refuses(files: Path, tmp_path: Path, write: Callable[[str, str],
     args = ("export", files / "forest.skops", files / "data.csv")
     refused(*args, "-o", tmp_path / "p.txt", words=[".mps, .lp, .json"])
     refused(*args, "-o", tmp_path / "p.mps", "--row", "500", words=["no row 500"])
-    path = write("p.toml", "[features.income]\npermitted_range = [60, 50]")
+    path = write("p.toml", "[features.income]\npermitted_range = [1e9, 2e9]")
     refused(*args, "-o", tmp_path / "p.mps", "--problem", path, words=["infeasible"])

@@ -76,7 +76,9 @@ def test_target_that_is_already_met(credit) -> None:
 
 def test_contradictory_range_is_proven_infeasible(credit) -> None:
     table, model, explainer = credit
-    found = explainer.explain(refused(table, model).iloc[[0]], permitted_range={"income": (3000, 2000)})[0]
+    row = refused(table, model).iloc[[0]]
+    out_of_bounds = float(table["income"].max()) + 1000
+    found = explainer.explain(row, permitted_range={"income": (out_of_bounds, out_of_bounds + 1)})[0]
     assert (found.status, found.counterfactual, found.bound) == ("infeasible", None, np.inf)
     everything = list(table.columns)
     fixed = explainer.explain(refused(table, model).iloc[[0]], features_to_vary=[])[0]
@@ -150,6 +152,8 @@ def test_bad_questions(credit) -> None:
         (ProblemError, "income", {"features_to_vary": ["incom"]}),
         (ProblemError, "lowest, highest", {"permitted_range": {"income": (1, 2, 3)}}),
         (ProblemError, "smith", {"permitted_range": {"job": ["smit"]}}),
+        (ProblemError, r"give a list, such as \['smith'\]", {"permitted_range": {"job": "smith"}}),
+        (ProblemError, "other way round", {"permitted_range": {"income": (60, 20)}}),
         (ProblemError, "n_jobs", {"n_jobs": 0}),
         (ProblemError, "time_limit", {"time_limit": -1}),
         (DataError, "weight", {"weights": {"income": -1}}),

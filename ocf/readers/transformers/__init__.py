@@ -110,7 +110,8 @@ class Preprocessing:
             i = owner[name]
             feature = space.features[i]
             miss = bool(np.isnan(base[i]))
-            columns.append(CONSTANT if miss else Column(i, feature.discrete, affine=not feature.discrete))
+            affine = not feature.discrete and not feature.is_time
+            columns.append(CONSTANT if miss else Column(i, feature.discrete, affine=affine))
         flow = Flow(Source(space, base, domain, read_step, self.monotone), tuple(columns), self.given)
         for name, step in self.steps:
             flow = flow.through(name, step)

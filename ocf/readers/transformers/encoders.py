@@ -50,6 +50,12 @@ def refuse_numbers(name: str, step: Any, flow: Flow, j: int, *, quiet: bool) -> 
     quiet : bool
         Whether the step takes numbers that it does not know.
     """
+    feature = flow.source.space.features[flow.columns[j].feature]
+    if feature.is_time:
+        raise UnsupportedModelError(
+            f"{shown(name, step)} takes the dates of feature {flow.named(j)} for categories: make them numbers in a "
+            "FunctionTransformer, or text before the Pipeline is fitted"
+        )
     if quiet and not flow.columns[j].partial:
         return
     raise UnsupportedModelError(

@@ -12,7 +12,9 @@ import pandas as pd
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
 from ocf.features.lattice import Lattice, middle
+from ocf.features.numbers import dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
+from ocf.features.times import is_time
 from ocf.readers.transformers.column import Column
 
 #: Numbers of a column that a step may treat each in a way of its own.
@@ -125,7 +127,9 @@ class Flow:
     def dtype(self, j: int) -> str:
         """Name of the dtype of column j."""
         found = _some(self.values(self.source.space.to_frame(self.source.base)), [j])
-        return str(found.dtypes.iloc[0]) if hasattr(found, "iloc") else str(getattr(found, "dtype", "object"))
+        if hasattr(found, "iloc"):
+            return str(found.dtypes.iloc[0])
+        return str(getattr(found, "dtype", None) or next(iter(getattr(found, "dtypes", ["object"]))))
 
     def may_miss(self, j: int, missing: Any = np.nan) -> bool:
         """Whether column j is missing for some admissible row.
@@ -243,7 +247,12 @@ def _numbers(values: Any) -> FloatArray:
     if hasattr(values, "tocoo"):
         values = values.toarray()
     if hasattr(values, "dtypes") and hasattr(values, "iloc"):
+        kinds = {place: dtype_of(values.iloc[:, place])[0] for place in range(values.shape[1])}
+        if any(map(is_time, kinds.values())):
+            return np.column_stack([numbers_of(values.iloc[:, place], kind) for place, kind in kinds.items()])
         return np.asarray(values.astype("Float64").to_numpy(np.float64, na_value=np.nan), np.float64)
+    if str(getattr(values, "dtype", "")) == "object":  # dates among others
+        return np.column_stack([numbers_of(column, dtype_of(column)[0]) for _, column in pd.DataFrame(values).items()])
     return np.asarray(values, np.float64)
 
 

@@ -1,0 +1,34 @@
+"""What the name of a column's dtype says: which numbers the column holds, whoever keeps them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+#: Numbers as Arrow calls them, where NumPy has another name.
+_ARROW = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
+
+@cache
+def number_dtype(dtype: str) -> np.dtype[Any] | None:
+    """NumPy's dtype of the numbers or truth values in a column, also of those that may be missing.
+
+    Returns
+    -------
+    dtype or None
+        That of ``"Int64"``, ``"int64[pyarrow]"`` and ``"int64"`` is int64; None of what holds no numbers.
+    """
+    name, arrow, _ = dtype.partition("[pyarrow]")
+    name = _ARROW.get(name, name) if arrow else {"boolean": "bool"}.get(name, name)
+    try:
+        found = np.dtype(name.lower())
+    except TypeError:
+        return None
+    return found if found.kind in "biuf" else None
+
+
+def is_nullable(dtype: str) -> bool:
+    """Whether a dtype of numbers is one of those of pandas that hold missing values beside them."""
+    return dtype == "boolean" or dtype[:1].isupper() or dtype.endswith("[pyarrow]")

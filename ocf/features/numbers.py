@@ -1,0 +1,159 @@
+"""Columns of numbers as the user holds them: to float64 and back.
+
+Numbers come as NumPy's dtypes, as pandas' and Arrow's nullable ones, as Python objects (of a mixed table that went
+through an array, or Decimals), and as dates and durations (`ocf.features.times`). Whatever they come as, they are
+numbers: a column of objects is no reason to take ages for categories.
+"""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ocf.arrays import FloatArray
+from ocf.errors import DataError
+from ocf.features import times
+from ocf.features.number_dtypes import number_dtype
+
+#: Columns of Decimals, which pandas calls object.
+DECIMAL = "decimal"
+
+#: What pandas calls the contents of a column of objects -> what ocf calls its dtype.
+_OBJECTS = {
+    "integer": "object",
+    "floating": "object",
+    "mixed-integer-float": "object",
+    "boolean": "object",
+    "decimal": DECIMAL,
+    "date": times.DATES,
+    "datetime": times.MOMENTS,
+    "datetime64": times.MOMENTS,
+    "timedelta": times.DURATIONS,
+    "timedelta64": times.DURATIONS,
+}
+
+
+def dtype_of(column: pd.Series[Any]) -> tuple[str, bool]:
+    """Name of a column's dtype, and whether it holds numbers, truth values, dates or durations.
+
+    Returns
+    -------
+    (str, bool)
+        Columns of Python's objects get the words of `ocf.features.times`, ``"decimal"`` or ``"object"``.
+    """
+    name = str(column.dtype)
+    if name.startswith("decimal") and name.endswith("[pyarrow]"):
+        return DECIMAL, True
+    if name != "object":
+        return name, number_dtype(name) is not None or times.is_time(name)
+    said = pd.api.types.infer_dtype(column, skipna=True)
+    if said in ("mixed", "mixed-integer") and all(_is_number(v) for v in column.dropna()):
+        said = "floating"
+    return _OBJECTS.get(said, name), said in _OBJECTS
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number | np.number) and not isinstance(value, bool | np.bool_ | complex)
+
+
+def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
+    """Numbers that a column holds, (n,) float64; NaN where it is missing.
+
+    Parameters
+    ----------
+    column : Series
+    dtype : str
+        Of the feature.
+
+    Raises
+    ------
+    DataError
+        It holds something else, or infinities.
+    """
+    if times.is_time(dtype):
+        return times.days_of(column, dtype)
+    try:
+        held = pd.to_numeric(column)
+        values = held.to_numpy(np.float64, na_value=np.nan)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(
+            f"column {column.name!r} should hold numbers, as in the data: {error}; give the rows as the data is given"
+        ) from None
+    if np.isinf(values).any():
+        raise DataError(
+            f"column {column.name!r} holds an infinite value in row {int(np.flatnonzero(np.isinf(values))[0])}; "
+            "replace it by a number"
+        )
+    return values
+
+
+def column_of(coded: FloatArray, dtype: str, *, whole: bool = False) -> pd.Series[Any] | NDArray[Any]:
+    """Numbers as a column of a dtype; as they are where it does not hold them exactly.
+
+    Parameters
+    ----------
+    coded : (n,) float64
+        NaN where it is missing.
+    dtype : str
+        Of the feature.
+    whole : bool
+        Whether objects are Python's whole numbers.
+    """
+    if times.is_time(dtype):
+        return times.column_of(coded, dtype)
+    if dtype in ("object", DECIMAL):
+        return pd.Series([_object(v, dtype, whole) for v in coded.tolist()], dtype=object)
+    return in_dtype(coded, dtype)
+
+
+def _object(value: float, dtype: str, whole: bool) -> Any:
+    if value != value:
+        return None
+    if dtype == DECIMAL:
+        return Decimal(repr(value))
+    return int(value) if whole and value.is_integer() else value
+
+
+def in_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
+    """Values as a column of a dtype; as they are where it does not hold them exactly.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Numbers, truth values or levels; NaN or None where one is missing.
+    dtype : str
+    """
+    number = number_dtype(dtype) is not None and values.dtype != object
+    # NumPy's own dtypes need no Series on the way into a table
+    held: Any = values if number and dtype == str(number_dtype(dtype)) else pd.Series(values)
+    try:
+        with np.errstate(all="ignore"):
+            typed = held.astype(dtype)
+        # halves would be cut off, large numbers wrap around, and a value of the row itself stays exact
+        if number and not np.array_equal(_floats(typed), _floats(held), equal_nan=True):
+            return held
+        return typed
+    except (TypeError, ValueError, OverflowError):
+        return held
+
+
+def _floats(values: Any) -> FloatArray:
+    if isinstance(values, np.ndarray):
+        return np.asarray(values, np.float64)
+    return np.asarray(values.to_numpy(np.float64, na_value=np.nan), np.float64)
+
+
+def is_date(value: Any) -> bool:
+    """Whether a value is a date without a time of day."""
+    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+
+
+def decimal_places(values: pd.Series[Any]) -> int:
+    """Most digits behind the point of Decimals."""
+    return max((-int(v.as_tuple().exponent) for v in values if v.is_finite()), default=0)

@@ -1,0 +1,304 @@
+"""Across files: tables of polars, pyarrow and Python, objects that hold numbers, dates, and nullable dtypes.
+
+The oracle is the user's own model, asked about the answer's own table; costs are held against those of the same table
+in pandas' plain dtypes, and of dates against all days there are.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Explainer, Explanations, LinearExplainer, nearest_instances
+from ocf.errors import DataError
+from ocf.explain.leaf_queries import explain_leaves
+from ocf.features.frames import as_pandas
+from ocf.verify.check import verify_file
+
+
+def _data() -> tuple[pd.DataFrame, NDArray[Any]]:
+    rng = np.random.default_rng(0)
+    n = 120
+    table = pd.DataFrame(
+        {
+            "amount": rng.integers(100, 5000, n),
+            "age": rng.normal(40, 10, n).astype("float32").round(1),
+            "job": rng.choice(["clerk", "smith", "none"], n).astype(object),
+            "owner": rng.random(n) < 0.5,
+        }
+    )
+    score = table["amount"] / 5000 + (table["age"] - 40) / 20 + (table["job"] == "smith") * 0.5
+    return table, (score > 0.5).astype(int).to_numpy()
+
+
+TABLE, LABELS = _data()
+
+
+def forest(table: Any) -> Any:
+    encoder = make_column_transformer(
+        (StandardScaler(), ["amount", "age"]), (OneHotEncoder(), ["job"]), remainder="passthrough"
+    )
+    return make_pipeline(encoder, RandomForestClassifier(4, max_depth=3, random_state=0)).fit(table, LABELS)
+
+
+EXPECTED = [e.cost for e in Explainer(forest(TABLE), TABLE).explain(TABLE.iloc[:4])]
+
+KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "polars": pl.from_pandas,
+    "polars categorical": lambda t: pl.from_pandas(t).with_columns(pl.col("job").cast(pl.Categorical)),
+    "polars enum": lambda t: pl.from_pandas(t).with_columns(
+        pl.col("job").cast(pl.Enum(["none", "clerk", "smith"]))
+    ),
+    "nullable": lambda t: t.convert_dtypes(),
+    "arrow-backed": lambda t: t.convert_dtypes(dtype_backend="pyarrow"),
+    "objects": lambda t: t.astype(object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_in_the_users_tables(kind: str) -> None:
+    table = KINDS[kind](TABLE)
+    model = forest(table)
+    found = Explainer(model, table).explain(table[:4])
+    assert [e.cost for e in found] == pytest.approx(EXPECTED, rel=1e-5)
+    for place, e in enumerate(found):
+        assert (e.status, e.verified) == ("optimal", True)
+        assert model.predict(e.counterfactual)[0] == e.target == 1 - LABELS[place]
+        assert type(e.counterfactual) is type(e.original) is type(e.changes) is type(table)
+        assert list(e.counterfactual.dtypes) == list(table.dtypes)
+        assert as_pandas(e.original).equals(as_pandas(table[place : place + 1]).set_axis(as_pandas(e.original).index))
+    frame = found.to_frame()
+    assert type(frame) is type(table)
+    assert list(frame["cost"]) == [e.cost for e in found]
+
+
+def test_objects_that_hold_numbers_are_ordered() -> None:
+    """A table that went through an array, as `to_numpy` gives a mixed one; the model takes columns by their places."""
+    array = TABLE.to_numpy()
+    model = make_pipeline(
+        make_column_transformer((StandardScaler(), [0, 1]), (OneHotEncoder(), [2]), remainder="passthrough"),
+        RandomForestClassifier(4, max_depth=3, random_state=0),
+    ).fit(array, LABELS)
+    found = Explainer(model, array).explain(array[:4])
+    assert [e.cost for e in found] == pytest.approx(EXPECTED, rel=1e-5)
+    for e in found:
+        assert model.predict(e.counterfactual.to_numpy())[0] == e.target
+
+
+def test_an_arrow_table_before_a_model_that_takes_pandas() -> None:
+    model = forest(TABLE)
+    table = pl.from_pandas(TABLE).to_arrow()
+    found = Explainer(model, table).explain(table.slice(0, 4))
+    assert [e.cost for e in found] == pytest.approx(EXPECTED)
+    for e in found:
+        assert type(e.counterfactual) is type(table)
+        assert e.counterfactual.schema.types == table.schema.types
+        assert model.predict(e.counterfactual.to_pandas())[0] == e.target
+
+
+@pytest.mark.parametrize("rows", ["dict", "dicts", "tuple", "named tuple"])
+def test_rows_of_python(rows: str) -> None:
+    table = pl.from_pandas(TABLE)
+    explainer = Explainer(forest(table), table)
+    given = {
+        "dict": table.row(0, named=True), "dicts": table[:1].to_dicts(), "tuple": table.row(0),
+        "named tuple": dict(reversed(table.row(0, named=True).items())),
+    }[rows]  # fmt: skip
+    (e,) = explainer.explain(given)
+    assert (e.cost, e.verified) == (pytest.approx(EXPECTED[0]), True)
+    assert isinstance(e.counterfactual, pl.DataFrame)  # as the data
+
+
+def test_structured_arrays() -> None:
+    numbers = TABLE[["amount", "age"]]
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(numbers, LABELS)
+    records = numbers.to_records(index=False)
+    structured = np.array(records.tolist(), dtype=records.dtype)
+    expected = Explainer(model, numbers).explain(numbers.iloc[:3])
+    found = Explainer(model, structured).explain(structured[:3])
+    assert [e.cost for e in found] == [e.cost for e in expected]
+
+
+def test_processes_and_files_keep_the_kind(tmp_path: Any) -> None:
+    table = pl.from_pandas(TABLE)
+    explainer = Explainer(forest(table), table)
+    found = explainer.explain(table[:2], n_jobs=2)
+    assert [e.cost for e in found] == pytest.approx(EXPECTED[:2])
+    path = tmp_path / "found.json"
+    found.to_json(path)
+    assert all(v.ok for _, v in verify_file(path, explainer.model))
+    assert Explanations.from_json(path) == found
+    assert found.to_csv().startswith(",amount,age")
+    assert "age" in str(found[0])
+    assert "age" in found.to_html()
+
+
+def test_other_questions_answer_in_the_users_tables() -> None:
+    numbers = pl.from_pandas(TABLE[["amount", "age"]])
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(numbers, LABELS)
+    explainer = Explainer(tree, numbers)
+    answers = [*nearest_instances(explainer, numbers[:1], numbers), *explain_leaves(explainer, numbers[:1])]
+    line = make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, LABELS)
+    answers += LinearExplainer(line, numbers).explain(numbers[:1])
+    assert len(answers) > 2
+    for e in answers:
+        assert isinstance(e.counterfactual, pl.DataFrame)
+        assert e.counterfactual.schema == numbers.schema
+        assert e.verified
+
+
+# -- dates -----------------------------------------------------------------------------------------------------
+
+
+def age_in_days(table: Any) -> Any:
+    """Days since 1970 of all columns, as a user would write it for the library at hand."""
+    if isinstance(table, pl.DataFrame):
+        return table.with_columns(pl.all().dt.epoch("us").truediv(86_400e6))
+    frame = pd.DataFrame(table)
+    return frame.apply(lambda c: (pd.to_datetime(c, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1))
+
+
+def _moments() -> pd.Series[Any]:
+    return pd.Series(pd.Timestamp("2019-03-01") + pd.to_timedelta(np.random.default_rng(1).integers(0, 900, 80), "D"))
+
+
+DATES: dict[str, Callable[[pd.Series[Any]], Any]] = {
+    "seconds": lambda c: c.astype("datetime64[s]"),
+    "nanoseconds": lambda c: c.astype("datetime64[ns]"),
+    "zone": lambda c: c.dt.tz_localize("UTC"),
+    "objects": lambda c: pd.Series(list(c.dt.date), dtype=object),
+    "arrow": lambda c: c.astype("timestamp[us][pyarrow]"),
+    "polars date": lambda c: pl.Series(list(c.dt.date)),
+    "polars datetime": lambda c: pl.Series(c.to_numpy().astype("datetime64[ms]")),
+    "polars zone": lambda c: pl.Series(c.to_numpy().astype("datetime64[us]")).dt.replace_time_zone("UTC"),
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_dates_are_days_in_order(kind: str) -> None:
+    """The nearest day of all that the model gives the other class, and the answer is a date like the user's."""
+    days = _moments()
+    column = DATES[kind](days)
+    table = pl.DataFrame({"since": column}) if isinstance(column, pl.Series) else pd.DataFrame({"since": column})
+    labels = ((days > "2020-05-01") ^ (days > "2021-03-01")).astype(int)
+    model = Pipeline(
+        [("days", FunctionTransformer(age_in_days)), ("trees", RandomForestClassifier(5, max_depth=3, random_state=0))]
+    ).fit(table, labels)
+    explainer = Explainer(model, table, monotone={"days": "increasing"})
+    (feature,) = explainer.space.features
+    assert (feature.kind, feature.scale) == ("integer", (days.max() - days.min()).days)
+    every = pd.date_range(days.min(), days.max())
+    counted = pd.DataFrame({"since": (every - pd.Timestamp(0)) / pd.Timedelta(days=1)})
+    said = model.named_steps["trees"].predict(counted)
+    for place in range(0, 12, 3):
+        (e,) = explainer.explain(table[place : place + 1])
+        away = np.abs((every - days[place]).days)[said == e.target].min()
+        assert e.cost == pytest.approx(away / feature.scale)
+        assert (e.status, e.verified) == ("optimal", True)
+        assert model.predict(e.counterfactual)[0] == e.target
+        assert list(e.counterfactual.dtypes) == list(table.dtypes)
+        assert abs(e.own_changes["change"].iloc[0]) == away
+        assert "00:00:00" not in str(e).replace("00:00:00+", "")
+
+
+def test_times_of_day_and_durations() -> None:
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {
+            "at": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 5000, 80), "min"),
+            "took": pd.to_timedelta(rng.integers(0, 300, 80), "s"),
+        }
+    )
+    labels = (table["took"] > pd.Timedelta(seconds=150)) | (table["at"] > pd.Timestamp("2024-01-03 10:30"))
+
+    def numbers(t: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame(
+            {"at": (t["at"] - pd.Timestamp(0)).dt.total_seconds(), "took": t["took"].dt.total_seconds()}
+        )
+
+    model = Pipeline(
+        [("seconds", FunctionTransformer(numbers)), ("trees", DecisionTreeClassifier(max_depth=3, random_state=0))]
+    ).fit(table, labels)
+    explainer = Explainer(model, table, monotone={"seconds": "increasing"})
+    assert [f.step for f in explainer.space.features] == [1 / 1440, 1 / 86_400]
+    for place in range(6):
+        (e,) = explainer.explain(table.iloc[[place]], norm="l0")
+        assert (e.status, e.verified) == ("optimal", True)
+        assert model.predict(e.counterfactual)[0] == e.target
+        (moved,) = e.counterfactual["at"]
+        assert moved == moved.floor("min")
+    late = {"at": "2024-01-02 10:00", "took": "00:00:30"}
+    (e,) = explainer.explain(late, features_to_vary=["at"], permitted_range={"at": ("2024-01-01", "2024-01-04")})
+    every = pd.date_range(late["at"], "2024-01-04", freq="min")
+    said = model.predict(pd.DataFrame({"at": every, "took": pd.Timedelta(late["took"])}))
+    assert e.counterfactual["at"].iloc[0] == every[said][0]
+    with pytest.raises(DataError, match=r"'at' holds times that .* cannot hold|parts of a microsecond"):
+        explainer.explain({"at": pd.Timestamp("2024-01-02 10:00:00.000000001"), "took": "00:00:30"})
+
+
+def test_decimals() -> None:
+    prices = [Decimal(int(p)) / 100 for p in np.random.default_rng(3).integers(100, 9000, 60)]
+    table = pd.DataFrame({"price": pd.Series(prices, dtype=object), "n": np.arange(60)})
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2, random_state=0))
+    model.fit(table, [p > 40 for p in prices])
+    frames = (
+        table,
+        pl.from_pandas(table.astype({"price": float})).with_columns(pl.col("price").cast(pl.Decimal(9, 2))),
+    )
+    for frame in frames:
+        (e,) = Explainer(model, frame).explain(frame[:1])
+        price = e.counterfactual["price"][0]
+        assert isinstance(price, Decimal)
+        assert price == round(price, 2)
+        assert (e.status, e.verified) == ("optimal", True)
+        cents = np.arange(9000)
+        said = model.predict(pd.DataFrame({"price": cents / 100, "n": table["n"][0]})) == e.target
+        assert abs(price - prices[0]) * 100 == int(np.abs(cents[said] - int(prices[0] * 100)).min())
+
+
+def test_two_columns_of_one_name() -> None:
+    model = forest(TABLE)
+    doubled = pd.concat([TABLE, TABLE[["age"]]], axis=1)
+    with pytest.raises(DataError, match="two columns of the table are named 'age': give each a name of its own"):
+        Explainer(model, doubled)
+    with pytest.raises(DataError, match="occur twice: age; rename or drop one"):
+        Explainer(model, TABLE).explain(doubled)
+
+
+def test_no_rows() -> None:
+    explainer = Explainer(forest(TABLE), TABLE)
+    for rows in (TABLE.iloc[:0], pl.from_pandas(TABLE)[:0], np.zeros((0, 4)), {name: [] for name in TABLE}):
+        with pytest.raises(DataError, match="no rows to explain: give a table of at least one"):
+            explainer.explain(rows)
+    with pytest.raises(DataError, match="the data table is empty"):
+        Explainer(forest(TABLE), TABLE.iloc[:0])
+
+
+def test_a_missing_date_stays_missing() -> None:
+    days = _moments()
+    table = pd.DataFrame({"since": days.where(days.index % 7 > 0), "n": np.arange(len(days)) % 9})
+    assert dt.date(2019, 3, 1) <= table["since"].min().date()
+    from xgboost import XGBClassifier
+
+    model = Pipeline([("days", FunctionTransformer(lambda t: t.assign(since=age_in_days(t[["since"]])["since"]))),
+                      ("trees", XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1))])  # fmt: skip
+    model.fit(table, (days > "2020-05-01").astype(int) ^ (table["n"] > 5))
+    explainer = Explainer(model, table, monotone={"days": "increasing"})
+    (e,) = explainer.explain(table.iloc[[0]])
+    assert (e.status, e.verified) == ("optimal", True)
+    assert pd.isna(e.counterfactual["since"].iloc[0])
+    assert model.predict(e.counterfactual)[0] == e.target
