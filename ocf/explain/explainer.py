@@ -26,6 +26,7 @@ from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
+from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import as_user_model
 from ocf.problem.conflicts import conflict
@@ -114,6 +115,10 @@ class Explainer(Asking[Problem]):
         space = features if isinstance(features, FeatureSpace) else space_of_table(user_model, table, features)
         self.prepared = PreparedModel(user_model, space, table, check=check)
         self.ensemble = self.prepared.ensemble
+        encoding = self.prepared.encoding_of(space)
+        self._split = split_numbers(self.ensemble, encoding)
+        if table is not None:
+            refuse_indistinct(table, self.ensemble, encoding)
         self._leaves = LeafEngine(self.prepared)
         super().__init__(self.prepared, (CellEngine(self.prepared), self._leaves), frames)
 
@@ -336,6 +341,7 @@ class Explainer(Asking[Problem]):
         """
         coded, task = self.space.from_frame(frame), self._task(question)
         frame = conformed(frame, self.space)
+        refuse_beyond_double(frame, self._split)
         return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))
 
     def _task(self, question: Question) -> Task:
