@@ -51,7 +51,7 @@ class Feature:
     lower, upper : float
         Bounds of numeric and integer features, in the user's units; days of dates and durations (`ocf.features.times`).
     step : float or None
-        Grid of a numeric feature: admissible values are multiples of `step`.
+        Grid of a numeric feature: admissible values are multiples of `step`. Days, of dates and durations.
     scale : float
         Distances are divided by it: for ordinal features with numeric levels and for numeric ones it is in the
         user's units, for the others in levels. Default: the range of the data.
@@ -251,6 +251,8 @@ class Feature:
             raise ProblemError(f"permitted range of {self.name!r} must be (lowest, highest), not {values}")
         if self.is_time:
             values = tuple(times.days(v, self.dtype) for v in values)
+        if not all(isinstance(v, int | float | np.number | Decimal) for v in values):
+            raise ProblemError(f"permitted range of {self.name!r}: give two numbers, not {values}")
         if not values[0] <= values[1]:
             raise ProblemError(
                 f"permitted range of {self.name!r} must be (lowest, highest), and {allowed!r} is the other way round"

@@ -142,7 +142,7 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
     if unfit & set(setting):
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit & set(setting)))} does not fit kind {kind!r}")
     if kind in ("numeric", "integer"):
-        return _of_numbers(values, dtype, cast(Kind, setting.get("kind") or kind), setting)
+        return _of_numbers(values, dtype, kind, setting)
     if times.is_time(dtype):
         raise DataError(
             f"feature {name!r}: dates and durations are ordered numbers, not {kind}: leave the kind out, or make the "
@@ -168,10 +168,14 @@ def _of_numbers(values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping
     numbers, step = numbers_of(values, dtype), setting.get("step")
     if times.is_time(dtype):
         setting = _in_days(setting, dtype)
-        parts = times.parts_of(numbers)
-        step = setting.get("step") or (None if kind == "integer" else 1 / parts)
-        kind = "integer" if "kind" not in setting and step == 1 else kind
-        step = None if kind == "integer" else step
+        step = setting.get("step") or (1.0 if kind == "integer" else 1 / times.parts_of(numbers))
+        kind, step = ("integer", None) if step == 1 else ("numeric", step)
+    elif kind == "integer" and step is not None:
+        if not float(step).is_integer():
+            raise DataError(
+                f"feature {name!r}: step {step} should be a whole number, as the column holds whole numbers"
+            )
+        kind = "numeric"
     elif dtype == DECIMAL and step is None and kind == "numeric" and 0 <= (places := decimal_places(values)) <= 9:
         step = float(f"1e-{places}")
     lower, upper = setting.get("bounds", (float(numbers.min()), float(numbers.max())))

@@ -215,7 +215,12 @@ def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[
     by_name = {re.sub(r"\s", "_", c): c for c in columns} | {c: c for c in columns}
     missing = [n for n in names if n not in by_name]
     if missing:
-        raise DataError(f"the data misses columns that the model was fitted on: {listed(missing)}")
+        extra = [c for c in columns if c not in names]
+        others = f"; it has others: {listed(extra)}" if extra else ""
+        raise DataError(
+            f"the data misses columns that the model was fitted on: {listed(missing)}{others}: give it with the names "
+            "of the table that the model was fitted on"
+        )
     return tuple(by_name[n] for n in names)
 
 

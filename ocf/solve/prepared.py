@@ -17,7 +17,7 @@ from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError, ModelError, OcfError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
-from ocf.models.encoding import Encoding
+from ocf.models.encoding import Encoder, Encoding
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
@@ -76,7 +76,7 @@ class PreparedModel:
         self._encodings: dict[tuple[str, ...], Encoding] = {}
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
-            rows = None if table is None else self._encoded(self.known[:64])
+            rows = None if table is None else self._encoded(self.space.to_frame(self.known[:64]), self.model.encode)
             check_conformance(model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
@@ -98,10 +98,10 @@ class PreparedModel:
         """Class labels; empty for a regressor."""
         return self.ensemble.decision.classes
 
-    def _encoded(self, rows: FloatArray) -> FloatArray:
-        """Model columns of coded rows; names the level where the preprocessing refuses one."""
+    def _encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
+        """Model columns of rows; names the level where the preprocessing refuses one."""
         try:
-            return self.model.encode(self.space.to_frame(rows))
+            return encoded(encode, table)
         except ModelError:
             for i in np.flatnonzero([f.discrete for f in self.space.features]).tolist():
                 self.encoding_of(self.space).levels(i)
@@ -163,7 +163,7 @@ class PreparedModel:
             return
         coded = rounded(encoding.space, rows)
         table = encoding.space.to_frame(coded)
-        columns = encoded(encoding.encode, table)
+        columns = self._encoded(table, encoding.encode)
         check_three_ways(ensemble, lifted, columns, part, encoding.space, coded)
         if not self.ensemble.is_oblique:
             own = columns[:, : self.ensemble.n_features]

@@ -17,6 +17,7 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     known : iterable
         What would have been taken.
     """
+    word = word.item() if hasattr(word, "item") else word  # a number of NumPy's is a number
     options = [str(k) for k in known]
     close = difflib.get_close_matches(str(word), options, n=1)
     return f"{word!r} (did you mean {close[0]!r}?)" if close else f"{word!r}; known: {listed(options)}"

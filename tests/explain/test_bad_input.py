@@ -1,0 +1,176 @@
+"""Across files: what users get wrong about tables and Pipelines, and that the message has the cause and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Explainer
+from ocf.errors import DataError, ModelError, OcfError, ProblemError, UnsupportedModelError
+
+RNG = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 10, 80).round(1),
+        "job": RNG.choice(["clerk", "smith"], 80),
+        "code": RNG.choice([11, 22, 35], 80),
+        "amount": RNG.integers(0, 5000, 80) * 1000,
+    }
+)
+LABELS = ((TABLE["age"] > 40) ^ (TABLE["job"] == "smith")).astype(int)
+ROW = TABLE.iloc[[0]]
+
+
+class Unknown(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A step of no library that is read."""
+
+    def fit(self, X: Any, y: Any = None) -> Unknown:
+        self.fitted_ = True
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def pipeline(encoder: Any, trees: Any = None) -> Any:
+    trees = DecisionTreeClassifier(max_depth=3, random_state=0) if trees is None else trees
+    columns = make_column_transformer((encoder, ["job"]), remainder="passthrough")
+    return make_pipeline(columns, trees).fit(TABLE, LABELS)
+
+
+MODEL = pipeline(OneHotEncoder())
+STRICT = pipeline(OrdinalEncoder(), GradientBoostingClassifier(n_estimators=3, random_state=0))
+EXPLAINER = Explainer(MODEL, TABLE, {"code": {"kind": "categorical"}})
+
+
+def behind(step: Any, column: str) -> Any:
+    return make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(TABLE[[column]], LABELS)
+
+
+def calibrated() -> Any:
+    return CalibratedClassifierCV(LogisticRegression(), cv=2).fit(TABLE[["age"]], LABELS)
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "ask"),
+    [
+        (
+            ModelError,
+            r"'standardscaler' is not fitted: call fit on the Pipeline first",
+            lambda: Explainer(make_pipeline(StandardScaler(), STRICT[-1]), TABLE),
+        ),
+        (
+            UnsupportedModelError,
+            r"'unknown' is not read: .*Unknown.*give ocf the table after that step",
+            lambda: Explainer(behind(Unknown(), "age"), TABLE[["age"]]),
+        ),
+        (
+            DataError,
+            r"misses columns .*: age; it has others: years: give it with the names of the table",
+            lambda: Explainer(MODEL, TABLE.rename(columns={"age": "years"})),
+        ),
+        (
+            DataError,
+            r"columns that the model does not take: extra; drop them",
+            lambda: Explainer(MODEL, TABLE.assign(extra=1)),
+        ),
+        (
+            DataError,
+            r"'job': the preprocessing refuses the level 'pilot' \(Found unknown.*leave it out .* or fit the Pipeline",
+            lambda: Explainer(MODEL, pd.concat([TABLE, ROW.assign(job="pilot")])),
+        ),
+        (
+            DataError,
+            r"'job': the preprocessing refuses the level 'pilot' \(Found unknown.*leave it out .* or fit the Pipeline",
+            lambda: Explainer(STRICT, TABLE, {"job": {"levels": ["clerk", "smith", "pilot"]}}),
+        ),
+        (
+            UnsupportedModelError,
+            r"takes the numbers of feature 'code' for categories.*describe the feature as kind 'categorical'",
+            lambda: Explainer(behind(OneHotEncoder(), "code"), TABLE[["code"]]),
+        ),
+        (
+            UnsupportedModelError,
+            r"CalibratedClassifierCV .* no sum of trees: linear models are explained by ocf.LinearExplainer",
+            lambda: Explainer(calibrated(), TABLE[["age"]]),
+        ),
+        (
+            DataError,
+            r"'age' is missing \(NaN\), and the model has no rule for it: fill in a value",
+            lambda: Explainer(STRICT, TABLE).explain(ROW.assign(age=np.nan)),
+        ),
+        (DataError, "two columns .* named 'age': give each", lambda: Explainer(MODEL, TABLE[["age", "age", "job"]])),
+        (DataError, r"step 0.5 should be a whole number", lambda: Explainer(MODEL, TABLE, {"amount": {"step": 0.5}})),
+        (
+            DataError,
+            r"'age' must be \(lowest, highest\), and \(60, 20\) is the other way round",
+            lambda: Explainer(MODEL, TABLE, {"age": {"permitted_range": (60, 20)}}),
+        ),
+    ],
+)  # fmt: skip
+def test_models_and_data(error: type[OcfError], words: str, ask: Callable[[], Any]) -> None:
+    with pytest.raises(error, match=words):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [
+        (r"'job', row 0: unknown level 'pilot'; known: clerk, smith", ROW.assign(job="pilot")),
+        (r"'job', row 0: unknown level 3; known", ROW.assign(job=3)),
+        (r"'code', row 0: unknown level 12; known: 11, 22, 35", ROW.assign(code=12)),
+        (r"'code', row 0: unknown level 12\.5; known", ROW.assign(code=12.5)),
+        (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ROW.assign(age="old")),
+        (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ["old", "clerk", 11, 1000]),
+        (r"the table misses job, amount; the model was given: age, job, code, amount", {"age": 1.0, "code": 11}),
+        (r"has the unknown wage", {**ROW.iloc[0].to_dict(), "wage": 1}),
+        (r"no rows to explain", TABLE.iloc[:0]),
+        (r"occur twice: age; rename or drop one", ROW[["age", "age", "job", "code", "amount"]]),
+    ],
+)
+def test_rows(words: str, row: Any) -> None:
+    with pytest.raises(DataError, match=words):
+        EXPLAINER.explain(row)
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (r"'job': give a list, such as \['smith'\], not 'smith'", {"job": "smith"}),
+        (r"'job': no such level 'smit' \(did you mean 'smith'\?\)", {"job": ["smit"]}),
+        (r"'code': give a list, such as \[22\], not 22", {"code": 22}),
+        (r"'code': no such level 23; known: 11, 22, 35", {"code": np.array([22, 23])}),
+        (r"'age' must be \(lowest, highest\), and \(60, 20\) is the other way round", {"age": (60, 20)}),
+        (r"'age': give two numbers, not \('low', 'high'\)", {"age": ("low", "high")}),
+        (r"'age' must be \(lowest, highest\), not \(1, 2, 3\)", {"age": (1, 2, 3)}),
+    ],
+)
+def test_permitted_ranges(words: str, allowed: dict[str, Any]) -> None:
+    with pytest.raises(ProblemError, match=words):
+        EXPLAINER.explain(ROW, permitted_range=allowed)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int32", object])
+def test_a_step_of_whole_numbers(dtype: Any) -> None:
+    """Of amounts in thousands, in the column's own dtype; the nearest multiple that the model gives the target."""
+    table = TABLE[["amount"]].astype(dtype)
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table.astype("int64"), TABLE["amount"] > 2_345_000)
+    (e,) = Explainer(model, table, {"amount": {"step": 10_000}}).explain(table.iloc[[0]])
+    (amount,) = e.counterfactual["amount"]
+    every = np.arange(0, 5_000_001, 10_000)
+    said = model.predict(pd.DataFrame({"amount": every})) == e.target
+    assert amount == every[said][np.abs(every[said] - TABLE["amount"][0]).argmin()]
+    assert (e.status, e.verified) == ("optimal", True)
+    assert e.counterfactual["amount"].dtype == table["amount"].dtype
