@@ -27,6 +27,7 @@ from ocf.features.inference import as_table
 from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
+from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import as_user_model
 from ocf.problem.conflicts import conflict
@@ -63,6 +64,9 @@ class Explainer(Asking[Problem]):
         table, a structured array, a dict of columns, or a list of dicts. A Pipeline is asked about tables of that kind.
     features : mapping of feature name to settings, FeatureSpace, or path of a problem file, optional
         See `ocf.features.inference.infer_space` for the settings.
+    labels : array_like (n,), optional
+        True classes (of a regressor: values) of the rows of the data. Plausibility is then that of the rows with the
+        target by their labels; see `ocf.Plausibility`.
     check : bool
         Whether to check the reading of the model against the library at every threshold.
     monotone : mapping of step name to {"increasing", "decreasing"}, optional
@@ -97,6 +101,7 @@ class Explainer(Asking[Problem]):
         data: pd.DataFrame | ArrayLike | None = None,
         features: Mapping[str, Mapping[str, Any]] | FeatureSpace | str | Path | None = None,
         *,
+        labels: Any = None,
         check: bool = True,
         monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
@@ -113,7 +118,8 @@ class Explainer(Asking[Problem]):
             said = read_problem_file(Path(features))
             features, self.constraints = said.features, said.constraints
         space = features if isinstance(features, FeatureSpace) else space_of_table(user_model, table, features)
-        self.prepared = PreparedModel(user_model, space, table, check=check)
+        labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
+        self.prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
         self.ensemble = self.prepared.ensemble
         encoding = self.prepared.encoding_of(space)
         self._split = split_numbers(self.ensemble, encoding)

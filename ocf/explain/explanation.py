@@ -97,6 +97,8 @@ class Explanation(Answer):
         Of the counterfactual, where plausibility was asked for, by the isolation forest's own library: average
         ``depth`` over its ``trees``, the ``least`` that was wanted (None: none), and the library's ``score``. The cost
         holds ``weight`` times what ``depth`` falls short of ``deepest``, the largest that the trees could give.
+        Where rows of the data say what is plausible, how many ``rows``, and whether they are of the target ``by`` the
+        model's ``"prediction"`` or their ``"label"``.
     constraints : tuple of Constraint
         What every counterfactual had to respect.
     rank : int

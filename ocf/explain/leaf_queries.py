@@ -19,6 +19,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.explain.asking import one_row_of, rows_of
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.models.labels import labelled
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
@@ -223,23 +224,12 @@ def nearest_instances(
         detector = explainer.prepared.detector(wish, problem.target)
         admissible = explainer.model.meets(problem.target, known)
         if labels is not None:
-            admissible &= _labelled(explainer, problem, labels)
+            admissible &= labelled(explainer.classes, problem.target, np.asarray(labels).tolist())
         outcome = _nearest(problem, table, known, admissible, detector)
         place = _row_of(explainer, frame.index[k], row, problem)
         found = _finding(problem, outcome, method)
         out.append(explainer.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
     return Explanations(out).in_frames(explainer.frames_of(X))
-
-
-def _labelled(explainer: Explainer, problem: Problem, labels: Sequence[Any] | ArrayLike) -> BoolArray:
-    """Which instances have a wanted answer by their own labels."""
-    given = np.asarray(labels)
-    if explainer.classes:
-        place = {label: k for k, label in enumerate(explainer.classes)}
-        answers = np.array([place.get(label, -1) for label in given.tolist()])
-        one_hot = np.eye(len(explainer.classes))[np.maximum(answers, 0)]
-        return problem.target.met_by(answers, one_hot) & (answers >= 0)
-    return problem.target.met_by(given.astype(np.float64))
 
 
 def _within(problem: Problem, table: FloatArray) -> BoolArray:

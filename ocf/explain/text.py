@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ocf.models.plausibility import ROWS_BY
 from ocf.support.wording import interval, number, word
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def plausibility(e: Answer) -> list[str]:
     lacking = p["weight"] * (p["deepest"] - p["depth"])
     price = f"; what it lacks of the deepest, {number(p['deepest'], 5)}, costs {number(lacking)}" if p["weight"] else ""
     score = f"score {number(p['score'], 5)} of {p['library']}"
-    return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}"]
+    rows = f"; by {p['rows']} rows of the data that have the target {ROWS_BY[p['by']]}" if "by" in p else ""
+    return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}{rows}"]
 
 
 def counted(explanations: Iterable[Answer]) -> str:

@@ -42,6 +42,25 @@ from ocf.support.messages import listed, nearest
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import join_trees
 
+#: Who says which rows of the data are of the target -> in words.
+ROWS_BY = {"prediction": "by the model's answers", "label": "by their labels"}
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """Rows of the data that are of a target.
+
+    Attributes
+    ----------
+    table : DataFrame (n, n_columns)
+        In the user's columns.
+    by : {"prediction", "label"}
+        Who says so.
+    """
+
+    table: pd.DataFrame
+    by: str = "prediction"
+
 
 @dataclass(frozen=True, eq=False)
 class Plausibility:
@@ -65,6 +84,9 @@ class Plausibility:
         Of a forest that is made here: number of trees, rows per tree, and random seed. An isolation tree is as deep as
         the logarithm of its rows to base two; without `samples` the trees are as deep as those of the model, as in the
         paper, but no deeper than 8.
+    by : {"prediction", "label"}, optional
+        Which rows of the data are of the target: those to which the model gives it, or those that have it by the labels
+        of the data, ``Explainer(…, labels=y)``. By default by label where there are labels. The answer says which.
     """
 
     forest: Any = None
@@ -75,6 +97,7 @@ class Plausibility:
     trees: int = 100
     samples: int | None = None
     seed: int = 0
+    by: str | None = None
     #: Tells two wishes apart, also after a journey to another process.
     key: str = field(default_factory=lambda: uuid4().hex, repr=False)
 
@@ -94,6 +117,7 @@ class Plausibility:
             "trees": (whole(self.trees, 1), "a whole number of at least 1"),
             "samples": (self.samples is None or whole(self.samples, 2), "a whole number of at least 2"),
             "seed": (whole(self.seed, 0), "a whole number of at least 0"),
+            "by": (self.by in (None, *ROWS_BY), "'prediction' or 'label'"),
         }
         for name, (holds, words) in rules.items():
             if not holds:
@@ -179,6 +203,8 @@ class Detector:
         What stands between the table and the forest, to be read.
     least : float or None
         Least average depth.
+    rows : KnownRows or None
+        On which the forest was fitted, or from which the least depth was taken; None where they had no say.
     """
 
     wish: Plausibility
@@ -187,6 +213,7 @@ class Detector:
     given: _Columns
     preprocessing: Ways
     least: float | None
+    rows: KnownRows | None = None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Depth and score of rows by the library itself, both (n,) float64."""
@@ -261,18 +288,18 @@ class Detector:
             "deepest": self.deepest,
             "trees": self.forest.ensemble.n_trees,
             "library": self.forest.library,
-        }
+        } | ({} if self.rows is None else {"rows": len(self.rows.table), "by": self.rows.by})
 
 
-def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key: tuple[Any, ...]) -> Detector:
+def make_detector(wish: Plausibility, model: UserModel, known: KnownRows, key: tuple[Any, ...]) -> Detector:
     """Fit the forest where that is asked for, read it, and find the least depth.
 
     Parameters
     ----------
     wish : Plausibility
     model : UserModel
-    rows : DataFrame
-        Rows of the data that the model gives the target, in the user's columns.
+    known : KnownRows
+        Of the target.
     key : tuple
 
     Raises
@@ -282,18 +309,20 @@ def make_detector(wish: Plausibility, model: UserModel, rows: pd.DataFrame, key:
     DataError
         The forest was fitted on other columns than the user's table or the model has.
     """
-    native, way = wish.forest, None
-    if native is None or not _is_fitted(native):
-        native, way = _fitted(wish, model, rows)
+    native, way, rows = wish.forest, None, known.table
+    fits = native is None or not _is_fitted(native)
+    if fits:
+        native, way = _fitted(wish, model, known)
     forest = read_isolation_forest(_last_step(native))
     given, preprocessing = way or _columns_of(native, forest, model, rows)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
-    detector = Detector(wish, key, forest, given, preprocessing, least)
+    counts = fits or (wish.required and least is None)
+    detector = Detector(wish, key, forest, given, preprocessing, least, known if counts else None)
     if wish.required and least is None:
         if not len(rows):
             raise ProblemError(
-                "plausibility: no row of the data has the target, so there is no quantile to take: give data with such "
-                "rows, or the least average depth itself as depth"
+                f"plausibility: no row of the data has the target {ROWS_BY[known.by]}, so there is no quantile to "
+                "take: give data with such rows, or the least average depth itself as depth"
             )
         detector.forest_columns(rows.iloc[:1])  # says what is wrong where the library's message would not
         least = float(np.quantile(detector.measure(rows)[0], wish.quantile, method="lower"))
@@ -311,15 +340,16 @@ def _is_fitted(forest: Any) -> bool:
     return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
 
 
-def _fitted(wish: Plausibility, model: UserModel, rows: pd.DataFrame) -> tuple[Any, _Way]:
+def _fitted(wish: Plausibility, model: UserModel, known: KnownRows) -> tuple[Any, _Way]:
     """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself."""
     from sklearn.base import clone
     from sklearn.ensemble import IsolationForest
 
+    rows = known.table
     if len(rows) < 2:
         raise ProblemError(
-            f"plausibility: {len(rows)} rows of the data have the target, too few to fit an isolation forest: give "
-            "data with such rows, or a fitted forest"
+            f"plausibility: {len(rows)} rows of the data have the target {ROWS_BY[known.by]}, too few to fit an "
+            "isolation forest: give data with such rows, or a fitted forest"
         )
     if wish.forest is None:
         samples = wish.samples or 2 ** int(np.clip(model.trees.ensemble.depth.max(), 1, 8))

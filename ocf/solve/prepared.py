@@ -14,12 +14,13 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError, OcfError
+from ocf.errors import DataError, ModelError, OcfError, ProblemError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
-from ocf.models.plausibility import Detector, Plausibility, make_detector
+from ocf.models.plausibility import Detector, KnownRows, Plausibility, make_detector
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
@@ -62,6 +63,8 @@ class PreparedModel:
         The data; its rows without missing values become the known rows.
     check : bool
         Whether to check the reading of the model against the library at every threshold.
+    labelled : LabelledRows, optional
+        The data with its labels.
 
     Attributes
     ----------
@@ -69,8 +72,16 @@ class PreparedModel:
         Coded rows of the data, at most `MAX_CANDIDATES`.
     """
 
-    def __init__(self, model: UserModel, space: FeatureSpace, table: pd.DataFrame | None, *, check: bool) -> None:
-        self.model, self.space = model, space
+    def __init__(
+        self,
+        model: UserModel,
+        space: FeatureSpace,
+        table: pd.DataFrame | None,
+        *,
+        check: bool,
+        labelled: LabelledRows | None = None,
+    ) -> None:
+        self.model, self.space, self.labelled = model, space, labelled
         self.ensemble = model.trees.ensemble
         self.known = known_rows(space, table)
         self._encodings: dict[tuple[str, ...], Encoding] = {}
@@ -209,9 +220,18 @@ class PreparedModel:
             return None
         key = (wish.key, target)
         if key not in self._detectors:
-            rows = self.known_rows_of(target)
-            self._detectors[key] = make_detector(wish, self.model, self.space.to_frame(rows), key)
+            self._detectors[key] = make_detector(wish, self.model, self._rows_for(wish, target), key)
         return self._detectors[key]
+
+    def _rows_for(self, wish: Plausibility, target: Target) -> KnownRows:
+        """Rows of the data that are of a target, by whom the wish asks."""
+        by = wish.by or ("prediction" if self.labelled is None else "label")
+        if by == "prediction":
+            return KnownRows(self.space.to_frame(self.known_rows_of(target)))
+        if self.labelled is None:
+            raise ProblemError("plausibility by label needs the labels of the data: Explainer(…, labels=y)")
+        rows = known_rows(self.space, self.labelled.with_target(target))
+        return KnownRows(self.space.to_frame(rows), by)
 
     @property
     def detectors(self) -> tuple[Detector, ...]:

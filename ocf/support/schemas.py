@@ -297,6 +297,8 @@ class DepthSchema(Struct):
     score: float | UnsetType = UNSET
     trees: Count | UnsetType = UNSET
     library: str | UnsetType = UNSET
+    rows: Count | UnsetType = UNSET
+    by: Literal["prediction", "label"] | UnsetType = UNSET
 
 
 class EndsSchema(Struct):

@@ -1,0 +1,86 @@
+"""Labels of known rows: what came out, in the place of what the model says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import BoolArray
+from ocf.errors import DataError
+from ocf.problem.targets import Target
+from ocf.support.messages import nearest
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows of the data and their labels.
+
+    Attributes
+    ----------
+    table : DataFrame (n, n_columns)
+        In the user's columns.
+    labels : list
+        Class, or value, of each; None where it is not known.
+    classes : tuple
+        Class labels of the model; empty for a regressor.
+    """
+
+    table: pd.DataFrame
+    labels: list[Any]
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, table: pd.DataFrame | None, labels: Any, classes: tuple[Any, ...]) -> LabelledRows:
+        """Rows with the labels that a user gives for them.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns) or None
+        labels : array_like (n,)
+            Classes may be given by their texts, as files have them.
+        classes : tuple
+
+        Raises
+        ------
+        DataError
+            There is no data, not a label for each row, or one that is no class of the model.
+        """
+        if table is None:
+            raise DataError("labels are those of the rows of the data: give data, too")
+        given = [None if pd.isna(label) else label for label in np.asarray(labels).ravel().tolist()]
+        if len(given) != len(table):
+            raise DataError(f"there are {len(given)} labels for {len(table)} rows of the data: give one for each row")
+        if classes:
+            by_text = {str(label): label for label in classes}
+            unknown = [v for v in given if v is not None and v not in classes and str(v) not in by_text]
+            if unknown:
+                raise DataError(f"labels: the model has no class {nearest(unknown[0], classes)}")
+            given = [v if v is None or v in classes else by_text[str(v)] for v in given]
+        return cls(table, given, classes)
+
+    def with_target(self, target: Target) -> pd.DataFrame:
+        """Rows whose label is in a target."""
+        return self.table[labelled(self.classes, target, self.labels)]
+
+
+def labelled(classes: tuple[Any, ...], target: Target, labels: Sequence[Any]) -> BoolArray:
+    """Which labels are in a target, (n,).
+
+    Parameters
+    ----------
+    classes : tuple
+        Of the model; empty for a regressor.
+    target : Target
+    labels : sequence
+        Classes or values. What is no class is in no target.
+    """
+    if classes:
+        place = {label: k for k, label in enumerate(classes)}
+        answers = np.array([place.get(label, -1) for label in labels], np.int64)
+        one_hot = np.eye(len(classes))[np.maximum(answers, 0)]
+        return np.asarray(target.met_by(answers, one_hot) & (answers >= 0))
+    return np.asarray(target.met_by(np.array([np.nan if v is None else v for v in labels], np.float64)))
