@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ocf.cli.tables import parse_options
-from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.cli.tables import parse_monotone, parse_options
+from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +72,21 @@ Plausible = Annotated[
     ),
 ]
 
+Label = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of true classes, no input: plausibility counts rows by it, not by the model."
+    ),
+]
+
+Monotone = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STEP=WORD",
+        help="Your word that a function in the Pipeline is increasing or decreasing; may be repeated.",
+    ),
+]
+
 Rows = Annotated[str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")]
 
 RowTimeLimit = Annotated[
@@ -104,19 +120,47 @@ def wanted(
     return with_interval({key: value for key, value in flags.items() if value is not None})
 
 
-def settings_of(
-    path: Path | None, flags: Mapping[str, Any], options: list[str]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Settings of features and of `Explainer.explain`: the problem file's, overridden by flags that were given.
+@dataclass(frozen=True)
+class Told:
+    """What the problem file and the flags say together; flags that were given override the file.
+
+    Attributes
+    ----------
+    features : dict of str to dict
+        Settings of features.
+    settings : dict
+        Of `Explainer.explain`.
+    monotone : dict of step name to {"increasing", "decreasing"}
+    label : str or None
+        Column of true classes.
+    """
+
+    features: dict[str, dict[str, Any]]
+    settings: dict[str, Any]
+    monotone: dict[str, str]
+    label: str | None = None
+
+
+def told(
+    path: Path | None,
+    flags: Mapping[str, Any],
+    options: Sequence[str] = (),
+    monotone: Sequence[str] = (),
+    label: str | None = None,
+) -> Told:
+    """What the problem file says, overridden by the flags that were given.
 
     Parameters
     ----------
     path : Path or None
         Of the problem file.
     flags : mapping of str to object
-        None for those that were not given.
+        Settings of `Explainer.explain`; None for those that were not given.
     options : sequence of str
         ``KEY=VALUE`` of the solver.
+    monotone : sequence of str
+        ``STEP=WORD``.
+    label : str, optional
     """
     from ocf.problem.problem_file import ProblemFile, read_problem_file
 
@@ -126,7 +170,7 @@ def settings_of(
         settings["constraints"] = said.constraints
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
-    return said.features, settings
+    return Told(said.features, settings, said.monotone | parse_monotone(monotone), label or said.label)
 
 
 def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
@@ -173,7 +217,7 @@ def load(
     data_path: Path,
     reference_path: Path | None,
     drop: list[str],
-    features: dict[str, dict[str, Any]],
+    said: Told,
     trust_pickle: bool,
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about.
@@ -185,8 +229,8 @@ def load(
         Data to infer features from; by default `data_path`.
     drop : sequence of str
         Columns to leave out.
-    features : mapping
-        Settings of features.
+    said : Told
+        Settings of features, words on functions, and the column of true classes.
     trust_pickle : bool
     """
     from ocf.explain.explainer import Explainer
@@ -195,7 +239,12 @@ def load(
 
     paths = [data_path] if reference_path is None else [data_path, reference_path]
     tables = drop_columns(map(read_table, paths), drop)
+    labels = None
+    if said.label is not None:
+        labels = label_column(tables[-1], said.label, paths[-1])
+        tables = drop_columns(tables, [said.label])
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    return Explainer(model, data=fitted[-1], features=features), fitted[0]
+    explainer = Explainer(model, data=fitted[-1], features=said.features, labels=labels, monotone=said.monotone)
+    return explainer, fitted[0]

@@ -43,6 +43,7 @@ def regions(
     norm: options.Norm = None,
     drop: options.Drop = None,
     reference: options.Reference = None,
+    monotone: options.Monotone = None,
     trust_pickle: options.TrustPickle = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="List what is found until then.")] = None,
@@ -75,10 +76,10 @@ def regions(
     }
     from ocf.explain.question import OF_PROBLEM
 
-    features, settings = options.settings_of(problem, flags, [])
-    options.load_forest(settings, problem, trust_pickle)
-    explainer, table = options.load(model, data, reference, drop or [], features, trust_pickle)
-    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
+    said = options.told(problem, flags, monotone=monotone or [])
+    options.load_forest(said.settings, problem, trust_pickle)
+    explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle)
+    question = {key: said.settings[key] for key in OF_PROBLEM if key in said.settings}
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(
         table.iloc[[place]], **question, radius=radius, limit=limit, time_limit=time_limit
@@ -86,8 +87,8 @@ def regions(
     _write(found.to_frame(), output)
     if plot is not None:
         _draw(found, plot, x, y, held)
-    said = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
-    cut = "" if found.complete else said
+    cut_off = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
+    cut = "" if found.complete else cut_off
     typer.echo(f"{len(found)} region{'s' * (len(found) != 1)} within a cost of {radius:g}{cut}", err=True)
     if not found.complete:
         raise typer.Exit(ExitCode.FEASIBLE)

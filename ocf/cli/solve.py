@@ -21,7 +21,9 @@ from ocf.cli.options import (
     AtMost,
     Data,
     Drop,
+    Label,
     Model,
+    Monotone,
     Norm,
     Plausible,
     Probability,
@@ -34,7 +36,7 @@ from ocf.cli.options import (
     TrustPickle,
     load,
     load_forest,
-    settings_of,
+    told,
     wanted,
 )
 from ocf.cli.tables import check_output, parse_norm, parse_rows, parse_wish
@@ -95,6 +97,8 @@ def solve(
     plausibility: Plausible = None,
     drop: Drop = None,
     reference: Reference = None,
+    label: Label = None,
+    monotone: Monotone = None,
     trust_pickle: TrustPickle = False,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
     solver: Annotated[
@@ -187,10 +191,11 @@ def solve(
         "min_distance": min_distance,
         "diagnose": diagnose or None,
     }
-    features, settings = settings_of(problem, flags, option or [])
+    said = told(problem, flags, option or [], monotone or [], label)
+    settings = said.settings
     load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
-    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], said, trust_pickle)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     with _stdout_to_stderr() if log else nullcontext():
         explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
@@ -218,6 +223,8 @@ def export(
     plausibility: Plausible = None,
     drop: Drop = None,
     reference: Reference = None,
+    label: Label = None,
+    monotone: Monotone = None,
     trust_pickle: TrustPickle = False,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP)] = None,
     reduced: Annotated[
@@ -232,9 +239,10 @@ def export(
         "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
     }
-    features, settings = settings_of(problem, flags, [])
+    said = told(problem, flags, [], monotone or [], label)
+    settings = said.settings
     load_forest(settings, problem, trust_pickle)
-    explainer, table = load(model, data, reference, drop or [], features, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], said, trust_pickle)
     from ocf.explain.question import OF_PROBLEM
 
     question = {key: settings[key] for key in OF_PROBLEM if key in settings}

@@ -84,6 +84,17 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
+def parse_monotone(pairs: Sequence[str]) -> dict[str, str]:
+    """Words on functions from ``STEP=increasing`` and ``STEP=decreasing``."""
+    said = {}
+    for pair in pairs:
+        step, equals, word = (part.strip() for part in pair.partition("="))
+        if not (equals and step) or word not in ("increasing", "decreasing"):
+            raise ProblemError(f"--monotone {pair!r} is not understood: give STEP=increasing or STEP=decreasing")
+        said[step] = word
+    return said
+
+
 def _option(text: str) -> bool | int | float | str:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"

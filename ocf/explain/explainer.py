@@ -106,17 +106,21 @@ class Explainer(Asking[Problem]):
         monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        user_model = as_user_model(model, trust_pickle=trust_pickle).saying(monotone)
-        table = None if data is None else as_table(data, user_model.columns)
-        frames = kind_of(data)
-        if table is not None:
-            user_model = user_model.in_frames(frames, table.head(1))
         self.constraints: tuple[Constraint, ...] = ()
         if isinstance(features, str | Path):
             from ocf.problem.problem_file import read_problem_file
 
             said = read_problem_file(Path(features))
-            features, self.constraints = said.features, said.constraints
+            features, self.constraints, monotone = (
+                said.features,
+                said.constraints,
+                {**said.monotone, **(monotone or {})},
+            )
+        user_model = as_user_model(model, trust_pickle=trust_pickle).saying(monotone)
+        table = None if data is None else as_table(data, user_model.columns)
+        frames = kind_of(data)
+        if table is not None:
+            user_model = user_model.in_frames(frames, table.head(1))
         space = features if isinstance(features, FeatureSpace) else space_of_table(user_model, table, features)
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         self.prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ocf.errors import DataError
 from ocf.support.messages import listed, nearest
@@ -72,6 +72,26 @@ def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[p
         if name not in known:
             raise DataError(f"--drop: there is no column {nearest(name, known)}")
     return [table.drop(columns=list(names), errors="ignore") for table in tables]
+
+
+def label_column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
+    """The column of a table that holds true classes.
+
+    Parameters
+    ----------
+    table : DataFrame
+    name : str
+    path : Path
+        File of the table, which messages name.
+
+    Raises
+    ------
+    DataError
+        There is none of that name.
+    """
+    if name not in table.columns:
+        raise DataError(f"--label: {path} has no column {nearest(name, list(table.columns))}")
+    return table[name]
 
 
 def fit_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:

@@ -13,6 +13,10 @@
     [plausibility]                     # settings of `ocf.Plausibility`; the empty section asks for the defaults
     quantile = 0.1
     trees = 100
+    label = "repaid"                   # a column of the table that holds the true classes: rows count by them
+
+    [monotone]                         # your word on functions in the Pipeline that ocf does not know, by step
+    to_days = "increasing"
 
     [features.age]                     # settings of `ocf.features.inference.infer_space`, all optional
     kind = "integer"
@@ -103,11 +107,17 @@ class ProblemFile:
     solve : dict
         Keyword arguments of `Explainer.explain`.
     constraints : tuple of Constraint
+    monotone : dict of str to str
+        As `Explainer` takes it.
+    label : str or None
+        Column of the table that holds the true classes.
     """
 
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
     solve: dict[str, Any] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    monotone: dict[str, str] = field(default_factory=dict)
+    label: str | None = None
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -181,6 +191,8 @@ class PlausibilitySettings(TypedDict, total=False):
     trees: _CountOf
     samples: Annotated[int, Meta(ge=2, description="a whole number of at least 2")]
     seed: _Seed
+    by: Annotated[Literal["prediction", "label"], Meta(description='"prediction" or "label"')]
+    label: Annotated[str, Meta(description="the name of a column of true classes")]
 
 
 class SolveSettings(TypedDict, total=False):
@@ -224,7 +236,10 @@ class SolveSettings(TypedDict, total=False):
 
 
 #: Top level of a file.
-SECTIONS = ("solve", "features", "constraints", "plausibility")
+SECTIONS = ("solve", "features", "constraints", "plausibility", "monotone")
+
+#: Words on functions.
+_WORDS = ("increasing", "decreasing")
 
 #: The kinds of constraint that a file may hold.
 _CONSTRAINTS = ("linear", "implication", "budget", "max_changes")
@@ -234,6 +249,7 @@ _ELSEWHERE = {
     "weights": "give 'weight' in the feature's own section, [features.NAME]",
     "weight": "give it in the feature's own section, [features.NAME]",
     "permitted_range": "give it in the feature's own section, [features.NAME]",
+    "monotone": "give it a section of its own, [monotone]",
     "gap": "it is called 'mip_gap'",
     "plausibility": "give it a section of its own, [plausibility]",
 }
@@ -273,16 +289,22 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         if not isinstance(settings, dict):
             raise ProblemError(f"{path}: feature {name!r} needs a section of its own, [features.{toml_key(name)}]")
         check_settings(settings, FeatureSettings, f"{path}: [features.{toml_key(name)}]", ProblemError)
-    solve = data.get("solve", {})
+    for step, word in data.get("monotone", {}).items():
+        if word not in _WORDS:
+            raise ProblemError(f"{path}: [monotone] {toml_key(step)} = {word!r} should be one of {', '.join(_WORDS)}")
+    solve, label = data.get("solve", {}), None
     check_settings(solve, SolveSettings, f"{path}: [solve]", ProblemError, _ELSEWHERE)
     if "plausibility" in data:
         check_settings(data["plausibility"], PlausibilitySettings, f"{path}: [plausibility]", ProblemError)
-        solve = solve | {"plausibility": data["plausibility"] or True}
+        wish = dict(data["plausibility"])
+        label = wish.pop("label", None)
+        solve = solve | {"plausibility": wish or True}
     try:
         settings = with_interval(solve)
     except ProblemError as error:
         raise ProblemError(f"{path}: [solve]: {error}") from None
-    return ProblemFile(features, settings, _constraints(data.get("constraints", []), path))
+    constraints = _constraints(data.get("constraints", []), path)
+    return ProblemFile(features, settings, constraints, data.get("monotone", {}), label)
 
 
 def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,6 +103,10 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # quantile = 0.1  # share of the data's rows of that class that are taken for outliers
 # trees = 100
 # seed = 0
+# by = "prediction"  # "label": by the column of true classes, label = "COLUMN"
+
+# Your word on functions in the Pipeline that ocf does not know goes in a section [monotone], with
+# "increasing" or "decreasing" for each step.
 """
 
 

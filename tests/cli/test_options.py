@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from command_line import Answer, refused
-from sklearn.ensemble import IsolationForest
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation, Explanations
@@ -253,3 +256,51 @@ def test_plausibility_by_flag_and_by_problem_file(
     assert "average depth" in Answer(*verify, tmp_path / "other.skops").out
     refused(*verify, files / "forest.skops", words=["isolation forest of scikit-learn or isotree"])
     assert "isolation trees" in ask("--problem", write("problem.toml", "[plausibility]\n")).out
+
+
+def test_labels_by_flag_and_by_problem_file(files: Path, write: Callable[[str, str], Path], tmp_path: Path) -> None:
+    """The column of true classes is no input, and plausibility counts the rows by it."""
+    start = ("solve", files / "forest.skops", files / "labelled.csv", "--rows", "0:2", "-o", tmp_path / "out.json")
+    labels = pd.read_csv(files / "labelled.csv")["the label"]
+    plausible = "[plausibility]\ntrees = 10\nsamples = 16\n"
+    for args in (
+        ("--label", "the label", "--problem", write("plain.toml", plausible)),
+        ("--problem", write("label.toml", plausible + 'label = "the label"\nby = "label"\n')),
+        ("--label", "the label", "--reference", files / "labelled.csv", "--plausibility", "trees=10,samples=16"),
+    ):
+        answer = Answer(*start, *args)
+        assert answer.code == 0, answer.err
+        for e in Explanations.from_json(tmp_path / "out.json"):
+            assert e.plausibility["by"] == "label"
+            assert e.plausibility["rows"] == (labels == e.target).sum()
+            assert "the label" not in e.original.columns
+    refused(*start, "--label", "the lable", words=["--label", "has no column 'the lable'", "did you mean 'the label'?"])
+    refused(*start, "--label", "age", words=["misses columns that the model was fitted on: age"])
+    refused(*start, "--label", "owner", "--drop", "the label", words=["misses columns", "owner"])
+    bad = write("bad.toml", plausible + 'by = "labels"\n')
+    refused(*start, "--problem", bad, words=["[plausibility]", "by", '"prediction" or "label"'])
+
+
+def test_words_on_functions_by_flag_and_by_problem_file(
+    files: Path, write: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    table = pd.read_csv(files / "data.csv")
+    known = pd.read_csv(files / "labelled.csv")["the label"]
+    model = make_pipeline(FunctionTransformer(np.nan_to_num), RandomForestClassifier(3, max_depth=3, random_state=0))
+    joblib.dump(model.fit(table, known), tmp_path / "model.joblib")
+    start = ("solve", tmp_path / "model.joblib", files / "data.csv", "--trust-pickle", "--rows", "0")
+    refused(*start, words=["'functiontransformer'", "is not read", "monotone="])
+    rising = write("rising.toml", '[monotone]\nfunctiontransformer = "increasing"\n')
+    for args in (("--monotone", "functiontransformer=increasing"), ("--problem", rising)):
+        answer = Answer(*start, *args)
+        assert answer.code == 0, answer.err
+        assert "this rests on your word that the step 'functiontransformer' is increasing" in answer.out
+    assert Answer("regions", *start[1:-2], "--radius", "0.1", *args).code in (0, 3)
+    falling = ("--problem", rising, "--monotone", "functiontransformer=decreasing")  # flags override the file
+    refused(*start, *falling, words=["said to be decreasing, but within the bounds"])
+    refused(*start, "--monotone", "functiontransformer", words=["--monotone", "STEP=increasing or STEP=decreasing"])
+    refused(*start, "--monotone", "scale=increasing", words=["no FunctionTransformer 'scale'"])
+    wrong = write("wrong.toml", '[monotone]\nfunctiontransformer = "rising"\n')
+    refused(*start, "--problem", wrong, words=["[monotone]", "'rising' should be one of increasing, decreasing"])
+    explainer = Explainer(model, table, rising)
+    assert explainer.explain(table.iloc[[0]])[0].method["rests_on"].endswith("is increasing")
