@@ -9,6 +9,7 @@ Nomenclature
 ``x``                := columns of `ocf.formulations.oblique`: changes of numbers, levels of the others
 ``w[v], t[v]``       := weights and threshold of v over the columns, the origin's part taken off
 ``M[v], m[v]``       := largest and smallest value of ``w[v] . x`` within the bounds
+``s[v]``             := 1 if the row goes left at v; the same for nodes of the same weights and threshold
 ``g[l,r], h[r]``     := gain of leaf l in requirement r, and its need (`ocf.problem.requirements.Requirements`)
 ===================  ===================================================================================
 
@@ -25,8 +26,20 @@ Model
     & \textstyle\sum_l g_{lr} y_l \ge h_r & \forall r & \quad (13)-(14) \\
     & y \in \{0, 1\}
 
+Where several nodes weigh the columns alike (`Ensemble.oblique_index`), as those that split one column which a step in
+front of the trees has added up, their total is one number, and lies on one side of each threshold:
+
+.. math::
+
+    & \textstyle\sum_{l \in L(v)} y_l \le s_v, \quad \textstyle\sum_{l \in R(v)} y_l \le 1 - s_v \\
+    & s_u \le s_v & w_u = w_v,\ t_u \le t_v
+
+with s in the place of the sums of y in (16)-(17), once for each threshold. Without the order a solver may choose leaves
+on both sides of one hyperplane, which has points within its tolerance.
+
 The sums over the leaves below a child are OCEAN's flow through it, and (16)-(17) its splits of numbers with the value
 itself in the place of the ordered cells, for a hyperplane has none. The big-M are the smallest that the bounds allow.
+Where the library's own total may differ by a slack, both sides are wider by it.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
 
 Solvers meet such rows within their tolerances only: `ocf.solve.ensemble_search` takes from a solution the choice of
@@ -36,19 +49,20 @@ leaves, solves over their common region exactly, and asks for a better choice un
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import FloatArray
 from ocf.cells.partition import Partition
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.columns import MoveColumns, build_columns, columns_of, node_row
 from ocf.formulations.blocks.target import reaches_target
 from ocf.problem.problem import Problem
 from ocf.problem.requirements import Requirements
-from ocf.trees.ensemble import SplitKind
+from ocf.trees.ensemble import Ensemble, SplitKind
 
 
 @dataclass(frozen=True)
@@ -92,18 +106,48 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
     def single_leaf(_: pyo.Block, t: int) -> Any:  # (8)-(9)
         return (1.0, linear([(1.0, v) for v in y[offsets[t] : offsets[t + 1]]]), 1.0)
 
-    inner = np.flatnonzero(ensemble.kind != SplitKind.LEAF).tolist()
-    sides = {v: _Side.of(problem, columns, part, v) for v in inner}
+    shared = _shared(ensemble)
+    model.s = pyo.Var(range(len(shared)), bounds=(0, 1))
+    inner = sorted(set(np.flatnonzero(ensemble.kind != SplitKind.LEAF).tolist()) - set(chain(*shared)))
+    sides = {v: _Side.of(problem, columns, part, v) for v in [*inner, *(nodes[0] for nodes in shared)]}
 
     @model.Constraint(inner)
     def left_split(_: pyo.Block, v: int) -> Any:  # (16), (24)
-        side, below = sides[v], _leaves_below(problem, v, left=True)
-        return _implied(side.row, side.most, side.left, below, x, y)
+        side = sides[v]
+        return _implied(side.row, side.most, side.left, x, _leaves_below(problem, y, v, left=True))
 
     @model.Constraint(inner)
     def right_split(_: pyo.Block, v: int) -> Any:  # (17), (25)
-        side, below = sides[v], _leaves_below(problem, v, left=False)
-        return _implied(-side.row, -side.least, -side.right, below, x, y)
+        side = sides[v]
+        return _implied(-side.row, -side.least, -side.right, x, _leaves_below(problem, y, v, left=False))
+
+    @model.Constraint(range(len(shared)))
+    def left_of_shared(_: pyo.Block, k: int) -> Any:  # (16)
+        side = sides[shared[k][0]]
+        return _implied(side.row, side.most, side.left, x, [(1.0, model.s[k])])
+
+    @model.Constraint(range(len(shared)))
+    def right_of_shared(_: pyo.Block, k: int) -> Any:  # (17)
+        side = sides[shared[k][0]]
+        return _implied(-side.row, -side.least, -side.right, x, [(-1.0, model.s[k])], 1.0)
+
+    nodes_of = [(v, k) for k, nodes in enumerate(shared) for v in nodes]
+
+    @model.Constraint(range(len(nodes_of)))
+    def left_below_shared(_: pyo.Block, n: int) -> Any:
+        v, k = nodes_of[n]
+        return (None, linear([*_leaves_below(problem, y, v, left=True), (-1.0, model.s[k])]), 0.0)
+
+    @model.Constraint(range(len(nodes_of)))
+    def right_below_shared(_: pyo.Block, n: int) -> Any:
+        v, k = nodes_of[n]
+        return (None, linear([*_leaves_below(problem, y, v, left=False), (1.0, model.s[k])]), 1.0)
+
+    row_of = [int(ensemble.oblique_index[nodes[0]]) for nodes in shared]
+
+    @model.Constraint([k for k in range(len(shared) - 1) if row_of[k] == row_of[k + 1]])
+    def order(_: pyo.Block, k: int) -> Any:
+        return (None, linear([(1.0, model.s[k]), (-1.0, model.s[k + 1])]), 0.0)
 
     model.reaches_target = reaches_target(requirements, y)  # (13)-(14)
     return Global(model, tuple(x), tuple(y), columns)
@@ -124,8 +168,11 @@ class _Side:
         ensemble, origin = problem.trees, problem.origin
         if ensemble.kind[v] == SplitKind.OBLIQUE:
             row, constant = node_row(ensemble, v, columns, origin)
-            left = right = float(ensemble.threshold[v]) - constant
-            return cls(row, left, right, *_ends(row, columns))
+            side, slack = (
+                float(ensemble.threshold[v]) - constant,
+                float(ensemble.oblique_slack[ensemble.oblique_index[v]]),
+            )
+            return cls(row, side + slack, side - slack, *_ends(row, columns))
         i = int(ensemble.feature[v])
         own = columns.of(i)
         row = np.zeros(columns.n)
@@ -165,18 +212,30 @@ def _ends(row: FloatArray, columns: MoveColumns) -> tuple[float, float]:
     return least, most
 
 
-def _implied(row: FloatArray, most: float, side: float, below: IntArray, x: list[Any], y: list[Any]) -> Any:
-    """``row . x <= side`` if one of the leaves below is chosen."""
+#: Coefficients and variables.
+_Terms = list[tuple[float, Any]]
+
+
+def _implied(row: FloatArray, most: float, side: float, x: list[Any], chosen: _Terms, constant: float = 0.0) -> Any:
+    """``row . x <= side`` if the sum of what is chosen, and of a constant, is 1."""
     if most <= side:
         return pyo.Constraint.Feasible
     if side == -np.inf:
-        return (None, linear([(1.0, y[k]) for k in below.tolist()]), 0.0)
+        return (None, linear(chosen), -constant)
     big = most - side
     terms = [(float(c), x[j]) for j, c in enumerate(row.tolist()) if c]
-    return (None, linear(terms + [(big, y[k]) for k in below.tolist()]), float(most))
+    return (None, linear(terms + [(big * c, v) for c, v in chosen]), float(most - big * constant))
 
 
-def _leaves_below(problem: Problem, v: int, *, left: bool) -> IntArray:
+def _leaves_below(problem: Problem, y: list[Any], v: int, *, left: bool) -> _Terms:
     ensemble = problem.trees
     child = int((ensemble.left if left else ensemble.right)[v])
-    return ensemble.leaves_below(child)
+    return [(1.0, y[k]) for k in ensemble.leaves_below(child).tolist()]
+
+
+def _shared(ensemble: Ensemble) -> list[list[int]]:
+    """Nodes that share both their weights and their threshold, where several share the weights; in order of both."""
+    at = np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE)
+    at = at[np.bincount(ensemble.oblique_index[at], minlength=1)[ensemble.oblique_index[at]] > 1]
+    keys = [(int(ensemble.oblique_index[v]), float(ensemble.threshold[v]), v) for v in at.tolist()]
+    return [[v for *_, v in own] for _, own in groupby(sorted(keys), key=lambda key: key[:2])]

@@ -364,7 +364,7 @@ class Explainer(Asking[Problem]):
             probability=q.probability,
             cost=parse_norm(q.norm, self.space, self.prepared.known),
             space=q.space_of(self.space),
-            formulation=formulation_for(self.ensemble, q.formulation, q.split_margin > 0 or bool(priced), wish),
+            formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
             solver=q.solver,
             split_margin=q.split_margin,
             class_costs=tuple(priced.items()),

@@ -13,7 +13,7 @@ from ocf.errors import ConformanceError, DataError, ModelError, OcfError
 from ocf.features.lattice import Lattice, middle
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding, finite_range
-from ocf.models.oblique_encoding import lift_oblique
+from ocf.models.oblique_encoding import as_hyperplanes, lift_oblique
 from ocf.models.unfolding import Fold, unfold
 from ocf.readers.transformers.flow import pieces
 from ocf.support.messages import listed
@@ -88,10 +88,11 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     space = encoding.space
     if ensemble.is_oblique and missing:
         raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
-    inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)
     encoding.check_width(ensemble.feature_names)
+    ensemble = as_hyperplanes(ensemble, encoding)
+    inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
     encoding.refuse_mixed(ensemble.feature[inner].astype(np.int64), ensemble.feature_names)
     owner = encoding.column_feature[ensemble.feature[inner]]
     out = {
@@ -112,7 +113,7 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         oblique = lift_oblique(ensemble, encoding)
         at = ensemble.kind == SplitKind.OBLIQUE
         out["threshold"][at] = oblique.pop("threshold")[at]
-        out |= oblique
+        out |= oblique | {"oblique_index": ensemble.oblique_index}
     width = max((len(s) for s in sets), default=0)
     table = np.array([np.pad(s, (0, width - len(s))) for s in sets], bool).reshape(len(sets), width)
     lifted = replace(ensemble, feature_names=space.names, sets=table, missing_left=None, **out)

@@ -78,6 +78,8 @@ class LeafModel:
     def standard_form(self, task: LeafTask) -> StandardForm:
         """A leaf's problem as a matrix: its hyperplanes, and the rows that every leaf has."""
         always, columns = self.matrix.always, self.columns
+        # a solver keeps to rows within its tolerance, and the library to sums of its own within their slack
+        side = task.side + (self.planes.slack[task.place] if task.eps == 0 else 0.0)
         planes = sp.csr_array(task.sign[:, None] * self.matrix.planes[task.place]) if len(task.place) else None
         return replace(
             always,
@@ -85,7 +87,7 @@ class LeafModel:
             c0=0.0,
             A=always.A if planes is None else sp.vstack([planes, always.A], format="csr"),
             row_lower=np.concatenate([np.full(len(task.place), -np.inf), always.row_lower]),
-            row_upper=np.concatenate([task.side, always.row_upper]),
+            row_upper=np.concatenate([side, always.row_upper]),
             lower=task.lower,
             upper=task.upper,
             integer=columns.integer,

@@ -46,6 +46,9 @@ class RowPlanes:
             features, codes, data = self.tree.oblique_entries(v)
             np.add.at(self.weights[r], features[codes < 0], data[codes < 0])
         self.shift = self.weights @ domain.base
+        rows = self.tree.oblique_index[list(matrix.place)]
+        self.slack = np.zeros(len(matrix.place))
+        self.slack[list(matrix.place.values())] = self.tree.oblique_slack[rows]
 
     def __len__(self) -> int:
         return len(self.over_columns)

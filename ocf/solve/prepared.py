@@ -109,6 +109,11 @@ class PreparedModel:
         """Class labels; empty for a regressor."""
         return self.ensemble.decision.classes
 
+    @property
+    def trees(self) -> Ensemble:
+        """The model's trees over features, of rows that miss nothing."""
+        return self.partition(frozenset()).ensemble
+
     def _encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
         """Model columns of rows; names the level where the preprocessing refuses one."""
         try:

@@ -124,7 +124,8 @@ class Ensemble:
     sets : (n_sets, n_codes) bool
         Category codes that go left; a code outside the table goes right.
     oblique_index : (n_nodes,) int32
-        Row of the sparse weight matrix for OBLIQUE splits, -1 elsewhere.
+        Row of the sparse weight matrix for OBLIQUE splits, -1 elsewhere. The library computes the total of a row that
+        several nodes share once.
     oblique_indptr, oblique_indices, oblique_data : arrays
         The weight matrix (n_oblique, n_features) in compressed sparse rows.
     oblique_codes : (n_weights,) int32

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.instances import LIBRARIES, Spec, make, specs
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, SimpleImputer
@@ -257,7 +256,6 @@ def test_missing_values_without_a_rule_are_refused() -> None:
 @pytest.mark.parametrize(
     ("mixing", "what"),
     [
-        (PCA(2), "'pca' adds up several columns"),
         (PolynomialFeatures(2, interaction_only=True), "'polynomialfeatures' multiplies several columns"),
         (Normalizer(), "'normalizer' divides each row by its own length"),
     ],

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +48,8 @@ def thresholds(model: Any) -> dict[int, FloatArray]:
         The last step of a Pipeline.
     """
     library = type(model).__module__.partition(".")[0]
-    splits = {"lightgbm": _of_lightgbm, "xgboost": _of_xgboost}.get(library, _of_sklearn)
+    dumps = {"lightgbm": _of_lightgbm, "xgboost": _of_xgboost, "catboost": _of_catboost}
+    splits = dumps.get(library, _of_sklearn)
     found: dict[int, set[float]] = {}
     for column, bound in splits(model):
         found.setdefault(int(column), set()).add(float(bound))
@@ -94,6 +97,16 @@ def _of_xgboost(model: Any) -> Iterator[tuple[int, float]]:
             if left >= 0 and not tree["split_type"][node]:
                 bound = np.float32(tree["split_conditions"][node])
                 yield tree["split_indices"][node], last_rounded(float(bound), strict=True)
+
+
+def _of_catboost(model: Any) -> Iterator[tuple[int, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    for feature in saved["features_info"]["float_features"]:
+        for border in feature["borders"] or []:
+            yield feature["flat_feature_index"], last_rounded(float(np.float32(border)), strict=False)
 
 
 def last_rounded(threshold: float, *, strict: bool) -> float:
@@ -215,7 +228,11 @@ class Asked:
         if feature.kind in ("categorical", "binary"):
             distance = (values != origin).astype(np.float64)
         elif feature.kind == "ordinal":
-            distance = np.abs(values - origin) / feature.scale  # by index: levels are words
+            places = np.arange(len(feature.levels), dtype=np.float64)  # words by their index, numbers by themselves
+            if all(isinstance(level, int | float | np.number) for level in feature.levels):
+                places = np.array(feature.levels, np.float64)
+            known = places[np.nan_to_num(values).astype(int)] + 0 * values  # no level stays none
+            distance = np.abs(known - places[int(origin)]) / feature.scale
         else:
             distance = np.abs(values - origin) / feature.scale
         count = (values != origin).astype(np.float64)

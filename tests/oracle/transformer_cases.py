@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from catboost import CatBoostClassifier
 from category_encoders import OneHotEncoder as CategoryOneHot
 from category_encoders import OrdinalEncoder as CategoryOrdinal
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import Pipeline as ImbalancedPipeline
+from lightgbm import LGBMClassifier
 from oracle.tables import TableInstance, tens
+from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.decomposition import PCA, FactorAnalysis, FastICA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector, VarianceThreshold
 from sklearn.impute import IterativeImputer, KNNImputer, MissingIndicator, SimpleImputer
@@ -40,6 +44,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
@@ -85,6 +90,8 @@ class Case:
         What the user says of functions.
     refused : str
         Pattern of the refusal; empty where it is read.
+    adds : bool
+        Whether its columns add up those of several features.
     """
 
     step: Callable[[], Any]
@@ -92,6 +99,7 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     monotone: dict[str, str] = field(default_factory=dict)
     refused: str = ""
+    adds: bool = False
 
     @property
     def table(self) -> pd.DataFrame:
@@ -212,13 +220,41 @@ CASES: dict[str, Case] = {
         lambda: make_pipeline(StandardScaler(), FunctionTransformer(np.square)).set_output(transform="pandas")
     ),
     "Normalizer": Case(Normalizer, refused=f"divides each row .* {MIXED}"),
-    "PCA": Case(lambda: PCA(2, random_state=0), refused=f"adds up .* {MIXED}"),
-    "TruncatedSVD": Case(lambda: TruncatedSVD(1, random_state=0), refused=f"adds up .* {MIXED}"),
+    "PCA": Case(lambda: PCA(2, random_state=0), adds=True),
+    "PCA(whiten) between scalers": Case(
+        lambda: make_pipeline(StandardScaler(), PCA(2, whiten=True, random_state=0), MinMaxScaler()), adds=True
+    ),
+    "PCA behind another monotone step": Case(
+        lambda: make_pipeline(PowerTransformer(), PCA(2, random_state=0)),
+        refused=f"'pca' adds up .* feature 'size' is no line .* {MIXED}",
+    ),
+    "PCA beside OneHotEncoder": Case(
+        lambda: ColumnTransformer([("own", PCA(1, random_state=0), NUMBERS), ("colour", OneHotEncoder(), WORDS)]),
+        ("size", "dose", "colour"),
+        adds=True,
+    ),
+    "TruncatedSVD of OneHotEncoder": Case(
+        lambda: make_pipeline(columns(OneHotEncoder(), "colour"), TruncatedSVD(3, random_state=0)),
+        MIXED_TABLE,
+        adds=True,
+    ),
+    "FactorAnalysis": Case(lambda: FactorAnalysis(1, random_state=0), adds=True),
+    "FastICA": Case(lambda: FastICA(2, random_state=0), adds=True),
+    "GaussianRandomProjection": Case(lambda: GaussianRandomProjection(2, random_state=0), adds=True),
+    "LinearDiscriminantAnalysis": Case(LinearDiscriminantAnalysis, adds=True),
+    "FeatureAgglomeration": Case(lambda: FeatureAgglomeration(1), adds=True),
 }
 
-#: Name -> maker of an unfitted model of a few small trees: one of each way to compare numbers.
+#: Name -> maker of an unfitted model of a few small trees: one of each way to compare numbers, and to hold splits.
 MODELS: dict[str, Callable[[], Any]] = {
     "RandomForest": lambda: RandomForestClassifier(3, max_depth=3, random_state=0),
     "HistGradientBoosting": lambda: HistGradientBoostingClassifier(max_iter=3, max_depth=3, random_state=0),
     "XGBoost": lambda: XGBClassifier(n_estimators=3, max_depth=3, n_jobs=1, random_state=0),
+    "ExtraTrees": lambda: ExtraTreesClassifier(3, max_depth=3, random_state=0),
+    "LightGBM": lambda: LGBMClassifier(
+        n_estimators=3, max_depth=3, min_child_samples=5, learning_rate=0.5, n_jobs=1, random_state=0, verbose=-1
+    ),
+    "CatBoost": lambda: CatBoostClassifier(
+        iterations=3, depth=3, learning_rate=0.5, thread_count=1, random_seed=0, verbose=0, allow_writing_files=False
+    ),
 }

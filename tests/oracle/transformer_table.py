@@ -26,13 +26,16 @@ _HEAD = """# Transformers in front of a model
 Each step of a Pipeline is read by its class (`ocf.readers.transformers`), and nothing is found out by trying. This page
 is made by `python -m oracle.transformer_table`, in the folder `tests`, which fits every pair of a transformer and a
 model, asks for a counterfactual and holds the answer against brute force through the Pipeline itself. The models stand
-for three ways to compare: float32 with `<=` (scikit-learn's trees), float64 with `<=` (LightGBM as well) and float32
-with `<`.
+for the ways to compare: float32 with `<=` (scikit-learn's trees, and CatBoost's), float64 with `<=` (histograms and
+LightGBM) and float32 with `<` (XGBoost).
 
 *exact*: `optimal` or `infeasible`, proven, and nothing better was found. A number leads to the words of a refusal
 below. *feasible* and *unknown*: next to some threshold rounding goes back and forth, as where a spline turns right at
 it, so that nothing is proven, and the answer says so. A refusal of columns that mix features concerns trees that split
-these columns. Any other class is refused when the Explainer is built: *the step 'name' (Class) is not read*.
+these columns. Splits of columns that add up others (PCA and its kin) are hyperplanes in the features, of which brute
+force knows no cells: it tries points of a grid here, and the corners of the regions in
+`tests/readers/transformers/test_mixtures.py`. Any other class is refused when the Explainer is built: *the step 'name'
+(Class) is not read*.
 """
 
 

@@ -42,6 +42,11 @@ READERS = (
     "ocf.readers.transformers.category_encoders",
 )
 
+#: Those that say themselves what becomes of columns that add up others.
+_TAKE_MIXTURES = tuple(
+    f"ocf.readers.transformers.{name}" for name in ("containers", "scalers", "selectors", "mixtures")
+)
+
 _REMEDY = "give ocf the table after that step"
 
 
@@ -192,6 +197,8 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
             f"cannot prove; {_REMEDY}"
         )
     _check_fitted(name, step)
+    if reader.__name__ not in _TAKE_MIXTURES:
+        flow = flow.without_mixtures(name, step)
     behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
     try:
         columns = reader.read(name, step, flow)

@@ -4,6 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ocf.arrays import FloatArray
+
+
+class Place(Protocol):
+    """Where columns stand, somewhere between the user's table and the model."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns."""
+
+    def numbers(self, table: Any) -> FloatArray:
+        """Their values for a table in the user's columns, (n, n_columns)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """What a column adds up: ``weights . z + offset`` of the columns z at an earlier place, but for rounding.
+
+    Attributes
+    ----------
+    place : Place
+    weights : (n_columns,) float64
+    sizes : (n_columns,) float64
+        Magnitudes of all products whose sum each weight is; the weight's own, if there is one.
+    offset : float
+    offset_size : float
+        Likewise.
+    terms : int
+        Operations that a product passes through, at most.
+    single : bool
+        Whether some of it may be computed in float32.
+    """
+
+    place: Place
+    weights: FloatArray
+    sizes: FloatArray
+    offset: float
+    offset_size: float
+    terms: int
+    single: bool = False
+
+    def scaled(self, factor: float, shift: float = 0.0) -> Mixture:
+        """What ``factor * column + shift`` adds up.
+
+        Parameters
+        ----------
+        factor, shift : float
+        """
+        return replace(
+            self,
+            weights=factor * self.weights,
+            sizes=abs(factor) * self.sizes,
+            offset=factor * self.offset + shift,
+            offset_size=abs(factor) * self.offset_size + abs(shift),
+            terms=self.terms + 3,
+        )
+
+    def error(self, reach: FloatArray) -> float:
+        """Bound on what rounding does to the library's value, and to the same sum in float64.
+
+        Summing n products in any order errs by at most ``n u / (1 - n u)`` times the sum of their magnitudes (Higham,
+        *Accuracy and stability of numerical algorithms*, section 3.1), of which twice ``n u`` is more.
+
+        Parameters
+        ----------
+        reach : (n_columns,) float64
+            Largest magnitude of each column.
+        """
+        unit = 2.0 ** (-24 if self.single else -53)
+        return float(2 * self.terms * (unit + 2.0**-53) * (self.sizes @ reach + self.offset_size))
 
 
 @dataclass(frozen=True)
@@ -29,6 +101,8 @@ class Column:
         Whether it is NaN for some numbers: beyond where a logarithm is defined.
     mixed : str
         Why it is no function of one feature that can be told; empty where it is one.
+    mixture : Mixture or None
+        Of a mixed column that adds up others: trees split it along hyperplanes.
     """
 
     feature: int = -1
@@ -38,6 +112,7 @@ class Column:
     affine: bool = False
     partial: bool = False
     mixed: str = ""
+    mixture: Mixture | None = None
 
     @property
     def constant(self) -> bool:
@@ -62,6 +137,15 @@ class Column:
         if not self.number:
             return self
         return replace(self, affine=False, exact=self.exact and exact, partial=self.partial or partial)
+
+    def scaled(self, factor: float, shift: float = 0.0) -> Column:
+        """The column behind ``factor * column + shift``, which changes no shape.
+
+        Parameters
+        ----------
+        factor, shift : float
+        """
+        return self if self.mixture is None else replace(self, mixture=self.mixture.scaled(factor, shift))
 
     def broken(self, breaks: Iterable[int], *, exact: bool = True) -> Column:
         """The column behind a function that is monotone between breaks.

@@ -30,16 +30,18 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     flow : Flow
     """
     inside = flow.inside(name)
+    factor = getattr(step, "transformer_weights", None) or {}
     if type(step).__name__ == "Pipeline":
         for part, inner in step.steps:
             inside = inside if is_sampler(inner) else inside.through(part, inner)
         return inside.columns
-    if type(step).__name__ == "FeatureUnion":  # a weight multiplies, which changes no shape
-        return tuple(c for part, inner in step.transformer_list for c in inside.through(part, inner).columns)
+    if type(step).__name__ == "FeatureUnion":
+        parts = [(factor.get(part, 1.0), inside.through(part, inner)) for part, inner in step.transformer_list]
+        return tuple(c.scaled(by) for by, behind in parts for c in behind.columns)
     places = vars(step)["_transformer_to_input_indices"]
     columns: list[Column] = []
     for part, inner, _ in step.transformers_:
         own = list(places.get(part, []))
         if own and not (isinstance(inner, str) and inner == "drop"):
-            columns += inside.some(own).through(part, inner).columns
+            columns += [c.scaled(factor.get(part, 1.0)) for c in inside.some(own).through(part, inner).columns]
     return tuple(columns)

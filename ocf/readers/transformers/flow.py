@@ -15,7 +15,7 @@ from ocf.features.lattice import Lattice, middle
 from ocf.features.numbers import dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
 from ocf.features.times import is_time
-from ocf.readers.transformers.column import Column
+from ocf.readers.transformers.column import Column, mixed
 
 #: Numbers of a column that a step may treat each in a way of its own.
 MOST_VALUES = 512
@@ -101,11 +101,29 @@ class Flow:
         """
         return tuple(made(j, c) if c.number else c for j, c in enumerate(self.columns))
 
+    def without_mixtures(self, name: str, step: Any) -> Flow:
+        """The same place before a step that does anything else to columns that add up others than to scale them.
+
+        Parameters
+        ----------
+        name : str
+        step : transformer
+        """
+        why = (
+            f"{shown(name, step)} is no scaler, and takes columns that add up several others, so that a split behind "
+            "it is no hyperplane: give ocf the table after that step, or train the model without it"
+        )
+        return replace(self, columns=tuple(mixed(why) if c.mixture else c for c in self.columns))
+
     def named(self, j: int) -> str:
         """Name of the feature of a column."""
         return repr(self.source.space.names[self.columns[j].feature])
 
     # -- values ------------------------------------------------------------------------------------------------
+
+    def numbers(self, table: pd.DataFrame) -> FloatArray:
+        """What stands at this place for a table in the user's columns, (n, n_columns) float64."""
+        return _numbers(self.values(table))
 
     def at(self, i: int, values: FloatArray, j: int) -> FloatArray:
         """Column j with feature i at each of `values`, the others as in the base row, (n,) float64.

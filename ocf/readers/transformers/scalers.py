@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ocf.readers.transformers.column import Column
 from ocf.readers.transformers.flow import Flow
 
@@ -32,7 +34,22 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     flow : Flow
     """
     if type(step).__name__ in AFFINE and not getattr(step, "clip", False):
-        return flow.columns
+        if not any(c.mixture for c in flow.columns):
+            return flow.columns
+        factor, shift = _line(step, len(flow.columns))
+        return tuple(c.scaled(*line) for c, *line in zip(flow.columns, factor, shift, strict=True))
     exact = type(step).__name__ in AFFINE
     # Box-Cox is defined for positive numbers alone, and refuses all others
-    return flow.each(lambda j, column: column.bent(exact=exact))
+    return flow.without_mixtures(name, step).each(lambda j, column: column.bent(exact=exact))
+
+
+def _line(step: Any, n: int) -> tuple[list[float], list[float]]:
+    """``a`` and ``b`` of each column's ``a x + b``."""
+    kind = type(step).__name__
+    scale = 1.0 if step.scale_ is None else np.asarray(step.scale_, np.float64)
+    factor, shift = (scale, step.min_) if kind == "MinMaxScaler" else (1.0 / scale, 0.0)
+    if kind == "StandardScaler" and step.with_mean:
+        shift = -np.asarray(step.mean_, np.float64) / scale
+    if kind == "RobustScaler" and step.with_centering:
+        shift = -np.asarray(step.center_, np.float64) / scale
+    return np.broadcast_to(factor, n).tolist(), np.broadcast_to(shift, n).tolist()

@@ -19,7 +19,7 @@ from ocf.models.user_model import as_user_model
 from ocf.readers.transformers.column import Column
 from ocf.readers.transformers.flow import pieces
 
-READ = [name for name, case in CASES.items() if not case.refused]
+READ = [name for name, case in CASES.items() if not case.refused and not case.adds]
 
 
 def encoding_of(name: str) -> Encoding:
