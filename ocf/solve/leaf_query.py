@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from ocf.arrays import BoolArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.formulations.oblique import closest_in_boxes
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask, Leaves
@@ -128,7 +128,7 @@ class Query:
         solver = cast(Solver, get_solver(name))
         loose = form.integer & (form.lower < form.upper)
         binary = loose & (form.lower == 0) & (form.upper == 1)
-        undecided = np.inf  # bound of the choices of which rounding left it open whether they have a point
+        undecided = np.inf  # bound of the choices of which rounding left open what they cost, if they have a point
         for _ in range(MAX_ASSIGNMENTS):
             limit = min(cutoff, best.cost)
             left = self.run.seconds_left()
@@ -148,16 +148,30 @@ class Query:
             if found.cost < best.cost:
                 best = replace(found, bound=best.bound)
             near = meets(result.bound, best.cost)
+            # a later bound says nothing of a choice that is cut off with less than its proof
+            if not near:
+                undecided = min(undecided, self._left_open(found, result.x))
             settled = finished(result) and not binary[loose].all()
             if near or settled or not finished(result) or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
                 bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
-            # a later bound says nothing of a choice that is cut off without a point
-            if found.claim == "open" and found.point is None:
-                undecided = min(undecided, found.bound)
             form = _cut_off(form, binary, result.x > 0.5)
         return replace(best, bound=min(result.bound, undecided), claim="open")
+
+    def _left_open(self, found: LeafAnswer, x: FloatArray) -> float:
+        """What a choice of integers costs at least, with what its numbers pay for leaving their values; inf if proven.
+
+        Parameters
+        ----------
+        found : LeafAnswer
+            With the integers fixed.
+        x : (n_columns,) float64
+            The solution that chose them.
+        """
+        columns = self.model.columns
+        least = found.bound + float(columns.linear[(columns.role == "moved") & (x > 0.5)].sum())
+        return np.inf if found.claim != "open" or meets(least, found.cost) else least
 
     def _form(self, task: LeafTask) -> StandardForm:
         """The leaf's problem as a matrix, on the clock."""

@@ -17,6 +17,7 @@ import pandas as pd
 from category_encoders import OneHotEncoder as CategoryOneHot
 from category_encoders import OrdinalEncoder as CategoryOrdinal
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -42,6 +43,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeClassifier
 
 Rng = np.random.Generator
@@ -307,7 +309,7 @@ class Plan:
         Whether values are missing.
     data : {"all", "few", "lacks a level"}
         Which training rows ocf gets.
-    after : {"", "standard", "best", "products"}
+    after : {"", "standard", "best", "products", "components", "whitened", "projected"}
         A step on all encoded columns.
     tight : bool
         Whether bounds are narrower than the data.
@@ -392,6 +394,15 @@ def _products(rng: Rng) -> Plan:
     return Plan(columns, "pipeline", ("tree", "forest", "boosting"), ("known",), numbers, data="few", after="products")
 
 
+def _sums(rng: Rng) -> Plan:
+    columns = _draw(rng, ("coarse", "float64", "float64", "int64", "float32", "colour"), 2, 3)
+    numbers = ("passthrough", "standard", "maxabs", "mean_standard")
+    after = str(rng.choice(["components", "whitened", "projected"]))
+    models = ("tree", "forest", "boosting", "hist", "xgboost", "lightgbm")
+    levels = ("onehot", "ordinal", "target")
+    return Plan(columns, "pipeline", models, ("known", "between"), numbers, levels, after=after)
+
+
 #: Name -> drawer of plans. All but the first have once led to false answers.
 THEMES: dict[str, Callable[[Rng], Plan]] = {
     "any": _any,
@@ -402,6 +413,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "holes": _holes,
     "products": _products,
     "turning": _turning,
+    "sums": _sums,
 }
 
 
@@ -569,6 +581,9 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
         "standard": StandardScaler(with_mean=False),
         "best": SelectKBest(k=min(2, len(steps))),
         "products": PolynomialFeatures(interaction_only=True, include_bias=False),
+        "components": PCA(2, random_state=0),
+        "whitened": make_pipeline(PCA(2, whiten=True, random_state=0), StandardScaler()),
+        "projected": GaussianRandomProjection(2, random_state=0),
     }
     return make_pipeline(first, *([after[plan.after]] if plan.after else []), model)
 
