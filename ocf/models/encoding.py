@@ -110,6 +110,21 @@ class Encoding:
                     ) from None
             raise error
 
+    def levels_of(self, features: list[int]) -> dict[int, FloatArray]:
+        """As `levels` of several features, by one call of the encoding where it takes all of them."""
+        counts = [len(self.space.features[i].levels) for i in features]
+        rows = np.tile(self.base, (sum(counts), 1))
+        ends = np.cumsum([0, *counts])
+        for i, first, n in zip(features, ends.tolist(), counts, strict=False):
+            rows[first : first + n, i] = np.arange(n)
+        if not len(rows):
+            return {}
+        try:
+            encoded = self.encode(self.space.to_frame(rows))
+        except ValueError:  # a level is refused, which its own call names
+            return {i: self.levels(i) for i in features}
+        return dict(zip(features, np.split(encoded, ends[1:-1]), strict=True))
+
     def check_width(self, names: tuple[str, ...]) -> None:
         """Refuse an encoding of another number of columns than a model has."""
         if len(self.columns) != len(names):

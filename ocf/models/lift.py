@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,11 +134,12 @@ def _lift_features(
 ) -> tuple[dict[int, Fold], tuple[int, ...]]:
     """Splits that features move, given the nodes of each; as `_lift_numbers`."""
     numbers: dict[int, IntArray] = {}
+    levels = encoding.levels_of([i for i in nodes_of if encoding.space.features[i].discrete])
     for i, nodes in nodes_of.items():
         feature = encoding.space.features[i]
         out["feature"][nodes] = i
         if feature.discrete:
-            _lift_discrete(ensemble, nodes, encoding, i, out, sets)
+            _lift_discrete(ensemble, nodes, levels[i], out, sets)
         elif np.any(ensemble.kind[nodes] == SplitKind.SUBSET):
             raise DataError(
                 f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
@@ -182,12 +184,11 @@ def _named(space: FeatureSpace, missing: frozenset[int]) -> str:
 def _lift_discrete(
     ensemble: Ensemble,
     nodes: IntArray,
-    encoding: Encoding,
-    i: int,
+    rows: FloatArray,
     out: dict[str, Any],
     sets: list[BoolArray],
 ) -> None:
-    rows = encoding.levels(i)
+    """Splits of a discrete feature, from the model columns at each of its levels."""
     goes_left = np.array([_goes_left(ensemble, nodes, row) for row in rows])  # (n_levels, n_split_nodes)
     n_left = goes_left.sum(axis=0)
     level = np.arange(len(rows))[:, None]
@@ -236,6 +237,9 @@ class _Cuts:
 #: cancel, and where they do not. A bisection within the nearer takes 11 steps, over all numbers of float64 it takes 64.
 _REACHES = (2**24, 2**10)
 
+#: Halvings of a span that one call of the encoding serves, and the rows up to which a call costs more than they do.
+_HALVINGS, _FEW = 3, 2**14
+
 #: Per numeric feature something of its cuts, or of those of them that are asked about.
 _PerFeature = dict[int, NDArray[Any]]
 
@@ -251,8 +255,8 @@ class _Columns:
         self.cuts = cuts
         self.all: _PerFeature = {i: np.arange(len(c.column)) for i, c in cuts.items()}
         if cuts:
-            first, last = self.at(self.ends("low")), self.at(self.ends("high"))
-            self.cuts = {i: replace(c, rising=first[i] <= last[i]) for i, c in cuts.items()}
+            self._low, self._high = self.at_several([self.ends("low"), self.ends("high")])
+            self.cuts = {i: replace(c, rising=self._low[i] <= self._high[i]) for i, c in cuts.items()}
 
     def ends(self, which: str) -> _PerFeature:
         """Keys of the "low" or "high" ends of all pieces."""
@@ -266,6 +270,15 @@ class _Columns:
         except ModelError:
             # a product of features that no tree splits may overflow where all of them are at their ends
             return self._at(keys, chosen, apart=True)
+
+    def at_several(self, probes: Sequence[_PerFeature], chosen: _PerFeature | None = None) -> list[_PerFeature]:
+        """As `at` of each of some keys, by one call of the encoding where they are few."""
+        chosen, n = chosen or self.all, len(probes)
+        if n * max(map(len, chosen.values())) > _FEW:
+            return [self.at(probe, chosen) for probe in probes]
+        keys = {i: np.concatenate([probe[i] for probe in probes]) for i in probes[0]}
+        found = self.at(keys, {i: np.tile(chosen[i], n) for i in keys})
+        return [{i: z.reshape(n, -1)[k] for i, z in found.items()} for k in range(n)]
 
     def _at(self, keys: _PerFeature, chosen: _PerFeature, *, apart: bool) -> _PerFeature:
         """As `at`, with each feature varied `apart`, in rows of its own, or all at once."""
@@ -283,28 +296,34 @@ class _Columns:
 
     def below(self, keys: _PerFeature, chosen: _PerFeature | None = None) -> _PerFeature:
         """Whether each value lies on the lower side of its split: left where the column rises, right where it falls."""
-        found, at = self.at(keys, chosen), chosen or self.all
+        return self._sides(self.at(keys, chosen), chosen)
+
+    def below_several(self, probes: Sequence[_PerFeature], chosen: _PerFeature | None = None) -> list[_PerFeature]:
+        """As `below` of each of some keys, by one call of the encoding."""
+        return [self._sides(found, chosen) for found in self.at_several(probes, chosen)]
+
+    def _sides(self, found: _PerFeature, chosen: _PerFeature | None) -> _PerFeature:
+        at = chosen or self.all
         return {i: (z <= self.cuts[i].threshold[at[i]]) == self.cuts[i].rising[at[i]] for i, z in found.items()}
 
     def last_below(self) -> dict[int, FloatArray]:
         """Largest number on the lower side of each split in its piece; infinite where all are on one side."""
         if not self.cuts:
             return {}
-        first, last = self.below(self.ends("low")), self.below(self.ends("high"))
+        first, last = self._sides(self._low, None), self._sides(self._high, None)
         # most thresholds of most models carry over as they are
         near = {i: np.clip(c.lattice.at_most(c.threshold), c.low, c.high) for i, c in self.cuts.items()}
         behind = {i: np.minimum(k + 1, self.cuts[i].high) for i, k in near.items()}
-        at, after = self.below(near), self.below(behind)
+        at, after = self.below_several([near, behind])
         found = {i: at[i] & ~after[i] for i in self.cuts}
         start = {i: np.where(found[i], near[i], c.low) for i, c in self.cuts.items()}
         stop = {i: np.where(first[i] & ~last[i] & ~found[i], c.high, start[i]) for i, c in self.cuts.items()}
         self._narrow(start, stop)
         while moving := {i: open_ for i in start if len(open_ := np.flatnonzero(start[i] + 1 < stop[i]))}:
-            half = {i: middle(start[i][cut], stop[i][cut]) for i, cut in moving.items()}
-            for i, true in self.below(half, moving).items():
-                chosen = moving[i]
-                start[i][chosen[true]] = half[i][true]
-                stop[i][chosen[~true]] = half[i][~true]
+            probes = _between(
+                {i: start[i][at] for i, at in moving.items()}, {i: stop[i][at] for i, at in moving.items()}
+            )
+            self._close_in(probes, start, stop, moving)
         out = {}
         for i, c in self.cuts.items():
             own = found[i] & (near[i] == c.lattice.at_most(c.threshold))
@@ -317,18 +336,27 @@ class _Columns:
         if not any(np.any(start[i] + 1 < stop[i]) for i in start):
             return
         guess = self._on_a_line()
-        for reach in _REACHES:
-            for step in (-reach, reach):
-                at = {i: np.clip(k + step, start[i], stop[i]) for i, k in guess.items()}
-                for i, below in self.below(at).items():
-                    start[i], stop[i] = np.where(below, at[i], start[i]), np.where(below, stop[i], at[i])
+        steps = [sign * reach for reach in _REACHES for sign in (-1, 1)]
+        probes = [{i: np.clip(k + step, start[i], stop[i]) for i, k in guess.items()} for step in steps]
+        self._close_in(probes, start, stop, self.all)
+
+    def _close_in(
+        self, probes: Sequence[_PerFeature], start: _PerFeature, stop: _PerFeature, chosen: _PerFeature
+    ) -> None:
+        """Move keys below and above chosen splits to those of some probes that lie between them, in place."""
+        for keys, sides in zip(probes, self.below_several(probes, chosen), strict=True):
+            for i, below in sides.items():
+                at, key = chosen[i], keys[i]
+                inside = (start[i][at] <= key) & (key <= stop[i][at])  # an earlier probe may have moved them
+                start[i][at[inside & below]] = key[inside & below]
+                stop[i][at[inside & ~below]] = key[inside & ~below]
 
     def _on_a_line(self) -> _PerFeature:
         """Keys at which each column would meet its threshold if it were linear, as scalers make it but for rounding."""
         space, base = self.encoding.space, self.encoding.base
         ends = {i: np.array(finite_range(space.features[i], base[i])) for i in self.cuts}
         keys = {i: c.lattice.keys(ends[i])[:, None].repeat(len(c.column), axis=1) for i, c in self.cuts.items()}
-        low, high = (self.at({i: k[side] for i, k in keys.items()}) for side in range(2))
+        low, high = self.at_several([{i: k[side] for i, k in keys.items()} for side in range(2)])
         out = {}
         for i, c in self.cuts.items():
             first, last = c.lattice.values(keys[i])
@@ -399,6 +427,17 @@ class _Columns:
                 elif len(flips) > 1:
                     out[i, cut] = tuple(lattice.values(own[flips]).tolist())
         return out, unsettled
+
+
+def _between(low: _PerFeature, high: _PerFeature) -> list[_PerFeature]:
+    """Keys that halve the spans between others, and their halves in turn, from outside to inside of each."""
+    half = {i: middle(low[i], high[i]) for i in low}
+    probes, spans = [half], [(low, half), (half, high)]
+    for _ in range(_HALVINGS - 1 if 2**_HALVINGS * max(map(len, low.values())) <= _FEW else 0):
+        inner = [({i: middle(a[i], b[i]) for i in a}, a, b) for a, b in spans]
+        probes += [m for m, _, _ in inner]
+        spans = [span for m, a, b in inner for span in ((a, m), (m, b))]
+    return probes
 
 
 def _lift_numbers(
