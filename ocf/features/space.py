@@ -174,8 +174,9 @@ class FeatureSpace:
 
     @staticmethod
     def _level_codes(column: pd.Series[Any], feature: Feature) -> FloatArray:
-        codes = column.map(lambda v: feature.codes.get(v, -1), na_action="ignore").astype(object)
-        values = np.array([np.nan if pd.isna(c) else float(c) for c in codes])
+        place, words = pd.factorize(column)
+        codes = np.array([feature.codes.get(v, -1) for v in words] + [np.nan])  # the last is that of missing values
+        values = codes[place]
         if (values == -1).any():
             row = int(np.flatnonzero(values == -1)[0])
             raise DataError(
