@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import DataError, ModelError, OcfError
+from ocf.errors import DataError, ModelError, OcfError, UnsupportedModelError
 from ocf.features.frames import PANDAS, FrameKind
+from ocf.features.space import FeatureSpace
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
@@ -103,6 +104,31 @@ class UserModel:
         """The way to another process: the native model, read anew there."""
         return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames)
 
+    def naming(self, space: FeatureSpace) -> UserModel:
+        """The same with the levels of a table's features, for a library that keeps no names of categories.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+            The table's.
+        """
+        if self.trees.naming is None:
+            return self
+        before = self.preprocessing
+        if not isinstance(before, Preprocessing) or before.steps:
+            raise UnsupportedModelError(
+                f"the {type(self.trees.native).__name__} has category columns of its own behind the steps of a "
+                "Pipeline: fit it on the table itself, or put an encoder before it"
+            )
+        columns = before.columns(space.names)
+        features = {j: space.features[space.index(columns[j])] for j in self.trees.categories}
+        for feature in features.values():
+            if not feature.discrete:
+                raise DataError(
+                    f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
+                )
+        return _alone(self.native, self.trees.naming({j: f.levels for j, f in features.items()}), self.frames)
+
     @property
     def rests_on(self) -> str:
         """What the user has said of functions that ocf does not know, in words; empty if nothing."""
@@ -142,7 +168,11 @@ def as_user_model(model: Any, *, trust_pickle: bool = False, frames: FrameKind =
         return _nested(model, frames)
     if hasattr(model, "steps") and hasattr(model, "named_steps"):
         return _pipeline(model, frames)
-    trees = read_model(model)
+    return _alone(model, read_model(model), frames)
+
+
+def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
+    """A model without a Pipeline."""
     names = trees.ensemble.feature_names
     known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
 

@@ -25,7 +25,7 @@ READERS = (
 )
 
 _SUPPORTED = (
-    "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost estimators of numbers, "
+    "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost classifiers and regressors, "
     "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
     "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "

@@ -43,6 +43,9 @@ class TreeModel:
         Rows -> (n, n_classes) float64, as the library's ``predict_proba`` gives them; None without such.
     absent_is_missing : bool
         Whether the library takes what a sparse matrix leaves out for missing values, and not for zeros.
+    naming : callable or None
+        Of a library that keeps no names of categories: levels by column -> the same model, in which code ``c`` of
+        column ``j`` stands for ``levels[j][c]``. Before that it knows no category of the user's.
     """
 
     ensemble: Ensemble
@@ -53,6 +56,7 @@ class TreeModel:
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     probabilities: Callable[[Rows], FloatArray] | None = None
     absent_is_missing: bool = False
+    naming: Callable[[Mapping[int, tuple[Any, ...]]], TreeModel] | None = None
 
     @property
     def classes(self) -> tuple[Any, ...]:

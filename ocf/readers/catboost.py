@@ -1,32 +1,35 @@
-"""Reader of CatBoost models: classifiers and regressors of numeric columns, with trees of every growing policy.
+"""Reader of CatBoost models: classifiers and regressors of numbers and categories, with trees of every growing policy.
 
-How CatBoost compares and sums
+How CatBoost compares stands in `ocf.readers.catboost_format`; a value is cast to float32 before that. Leaf values are
+added in float64, multiplied by a scale, and a bias is added. Of two classes the second is given where its probability
+exceeds the threshold, of several the largest score wins.
 
-* A value is cast to float32 and goes right where it is greater than the border, itself a float32.
-* In a symmetric tree all nodes of a level share one split; the leaf's number has bit k set where split k goes right.
-* NaN goes right where the column's `nan_value_treatment` is ``AsTrue`` (nan_mode='Max'), and left otherwise.
-* Leaf values are added in float64, multiplied by a scale, and a bias is added. Of two classes the second is given where
-  its probability exceeds the threshold, of several the largest score wins.
-
-The trees come from the library's own JSON; scores and decisions from the user's object.
+A model keeps no names of categories, only hashes of their texts. So it is read once without any, each category column
+having a single category that the model has never seen, and once more with the levels of the user's table
+(`TreeModel.naming`). The library itself tells their hashes. The trees come from its own JSON; scores and decisions from
+the user's object.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
-from ocf.errors import ModelError, UnsupportedModelError
-from ocf.readers.base import Rows, TreeModel, whole
-from ocf.readers.float32 import float32_at_most
-from ocf.readers.sklearn_common import Tree, stack_trees
+from ocf.errors import DataError, ModelError, UnsupportedModelError
+from ocf.readers.base import Rows, TreeModel, brief, whole
+from ocf.readers.catboost_format import parse
+from ocf.readers.catboost_trees import Grower
+from ocf.readers.sklearn_common import stack_trees
 from ocf.readers.trees import fit_columns
 from ocf.trees.ensemble import Decision
 from ocf.trees.links import logit
@@ -36,6 +39,9 @@ _VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "Expectile", "LogCosh", "
 
 #: Width of the zone around a threshold in which the library's own sigmoid may decide.
 _LINK_SLACK = 1e-12
+
+#: Stands for all categories that are no level of the user's table.
+UNSEEN = "a category that no table has"
 
 _NUMBERS = "encode such columns before the model, for example by OneHotEncoder or TargetEncoder in a Pipeline"
 
@@ -63,10 +69,8 @@ def read(model: Any) -> TreeModel:
     ModelError
         It is not fitted.
     UnsupportedModelError
-        Columns of categories, text or embeddings, a loss without a class or value, or a ranker.
+        Columns of text or embeddings, a loss without a class or value, or a ranker.
     """
-    import catboost
-
     names = _class_names(model)
     if not names & {"CatBoostClassifier", "CatBoostRegressor"}:
         raise UnsupportedModelError(
@@ -76,48 +80,74 @@ def read(model: Any) -> TreeModel:
     if not model.is_fitted():
         raise ModelError(f"this {type(model).__name__} is not fitted: call its fit(X, y) first")
     with whole(model):
-        document = _document(model)
-        _check_columns(document)
-        decision = _decision(model, document, "CatBoostClassifier" in names)
-        scale, bias = document["scale_and_bias"]
-        bias = np.atleast_1d(np.asarray(bias, np.float64))
-        n_outputs = len(decision.classes) if decision.kind == "argmax" else 1
-        trees = _trees(document, n_outputs, len(model.feature_names_))
-        columns, named = _columns(tuple(map(str, model.feature_names_)))
-        library = _CatBoost(model, columns, named, decision)
-        return TreeModel(
-            ensemble=stack_trees(
-                trees,
-                feature_names=columns,
-                weights=np.full(len(trees), float(scale)),
-                base_score=bias if len(bias) == n_outputs else np.resize(bias, n_outputs),
-                decision=decision,
-            ),
-            native=model,
-            scores=library.scores,
-            decide=library.decide,
-            library=f"catboost {catboost.__version__}",
-            probabilities=library.probabilities if decision.classes else None,
-        )
+        return _read(model, {})
 
 
-def _document(model: Any) -> dict[str, Any]:
-    """The model as the library writes it."""
+def _read(model: Any, levels: Mapping[int, tuple[Any, ...]]) -> TreeModel:
+    """Ensemble of a model whose category columns have these levels, and one that the model has never seen."""
+    import catboost
+
+    own = sorted(model.get_cat_feature_indices())
+    categories = {j: (*(v for v in levels.get(j, ()) if v != UNSEEN), UNSEEN) for j in own}
+    texts = {j: [_text(value) for value in categories[j]] for j in own}
+    document = _document(model, texts)
+    decision = _decision(model, document, "CatBoostClassifier" in _class_names(model))
+    parsed = parse(document, len(decision.classes) if decision.kind == "argmax" else 1)
+    if parsed.width > len(model.feature_names_) or list(parsed.categories) != own:
+        raise ModelError("the columns of this CatBoost model are others than its trees': save or fit it again")
+    hashes = {j: np.array([parsed.hashes[text] for text in texts[j]], np.int32) for j in own}
+    grower = Grower(parsed, hashes)
+    trees = [grower.grow(tree) for tree in parsed.trees]
+    columns, named = _columns(tuple(map(str, model.feature_names_)))
+    library = _CatBoost(model, columns, named, decision, categories)
+    return TreeModel(
+        ensemble=stack_trees(
+            trees,
+            feature_names=columns,
+            weights=np.full(len(trees), parsed.scale),
+            base_score=parsed.bias,
+            decision=decision,
+        ),
+        native=model,
+        scores=library.scores,
+        decide=library.decide,
+        library=f"catboost {catboost.__version__}",
+        categories=categories,
+        probabilities=library.probabilities if decision.classes else None,
+        naming=partial(_read, model) if own else None,
+    )
+
+
+def _text(value: Any) -> str:
+    """What the library makes of a category before it hashes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return str(int(value))
+    raise UnsupportedModelError(
+        f"CatBoost takes words and whole numbers as categories, not {value!r}: turn the column into text"
+    )
+
+
+def _document(model: Any, texts: Mapping[int, list[str]]) -> dict[str, Any]:
+    """The model as the library writes it, with the hashes of texts."""
+    import catboost
+
+    pool = None
+    if texts:
+        n = max(map(len, texts.values()))
+        columns = {j: (texts[j] * n)[:n] if j in texts else np.zeros(n) for j in range(len(model.feature_names_))}
+        table = pd.DataFrame(columns).set_axis(list(model.feature_names_), axis=1)
+        pool = catboost.Pool(table, cat_features=list(texts))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         try:
-            model.save_model(str(path), format="json")
+            model.save_model(str(path), format="json", pool=pool)
         except Exception as cause:
             # the library's own error: it writes no JSON of some kinds of columns
             raise UnsupportedModelError(f"CatBoost cannot write this model as JSON: {_NUMBERS}") from cause
-        document: dict[str, Any] = json.loads(path.read_text())
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
-
-
-def _check_columns(document: dict[str, Any]) -> None:
-    for kind, found in document["features_info"].items():
-        if kind != "float_features" and found:
-            raise UnsupportedModelError(f"this CatBoost model has {kind.replace('_', ' ')}: {_NUMBERS}")
 
 
 def _columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
@@ -145,92 +175,6 @@ def _decision(model: Any, document: dict[str, Any], classifier: bool) -> Decisio
     raise UnsupportedModelError(f"CatBoost's loss {loss!r} is not read: train with one of {', '.join(known)}")
 
 
-# -- trees ---------------------------------------------------------------------------------------------------------
-
-
-def _trees(document: dict[str, Any], n_outputs: int, width: int) -> list[Tree]:
-    columns = document["features_info"]["float_features"]
-    place = {f["feature_index"]: f["flat_feature_index"] for f in columns}
-    right = {f["feature_index"]: f["nan_value_treatment"] == "AsTrue" for f in columns}
-    if not all(0 <= j < width for j in place.values()):
-        raise ModelError("a column of this CatBoost model does not exist: save or fit it again")
-    if "oblivious_trees" in document:
-        nodes = [_symmetric(tree, n_outputs) for tree in document["oblivious_trees"]]
-    else:
-        nodes = [_free(tree, n_outputs) for tree in document["trees"]]
-    return [_tree(own, place, right) for own in nodes]
-
-
-@dataclass
-class _Nodes:
-    """Nodes of one tree: splits by node, children, and the values of leaves."""
-
-    splits: list[dict[str, Any] | None]
-    left: list[int]
-    right: list[int]
-    values: list[FloatArray]
-
-
-def _symmetric(tree: dict[str, Any], n_outputs: int) -> _Nodes:
-    """A complete tree; in level k the nodes stand in the order of the bits that are known."""
-    splits = tree.get("splits") or []
-    depth = len(splits)
-    leaves = np.asarray(tree["leaf_values"], np.float64).reshape(2**depth, n_outputs)
-    nodes = _Nodes([], [], [], [])
-    for level in range(depth + 1):
-        below = 2 ** (level + 1) - 1
-        for place in range(2**level):
-            inner = level < depth
-            nodes.splits.append(splits[level] if inner else None)
-            nodes.left.append(below + place if inner else -1)
-            nodes.right.append(below + place + 2**level if inner else -1)
-            nodes.values.append(np.zeros(n_outputs) if inner else leaves[place])
-    return nodes
-
-
-def _free(tree: dict[str, Any], n_outputs: int) -> _Nodes:
-    """A tree of nested nodes."""
-    nodes, waiting = _Nodes([], [], [], []), [(tree, -1, "left")]
-    while waiting:
-        node, parent, side = waiting.pop()
-        number = len(nodes.splits)
-        if parent >= 0:
-            getattr(nodes, side)[parent] = number
-        inner = "split" in node
-        nodes.splits.append(node["split"] if inner else None)
-        nodes.left.append(-1)
-        nodes.right.append(-1)
-        value = np.zeros(n_outputs) if inner else np.ravel(np.asarray(node["value"], np.float64))
-        if value.shape != (n_outputs,):
-            raise ModelError("a leaf of this CatBoost model has other values than its classes: save or fit it again")
-        nodes.values.append(value)
-        if inner:
-            waiting += [(node["right"], number, "right"), (node["left"], number, "left")]
-    return nodes
-
-
-def _tree(nodes: _Nodes, place: dict[int, int], nan_right: dict[int, bool]) -> Tree:
-    feature, border = np.zeros(len(nodes.splits), np.int64), np.zeros(len(nodes.splits))
-    missing_left = np.zeros(len(nodes.splits), bool)
-    for k, split in enumerate(nodes.splits):
-        if split is None:
-            continue
-        if split["split_type"] != "FloatFeature":
-            raise UnsupportedModelError(f"this CatBoost model has splits of kind {split['split_type']}: {_NUMBERS}")
-        column = split["float_feature_index"]
-        feature[k], border[k], missing_left[k] = place[column], split["border"], not nan_right[column]
-    if not np.isfinite(border).all():
-        raise ModelError("a border of this CatBoost model is not finite: save or fit it again")
-    return Tree(
-        left=np.array(nodes.left, np.int64),
-        right=np.array(nodes.right, np.int64),
-        feature=feature,
-        threshold=float32_at_most(border.astype(np.float32).astype(np.float64)),
-        values=np.array(nodes.values),
-        missing_left=missing_left,
-    )
-
-
 # -- the user's own object -----------------------------------------------------------------------------------------
 
 
@@ -242,10 +186,29 @@ class _CatBoost:
     columns: tuple[str, ...]
     named: bool
     decision: Decision
+    categories: Mapping[int, tuple[Any, ...]]
 
     def _ask(self, rows: Rows, kind: str) -> NDArray[Any]:
-        given = fit_columns(rows, self.columns, named=self.named)
-        return np.asarray(self.native.predict(given, prediction_type=kind, thread_count=1))
+        import catboost
+
+        given = self._in_words(fit_columns(rows, self.columns, named=self.named))
+        try:
+            return np.asarray(self.native.predict(given, prediction_type=kind, thread_count=1))
+        except catboost.CatBoostError as cause:
+            raise DataError(
+                f"CatBoost cannot score these rows ({brief(cause)}): give the columns and dtypes of the training data; "
+                "category columns take no missing values"
+            ) from cause
+
+    def _in_words(self, rows: Rows) -> Rows:
+        """Codes of categories as the user's values; what is missing is a category that the model has not seen."""
+        if not self.categories or isinstance(rows, pd.DataFrame) or rows.dtype.kind != "f":
+            return rows
+        table = pd.DataFrame(rows, columns=list(self.columns) if self.named else None)
+        for j, levels in self.categories.items():
+            codes = np.where(np.isnan(rows[:, j]), len(levels) - 1, rows[:, j]).astype(np.int64)
+            table.isetitem(j, np.array([*levels, UNSEEN], object)[codes])
+        return table
 
     def scores(self, rows: Rows) -> FloatArray:
         return self._ask(rows, "RawFormulaVal").astype(np.float64).reshape(len(rows), -1)

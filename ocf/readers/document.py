@@ -7,6 +7,7 @@ place, such as ``learner.gradient_booster.model.trees[3].left_children[7]``. Not
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -105,6 +106,24 @@ class DocumentPart:
         if not low <= self.value <= high:
             raise self.error(f"{_brief(self.value)} is not between {low} and {high}")
         return int(self.value)
+
+    def number(self) -> float:
+        """Finite number, whole or not."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float | np.integer | np.floating):
+            raise self.error(f"a number is expected, not {_kind(self.value)}")
+        try:
+            value = float(self.value)
+        except OverflowError:
+            raise self.error("a number is too large") from None
+        if not math.isfinite(value):
+            raise self.error(f"{value!r} is not finite")
+        return value
+
+    def numbers(self, n: int | None = None) -> FloatArray:
+        """One-dimensional array of finite numbers, whole or not, `n` of them."""
+        column = np.array([part.number() for part in self.parts()], np.float64)
+        self._check_length(column, n)
+        return column
 
     def printed_integer(self, low: int = 0, high: int = 2**31 - 1) -> int:
         """Whole number within bounds that stands as text.

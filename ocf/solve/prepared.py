@@ -81,14 +81,14 @@ class PreparedModel:
         check: bool,
         labelled: LabelledRows | None = None,
     ) -> None:
-        self.model, self.space, self.labelled = model, space, labelled
-        self.ensemble = model.trees.ensemble
+        self.model, self.space, self.labelled = model.naming(space), space, labelled
+        self.ensemble = self.model.trees.ensemble
         self.known = known_rows(space, table)
         self._encodings: dict[tuple[str, ...], Encoding] = {}
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
             rows = None if table is None else self._encoded(self.space.to_frame(self.known[:64]), self.model.encode)
-            check_conformance(model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
+            check_conformance(self.model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
         self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self._passed: frozenset[Hashable] = frozenset()
@@ -426,6 +426,10 @@ class PreparedModel:
         """State for worker processes; solver objects and encoders are made anew there."""
         fresh: dict[str, Any] = {"_solvers": {}, "_searches": {}, "_pruners": {}, "_detectors": {}, "_encodings": {}}
         return {**self.__dict__, **fresh}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.model = self.model.naming(self.space)
 
 
 class Matrices:

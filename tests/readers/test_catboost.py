@@ -93,10 +93,10 @@ def test_a_threshold_of_ones_own_and_calibration() -> None:
 
 def test_what_is_not_read_is_refused_by_name() -> None:
     x, score = table()
-    words = x.assign(c=np.where(x["c"] > 0, "up", "down"))
+    words = x.assign(c=np.where(x["c"] > 0, "up it goes", "down it goes"))
     y = (score > 0).astype(int)
     with pytest.raises(UnsupportedModelError, match="encode such columns before the model"):
-        read_model(fitted(words, y, cat_features=["c"], one_hot_max_size=4))
+        read_model(fitted(words, y, text_features=["c"]))
     with pytest.raises(UnsupportedModelError, match="loss 'Poisson' is not read"):
         read_model(fitted(x, np.exp(score), values=True, loss_function="Poisson"))
     with pytest.raises(UnsupportedModelError, match="train a CatBoostClassifier"):
