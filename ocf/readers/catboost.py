@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel, brief, whole
+from ocf.readers.catboost_files import CLASSES, MAGIC, VALUES, load_file
 from ocf.readers.catboost_format import parse
 from ocf.readers.catboost_trees import Grower
 from ocf.readers.sklearn_common import stack_trees
@@ -34,8 +35,8 @@ from ocf.readers.trees import fit_columns
 from ocf.trees.ensemble import Decision
 from ocf.trees.links import logit
 
-#: Losses whose predictions are the scores themselves.
-_VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "Expectile", "LogCosh", "Lq")
+#: One of these stands first in the library's JSON.
+_KEYS = (b'"features_info"', b'"oblivious_trees"', b'"ctr_data"', b'"scale_and_bias"')
 
 #: Width of the zone around a threshold in which the library's own sigmoid may decide.
 _LINK_SLACK = 1e-12
@@ -54,6 +55,16 @@ def matches(model: object) -> bool:
 def _class_names(model: object) -> set[str]:
     classes = type(model).__mro__
     return {c.__name__ for c in classes if c.__module__.split(".")[0] == "catboost"} - {"_CatBoostBase"}
+
+
+def sniff(data: bytes) -> bool:
+    """Whether a file that begins with `data` looks like CatBoost's binary format or its JSON."""
+    return data.startswith(MAGIC) or (data.lstrip().startswith(b"{") and any(key in data for key in _KEYS))
+
+
+def load(path: Path) -> Any:
+    """Model of a binary or JSON file; see `ocf.readers.catboost_files.load_file`."""
+    return load_file(Path(path))
 
 
 def read(model: Any) -> TreeModel:
@@ -169,9 +180,9 @@ def _decision(model: Any, document: dict[str, Any], classifier: bool) -> Decisio
             return Decision("threshold", classes, logit(share), link="logistic", slack=_LINK_SLACK)
         if loss in ("MultiClass", "MultiClassOneVsAll"):
             return Decision("argmax", classes, link="softmax" if loss == "MultiClass" else "logistic")
-    elif loss in _VALUES:
+    elif loss in VALUES:
         return Decision("value")
-    known = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll") if classifier else _VALUES
+    known = CLASSES if classifier else VALUES
     raise UnsupportedModelError(f"CatBoost's loss {loss!r} is not read: train with one of {', '.join(known)}")
 
 

@@ -271,11 +271,11 @@ def parse(document: Any, n_outputs: int) -> CatBoostModel:
     read = _symmetric if symmetric else _free
     trees = [read(part, splits, n_outputs) for part in top["oblivious_trees" if symmetric else "trees"].parts()]
     scale, bias = _scale_and_bias(top["scale_and_bias"], n_outputs)
-    places = [*_places(numbers).values(), *_places(words).values()]
-    if len(set(places)) != len(places):
-        raise info.error("two features stand in one column")
+    places = sorted([*_places(numbers).values(), *_places(words).values()])
+    if places != list(range(len(places))):
+        raise info.error("two features stand in one column, or a column is left out")
     return CatBoostModel(
-        width=max(places, default=-1) + 1,
+        width=len(places),
         nan_right={_place(part): _nan_right(part) for part in numbers},
         categories=tuple(sorted(_places(words).values())),
         trees=trees,
@@ -299,10 +299,11 @@ def _scale_and_bias(part: DocumentPart, n_outputs: int) -> tuple[float, FloatArr
 
 
 def _columns(info: DocumentPart, kind: str) -> list[DocumentPart]:
+    """Features of a kind, which stand in the order of their numbers and of their columns."""
     parts = info[kind].parts() if kind in info else []
     numbers = [part["feature_index"].integer(high=MAX_FEATURES) for part in parts]
-    if len(set(numbers)) != len(numbers):
-        raise info[kind].error("two features have one number")
+    if numbers != list(range(len(parts))) or sorted(map(_place, parts)) != list(map(_place, parts)):
+        raise info[kind].error("the features are not in their order")
     return parts
 
 
@@ -348,10 +349,11 @@ class _Splits:
         self.tables: dict[str, dict[int, tuple[float, ...]]] = {}
         self.all: list[Split] = []
         for part in numbers:
-            column, borders = _place(part), _singles(part["borders"]) if "borders" in part else []
-            self.all += [Border(column, border) for border in borders]
+            self.all += [Border(_place(part), border) for border in _singles(part["borders"])]
         for part in words:
             values = part["values"].integers().tolist() if "values" in part else []
+            if len(set(values)) != len(values):
+                raise part["values"].error("a value comes twice")
             self.all += [OneHot(_place(part), value) for value in values]
         for part in statistics:
             statistic = self._statistic(part)
@@ -448,11 +450,13 @@ def _buckets(data: DocumentPart, kind: str) -> dict[int, tuple[float, ...]]:
 
 
 def _singles(part: DocumentPart) -> list[float]:
-    """Numbers in float32."""
+    """Ascending numbers in float32."""
     with np.errstate(over="ignore"):
         single = part.numbers().astype(np.float32)
     if not np.isfinite(single).all():
         raise part.error("a number does not fit into float32")
+    if (np.diff(single) <= 0).any():
+        raise part.error("the borders do not ascend")
     return single.tolist()
 
 
@@ -468,6 +472,7 @@ def _hash(part: DocumentPart) -> int:
 
 def _symmetric(part: DocumentPart, splits: _Splits, n_outputs: int) -> SymmetricTree:
     part.refuse_other_than(("splits", "leaf_values", "leaf_weights"))
+    # a tree of a single leaf has null
     own = part["splits"].parts() if "splits" in part and part["splits"].value is not None else []
     if len(own) > _MAX_DEPTH:
         raise part["splits"].error(f"more than {_MAX_DEPTH} splits")

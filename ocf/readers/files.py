@@ -1,8 +1,9 @@
 """Models from files, read as data wherever the format allows it.
 
-XGBoost's JSON and UBJSON and LightGBM's text hold numbers only. A skops file names Python types; it is built when all
-of them are on the short list of `ocf.readers.skops_format` and their attributes are what fitting leaves behind. A
-pickle runs the code that it contains, so it is loaded only when the caller says that its origin is trusted.
+XGBoost's JSON and UBJSON, LightGBM's text and CatBoost's files hold numbers only. A skops file names Python types; it
+is built when all of them are on the short list of `ocf.readers.skops_format` and their attributes are what fitting
+leaves behind. A pickle runs the code that it contains, so it is loaded only when the caller says that its origin is
+trusted.
 """
 
 from __future__ import annotations
@@ -31,11 +32,9 @@ _PICKLE_MAGICS = (
     b"\x78\xda",
 )
 
-#: One of these stands first in CatBoost's JSON.
-_CATBOOST_KEYS = (b'"features_info"', b'"oblivious_trees"', b'"ctrs"', b'"scale_and_bias"')
-
 _FORMATS = (
     "XGBoost JSON or UBJSON (model.save_model('model.json')), LightGBM text (booster.save_model('model.txt')), "
+    "CatBoost's own (model.save_model('model.cbm')) or JSON, "
     "skops (skops.io.dump(model, 'model.skops')), or, if you trust its origin, pickle and joblib"
 )
 
@@ -46,7 +45,7 @@ def load_model(path: str | Path, trust_pickle: bool = False) -> Any:
     Parameters
     ----------
     path : str or Path
-        XGBoost JSON or UBJSON, LightGBM text, skops, pickle or joblib.
+        XGBoost JSON or UBJSON, LightGBM text, CatBoost's binary files or JSON, skops, pickle or joblib.
     trust_pickle : bool
         Allow pickle and joblib. They run whatever code the file contains: only for files of known origin.
 
@@ -77,11 +76,6 @@ def load_model(path: str | Path, trust_pickle: bool = False) -> Any:
         raise ModelError(f"{path} is no skops file (not a zip archive): it is damaged, save the model again")
     if head.startswith(_PICKLE_MAGICS) or path.suffix.lower() in _PICKLE_SUFFIXES:
         return _load_pickle(path, trust_pickle)
-    if head.startswith(b"CBM1") or (head.lstrip().startswith(b"{") and any(key in head for key in _CATBOOST_KEYS)):
-        raise ModelError(
-            f"{path} is a file of CatBoost, which ocf does not open: load it in Python by "
-            "CatBoostClassifier().load_model(path) and give ocf the object, or save that object by joblib"
-        )
     raise ModelError(f"{path} is no model file that ocf knows, or it is damaged; save the model as {_FORMATS}")
 
 

@@ -13,7 +13,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,6 +155,36 @@ def _lightgbm_answers(path: Path, table: pd.DataFrame) -> Any:
     return np.asarray(booster.predict(table.to_numpy(), num_threads=1), float)
 
 
+def _catboost_seeds(suffix: str, folder: Path) -> Iterator[Seed]:
+    import catboost
+
+    X, y = numbers()
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    table, label = people()
+    common = {"iterations": 3, "depth": 2, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    words = common | {"cat_features": ["job"], "max_ctr_complexity": 2, "model_size_reg": 0}
+    makes: dict[str, tuple[Any, Any, Any]] = {
+        "binary": (catboost.CatBoostClassifier(**common), holes, y > 1),
+        "classes": (catboost.CatBoostClassifier(**common, grow_policy="Lossguide"), holes, y),
+        "value": (catboost.CatBoostRegressor(**common), holes, X[:, 0] * 2),
+        "category": (catboost.CatBoostClassifier(**words), table, label),
+        "one-hot": (catboost.CatBoostClassifier(**words, one_hot_max_size=5), table, label),
+    }
+    for name, (model, rows, target) in makes.items():
+        path = folder / f"{name}.{suffix}"
+        model.fit(rows, target).save_model(str(path), format=suffix)
+        yield Seed(name, path.read_bytes(), _probe(rows if rows is table else X))
+
+
+def _catboost_answers(suffix: str, path: Path, table: pd.DataFrame) -> Any:
+    import catboost
+
+    model = catboost.CatBoost().load_model(str(path), format=suffix)
+    kind = "Probability" if len(model.classes_) else "RawFormulaVal"
+    return np.asarray(model.predict(table, prediction_type=kind, thread_count=1), float)
+
+
 def _skops_models() -> dict[str, tuple[Any, Any, Any]]:
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import (
@@ -254,14 +284,27 @@ def _without_blanks(path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()), separators=(",", ":")))
 
 
+def _without_training(path: Path) -> None:
+    """Leave the parameters of the training out of a CatBoost JSON: ocf does not read them, but CatBoost does."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    info = document["model_info"]
+    loss = info["params"]["loss_function"]["type"]
+    kept = {key: info[key] for key in ("class_params", "binclass_probability_threshold") if key in info}
+    own = {"flat_params": {"loss_function": loss}, "loss_function": {"type": loss, "params": {}}}
+    path.write_text(json.dumps(document | {"model_info": kept | {"params": own}}), encoding="utf-8")
+
+
 def _model_judge(answers: Answers, plain: Callable[[Path], None] | None = None) -> Callable[[Path, Seed], None]:
     def judge(path: Path, seed: Seed) -> None:
+        from ocf.features.inference import infer_space
         from ocf.models.user_model import as_user_model
 
         warnings.simplefilter("ignore")
         model = as_user_model(path)
         names = model.columns
         table = seed.about
+        if model.trees.naming is not None:
+            model = model.naming(infer_space(table))
         if names is None and model.trees.ensemble.n_features != table.shape[1] and not hasattr(model.native, "steps"):
             return  # a model of other columns: whoever uses it will be told
         table = (
@@ -622,6 +665,15 @@ FORMATS: dict[str, Format] = {
     ),
     "xgboost-ubj": Format("ubj", "m.ubj", lambda f: _xgboost_seeds("ubj", f), _model_judge(_xgboost_answers)),
     "lightgbm": Format("text", "m.txt", _lightgbm_seeds, _model_judge(_lightgbm_answers, _without_parameters)),
+    "catboost-json": Format(
+        "json",
+        "m.json",
+        lambda f: _catboost_seeds("json", f),
+        _model_judge(partial(_catboost_answers, "json"), _without_training),
+    ),
+    "catboost-cbm": Format(
+        "bytes", "m.cbm", lambda f: _catboost_seeds("cbm", f), _model_judge(partial(_catboost_answers, "cbm"))
+    ),
     "skops-trees": Format(
         "skops", "m.skops", _skops("tree", "forest", "values", "bagging"), _model_judge(_skops_answers)
     ),
@@ -640,4 +692,4 @@ FORMATS: dict[str, Format] = {
 }
 
 #: Formats of models, which their own libraries read too.
-MODELS = tuple(name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "skops")))
+MODELS = tuple(name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "catboost", "skops")))

@@ -340,6 +340,7 @@ STRUCTURED: dict[str, tuple[Mutator, ...]] = {
     "ubj": (ubj_field,),
     "skops": (skops_member,),
     "text": (text_line, text_line, number),
+    "bytes": RAW,
 }
 
 

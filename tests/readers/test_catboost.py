@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from sklearn.calibration import CalibratedClassifierCV
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
-from ocf.readers.files import load_model
 
 catboost = pytest.importorskip("catboost")
 
@@ -103,14 +101,3 @@ def test_what_is_not_read_is_refused_by_name() -> None:
         read_model(catboost.CatBoost(SETTINGS | {"loss_function": "RMSE"}).fit(x, score))
     with pytest.raises(ModelError, match="not fitted"):
         read_model(catboost.CatBoostClassifier())
-
-
-@pytest.mark.parametrize("kind", ["cbm", "json"])
-def test_files_are_told_from_others_and_refused_with_what_to_do(kind: str, tmp_path: Path) -> None:
-    x, score = table()
-    path = tmp_path / f"model.{kind}"
-    fitted(x, score, values=True).save_model(str(path), format=kind)
-    with pytest.raises(
-        ModelError, match=r"a file of CatBoost, .* load it in Python by CatBoostClassifier\(\).load_model"
-    ):
-        load_model(path)

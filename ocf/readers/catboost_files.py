@@ -1,0 +1,280 @@
+"""CatBoost's files: JSON written anew from its checked parts, and binary files that a child process opens first.
+
+The library trusts the files that it loads. Of a JSON file it gets the parts that ocf has checked and no others. A
+binary file is only known to the library: a child process, which may crash, loads it and writes it as JSON, and the
+library opens it here only if that JSON passes the same checks.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ocf.errors import MissingDependencyError, ModelError, UnsupportedModelError
+from ocf.readers.base import brief
+from ocf.readers.catboost_format import parse
+from ocf.readers.document import DocumentPart, load_json
+from ocf.support.optional import optional
+
+#: First bytes of a binary file.
+MAGIC = b"CBM1"
+
+#: Seconds of the clock that the child may take.
+_SECONDS = 600
+
+#: Losses of classifiers, and of regressors whose predictions are the scores themselves.
+CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "Expectile", "LogCosh", "Lq")
+
+#: Python's types of class labels, by the library's names of them.
+_LABELS: dict[str, tuple[type, ...]] = {"Integer": (int,), "Float": (int, float), "String": (str,), "Boolean": (bool,)}
+
+_NUMBER = ("feature_index", "flat_feature_index", "feature_id", "borders", "has_nans", "nan_value_treatment")
+_WORD = ("feature_index", "flat_feature_index", "feature_id", "values")
+_STATISTIC = (
+    "borders",
+    "ctr_type",
+    "elements",
+    "identifier",
+    "prior_denomerator",
+    "prior_numerator",
+    "scale",
+    "shift",
+    "target_border_idx",
+)
+_ELEMENT = ("border", "cat_feature_index", "combination_element", "float_feature_index", "value")
+_SPLIT = (
+    "border",
+    "cat_feature_index",
+    "ctr_target_border_idx",
+    "float_feature_index",
+    "split_index",
+    "split_type",
+    "value",
+)
+_TABLE = ("counter_denominator", "hash_map", "hash_stride")
+
+
+def load_file(path: Path) -> Any:
+    """Model of a file, loaded by CatBoost itself.
+
+    Returns
+    -------
+    CatBoostClassifier or CatBoostRegressor
+        As the loss that it was trained on says.
+
+    Raises
+    ------
+    ModelError
+        The file is empty, truncated, corrupt or of another format.
+    UnsupportedModelError
+        See `ocf.readers.catboost_format.parse`.
+    MissingDependencyError
+        CatBoost is not installed.
+    """
+    binary = path.read_bytes()[: len(MAGIC)] == MAGIC
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "model.json"
+        try:
+            if binary:
+                _in_a_child(path, copy)
+            document = load_json((copy if binary else path).read_bytes())
+            checked, loss = _checked(document)
+            copy.write_text(_dumped(checked), encoding="utf-8")
+        except MissingDependencyError:
+            raise
+        except ModelError as cause:
+            raise type(cause)(f"{path}: {cause}") from cause
+        library = _library(path)
+        model = library.CatBoostClassifier() if loss in CLASSES else library.CatBoostRegressor()
+        try:
+            return model.load_model(str(path if binary else copy), format="cbm" if binary else "json")
+        except library.CatBoostError as cause:
+            raise ModelError(f"{path}: CatBoost cannot load it ({brief(cause)}): save the model again") from cause
+
+
+def _library(path: Path) -> Any:
+    return optional("catboost", "catboost", f"re-predicting with the model in {path}")
+
+
+# -- binary files --------------------------------------------------------------------------------------------------
+
+
+def _in_a_child(path: Path, copy: Path) -> None:
+    """Have a binary file written as JSON by a process that may crash."""
+    _library(path)  # in a fork it need not be imported again
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    child = context.Process(target=_convert_silently, args=(path, copy), daemon=True)
+    with warnings.catch_warnings():
+        # Python warns of forks beside threads; the child uses none of its parent's
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child.start()
+    try:
+        child.join(_SECONDS)
+        if child.exitcode != 0:
+            said = "takes too long to open" if child.exitcode is None else "cannot be opened by CatBoost"
+            raise ModelError(f"the file {said}: it is damaged, save the model again")
+    finally:
+        if child.is_alive():
+            child.kill()
+            child.join()
+
+
+def _convert_silently(path: Path, copy: Path) -> None:
+    faulthandler.disable()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    failed: list[bool] = []
+    # OpenMP keeps a list of threads for the thread that asks for them; a fork has the list, but not the threads
+    worker = threading.Thread(target=convert, args=(path, copy, failed))
+    worker.start()
+    worker.join()
+    os._exit(1 if failed else 0)
+
+
+def convert(path: Path, copy: Path, failed: list[bool]) -> None:
+    """Write a binary file as JSON.
+
+    Parameters
+    ----------
+    path, copy : Path
+        Of the binary file, and of the JSON.
+    failed : list of bool
+        Empty afterwards if all went well.
+    """
+    import catboost
+
+    failed.append(True)
+    catboost.CatBoost().load_model(str(path), format="cbm").save_model(str(copy), format="json")
+    failed.clear()
+
+
+# -- checked documents ---------------------------------------------------------------------------------------------
+
+
+def _checked(document: Any) -> tuple[dict[str, Any], str]:
+    """A document with all that predictions need, and nothing that has not been checked, and its loss."""
+    top = DocumentPart(document)
+    loss = top["model_info"]["params"]["loss_function"]["type"].text()
+    if loss not in CLASSES + VALUES:
+        raise UnsupportedModelError(
+            f"CatBoost's loss {loss[:40]!r} is not read: train with one of {', '.join(CLASSES + VALUES)}"
+        )
+    info: dict[str, Any] = {"params": {"flat_params": {"loss_function": loss}, "loss_function": _loss(loss)}}
+    labels = _class_labels(top["model_info"]) if loss in CLASSES else ()
+    if labels:
+        info["class_params"] = top["model_info"]["class_params"].value
+    if "binclass_probability_threshold" in top["model_info"]:
+        share = top["model_info"]["binclass_probability_threshold"]
+        share.printed_numbers()
+        info["binclass_probability_threshold"] = share.value
+    parse(document, len(labels) if loss in CLASSES[2:] else 1)
+    return _written(top, info), loss
+
+
+def _loss(name: str) -> dict[str, Any]:
+    return {"type": name, "params": {}}
+
+
+def _class_labels(info: DocumentPart) -> Sequence[Any]:
+    """Class labels in the order of their numbers."""
+    part = info["class_params"]
+    part.refuse_other_than(("class_label_type", "class_names", "class_to_label", "classes_count"))
+    kind, names = part["class_label_type"], part["class_names"].parts()
+    if kind.text() not in _LABELS:
+        raise kind.error(f"{kind.value[:40]!r} is no type of labels")
+    for name in names:
+        if not isinstance(name.value, _LABELS[kind.value]) or isinstance(name.value, bool) != (kind.value == "Boolean"):
+            raise name.error(f"a label of type {kind.value} is expected")
+        if kind.value == "String":
+            name.text()
+        if kind.value in ("Integer", "Float"):
+            name.number()
+    labels = [name.value for name in names]
+    if len(set(labels)) != len(labels) or len(labels) < 2:
+        raise part["class_names"].error("two different labels or more are expected")
+    if part["class_to_label"].numbers(len(labels)).tolist() != list(range(len(labels))):
+        raise part["class_to_label"].error("the labels are not numbered in their order")
+    part["classes_count"].integer()
+    return labels
+
+
+def _written(top: DocumentPart, info: Mapping[str, Any]) -> dict[str, Any]:
+    features = top["features_info"]
+    for part in features["float_features"].parts() if "float_features" in features else []:
+        if not isinstance(part["has_nans"].value, bool):
+            raise part["has_nans"].error("true or false is expected")
+    known = {"float_features": _NUMBER, "categorical_features": _WORD, "ctrs": _STATISTIC}
+    written: dict[str, Any] = {"model_info": info, "features_info": {}}
+    for kind, keys in known.items():
+        if kind in features:
+            written["features_info"][kind] = [_only(part, keys) for part in features[kind].parts()]
+    for statistic in written["features_info"].get("ctrs", ()):
+        statistic["elements"] = [_only(DocumentPart(element), _ELEMENT) for element in statistic["elements"]]
+        table = top["ctr_data"][statistic["identifier"]]
+        written.setdefault("ctr_data", {})[statistic["identifier"]] = _only(table, _TABLE)
+    symmetric = "oblivious_trees" in top
+    trees = top["oblivious_trees" if symmetric else "trees"].parts()
+    written["oblivious_trees" if symmetric else "trees"] = [(_symmetric if symmetric else _free)(t) for t in trees]
+    return written | {"scale_and_bias": top["scale_and_bias"].value}
+
+
+def _symmetric(tree: DocumentPart) -> dict[str, Any]:
+    some = "splits" in tree and tree["splits"].value is not None
+    splits = [_split(split) for split in tree["splits"].parts()] if some else []
+    return {"splits": splits, "leaf_values": tree["leaf_values"].value}
+
+
+def _free(tree: DocumentPart) -> dict[str, Any]:
+    top: dict[str, Any] = {}
+    waiting = [(tree, top)]
+    while waiting:
+        node, written = waiting.pop()
+        if "split" not in node:
+            # the library asks for a weight, which scores do not need
+            written |= {"value": node["value"].value, "weight": 0}
+            continue
+        written["split"] = _split(node["split"])
+        for side in ("left", "right"):
+            written[side] = {}
+            waiting.append((node[side], written[side]))
+    return top
+
+
+def _split(part: DocumentPart) -> dict[str, Any]:
+    if "ctr_target_border_idx" in part:
+        part["ctr_target_border_idx"].integer()
+    return _only(part, _SPLIT)
+
+
+def _dumped(document: Mapping[str, Any]) -> str:
+    """A document with numbers in 17 digits, as the library writes them: it does not read fewer to the last bit."""
+    try:
+        return re.sub(r'"\\u0000([^"]*)"', r"\1", json.dumps(_in_digits(document)))
+    except RecursionError:
+        raise ModelError("the trees are nested too deeply: the model is corrupt, save it again") from None
+
+
+def _in_digits(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"\0{value:.17g}"
+    if isinstance(value, Mapping):
+        return {key: _in_digits(item) for key, item in value.items()}
+    return [_in_digits(item) for item in value] if isinstance(value, list) else value
+
+
+def _only(part: DocumentPart, keys: Sequence[str]) -> dict[str, Any]:
+    if "feature_id" in part:
+        part["feature_id"].text()
+    return {key: part[key].value for key in keys if key in part}
