@@ -22,10 +22,12 @@ READERS = (
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
     "ocf.readers.catboost",
+    "ocf.readers.interpret",
 )
 
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost classifiers and regressors, "
+    "InterpretML's explainable boosting machines, "
     "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
     "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "
