@@ -31,7 +31,7 @@ from ocf.readers.catboost_files import CLASSES, MAGIC, VALUES, load_file
 from ocf.readers.catboost_format import parse
 from ocf.readers.catboost_trees import Grower
 from ocf.readers.sklearn_common import stack_trees
-from ocf.readers.trees import fit_columns
+from ocf.readers.trees import category_text, fit_columns
 from ocf.trees.ensemble import Decision
 from ocf.trees.links import logit
 
@@ -100,7 +100,7 @@ def _read(model: Any, levels: Mapping[int, tuple[Any, ...]]) -> TreeModel:
 
     own = sorted(model.get_cat_feature_indices())
     categories = {j: (*(v for v in levels.get(j, ()) if v != UNSEEN), UNSEEN) for j in own}
-    texts = {j: [_text(value) for value in categories[j]] for j in own}
+    texts = {j: [category_text(value) for value in categories[j]] for j in own}
     document = _document(model, texts)
     decision = _decision(model, document, "CatBoostClassifier" in _class_names(model))
     parsed = parse(document, len(decision.classes) if decision.kind == "argmax" else 1)
@@ -126,17 +126,6 @@ def _read(model: Any, levels: Mapping[int, tuple[Any, ...]]) -> TreeModel:
         categories=categories,
         probabilities=library.probabilities if decision.classes else None,
         naming=partial(_read, model) if own else None,
-    )
-
-
-def _text(value: Any) -> str:
-    """What the library makes of a category before it hashes it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | np.bool_ | np.integer):
-        return str(int(value))
-    raise UnsupportedModelError(
-        f"CatBoost takes words and whole numbers as categories, not {value!r}: turn the column into text"
     )
 
 

@@ -26,7 +26,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel, whole
 from ocf.readers.sklearn_common import Tree, check_fitted, stack_trees
-from ocf.readers.trees import fit_columns
+from ocf.readers.trees import category_text, fit_columns
 from ocf.trees.ensemble import Decision
 
 #: Most nodes of one tree.
@@ -128,24 +128,14 @@ def _grown(
         if table.shape[k] != n:
             raise ModelError(f"a table of this {type(model).__name__} does not fit its bins: fit it again")
         if isinstance(bins, dict):
-            columns.append(_CategoryBins(j, np.array([bins.get(text(v), n - 1) for v in categories[j]], np.int64)))
+            columns.append(
+                _CategoryBins(j, np.array([bins.get(category_text(v), n - 1) for v in categories[j]], np.int64))
+            )
         else:
             columns.append(_NumberBins(j, np.nextafter(np.asarray(bins, np.float64), -np.inf)))
     growing = _TermTree(columns, max(map(len, categories.values()), default=0), n_outputs)
     growing.grow(table, 0)
     return growing.tree()
-
-
-def text(value: Any) -> str:
-    """What the library makes of a category before it looks for its bin."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | np.bool_ | int | np.integer):
-        return str(value)
-    raise UnsupportedModelError(
-        f"words and whole numbers are read as categories of explainable boosting, not {value!r}: turn the column into "
-        "text"
-    )
 
 
 @dataclass(frozen=True)

@@ -246,6 +246,23 @@ def as_categories(rows: Rows, names: tuple[str, ...], categories: Mapping[int, t
     return rows.assign(**columns)
 
 
+def category_text(value: Any) -> str:
+    """Text under which libraries that know categories by their text know one.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is neither text nor a whole number.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return str(int(value))
+    raise UnsupportedModelError(
+        f"words and whole numbers are read as categories, not {value!r}: turn the column into text before fitting"
+    )
+
+
 def fit_columns(rows: Rows, names: tuple[str, ...], *, named: bool) -> Rows:
     """Rows with the columns that the model expects, in its order.
 

@@ -148,7 +148,7 @@ def test_missing_categories_and_strange_ones_are_refused(table: pd.DataFrame) ->
         explainer.explain(holes.iloc[[0]])
     naming = read_model(model).naming
     assert naming is not None
-    with pytest.raises(UnsupportedModelError, match=r"words and whole numbers as categories, not 0\.5"):
+    with pytest.raises(UnsupportedModelError, match=r"words and whole numbers are read as categories, not 0\.5"):
         naming({1: (0.5,)})
 
 

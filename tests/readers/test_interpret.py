@@ -111,6 +111,16 @@ def test_missing_categories_have_a_rule(table: pd.DataFrame) -> None:
     assert answer.counterfactual["job"].isna().all()
 
 
+def test_flags_and_whole_numbers_as_categories() -> None:
+    rng = np.random.default_rng(1)
+    made = pd.DataFrame({"on": rng.choice([True, False], 150), "i": rng.integers(-2, 3, 150)})
+    model = fitted(made, (made["on"] ^ (made["i"].abs() > 1)).astype(int), feature_types=["nominal", "nominal"])
+    explainer = Explainer(model, data=made, features={"i": {"kind": "categorical"}})
+    answer = explainer.explain(made[:1])[0]
+    assert answer.verified
+    assert model.predict(answer.counterfactual)[0] != model.predict(made[:1])[0]
+
+
 def test_arrays_of_numbers() -> None:
     x = np.random.default_rng(0).normal(size=(150, 3)).round(1)
     model = fitted(x, x[:, 0] * x[:, 1] > 0, interactions=1)
