@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ocf.problem.costs import Cost as Cost
     from ocf.problem.problem import Problem as Problem
     from ocf.problem.quadratic import quadratic_cost as quadratic_cost
+    from ocf.readers.survival import survival_at as survival_at
     from ocf.rules.explainer import CounterfactualRules as CounterfactualRules
     from ocf.trees.ensemble import Ensemble as Ensemble
 
@@ -60,6 +61,7 @@ _HOMES = {
     "Problem": "ocf.problem.problem",
     "quadratic_cost": "ocf.problem.quadratic",
     "SurrogateTree": "ocf.compression.surrogate",
+    "survival_at": "ocf.readers.survival",
     "ThresholdBinarizer": "ocf.compression.transformer",
 }
 
@@ -88,6 +90,7 @@ __all__ = [
     "explain_margins",
     "nearest_instances",
     "quadratic_cost",
+    "survival_at",
 ]
 
 

@@ -15,6 +15,7 @@ from ocf.readers.base import TreeModel
 
 #: Modules asked in turn.
 READERS = (
+    "ocf.readers.survival",  # before scikit-learn's, whose ensembles its models derive from
     "ocf.readers.oblique",  # before scikit-learn's, whose Bagging may hold oblique trees
     "ocf.readers.sklearn_wrappers",
     "ocf.readers.sklearn_votes",
@@ -27,7 +28,7 @@ READERS = (
 
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost classifiers and regressors, "
-    "InterpretML's explainable boosting machines, "
+    "InterpretML's explainable boosting machines, scikit-survival's trees, forests and gradient boosting, "
     "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
     "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "

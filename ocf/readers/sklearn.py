@@ -122,7 +122,7 @@ def _fractions(tree: Any, n_classes: int) -> FloatArray:
 
 
 def _read_gradient_boosting(model: Any) -> TreeModel:
-    _check_constant_init(model)
+    check_constant_init(model)
     n_outputs = model.estimators_.shape[1]
     classes = class_labels(model) if hasattr(model, "classes_") else ()
     # the exponential loss shows expit(2 * margin); doubling is exact and makes the link the logistic one
@@ -154,8 +154,8 @@ def _read_gradient_boosting(model: Any) -> TreeModel:
     )
 
 
-def _check_constant_init(model: Any) -> None:
-    """Only a start that is the same for every row is a base score."""
+def check_constant_init(model: Any) -> None:
+    """Refuse a gradient boosting whose start, the base score, is not the same for every row."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     init = model.init_
