@@ -149,6 +149,7 @@ def _facts(model: UserModel) -> Table:
         "nodes": f"{len(ensemble.kind):,}, of which {ensemble.n_leaves:,} are leaves",
         "depth": f"{int(ensemble.depth.max())}",
         "features": _features(model),
+        "categories": _categories(model),
         "classes": ", ".join(map(str, ensemble.decision.classes)) or "none: a regressor",
         "decision": _decision(ensemble),
         "missing values": "refused: the model has no rule for them"
@@ -156,8 +157,19 @@ def _facts(model: UserModel) -> Table:
         else "each split sends them left or right",
         "arithmetic": f"scores are summed in {ensemble.precision}",
     }.items():
-        table.add_row(name, escape(value))
+        if value:
+            table.add_row(name, escape(value))
     return table
+
+
+def _categories(model: UserModel) -> str:
+    """What is to be said of columns whose categories the file does not name; empty if there are none."""
+    from ocf.support.messages import listed
+
+    unnamed = model.trees.nameless
+    if not unnamed:
+        return ""
+    return f"those of {listed(unnamed)} are named by a table only; the trees are shown for one that is in none"
 
 
 def _kind(native: Any) -> str:

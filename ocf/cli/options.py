@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 RUN, OUT = "How to solve", "Output"
 
 Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, skops, joblib or pickle.")
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="XGBoost JSON or UBJ, LightGBM text, CatBoost cbm or JSON, skops, joblib or pickle."
+    ),
 ]
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table: CSV (.csv, .csv.gz) or Parquet.")]

@@ -14,6 +14,9 @@ from ocf.arrays import FloatArray
 from ocf.errors import ModelError, OcfError
 from ocf.trees.ensemble import Ensemble
 
+#: Stands for every category of a column that no table has named yet.
+UNSEEN = "a category that no table has"
+
 #: Rows as the library takes them: an array (n, n_features) or a table with the model's columns.
 Rows = NDArray[Any] | pd.DataFrame
 
@@ -62,6 +65,11 @@ class TreeModel:
     def classes(self) -> tuple[Any, ...]:
         """Class labels, by index; empty for regressors."""
         return self.ensemble.decision.classes
+
+    @property
+    def nameless(self) -> tuple[str, ...]:
+        """Columns whose categories only a table can name."""
+        return tuple(self.feature_names[j] for j, levels in self.categories.items() if levels == (UNSEEN,))
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
-from ocf.readers.base import Rows, TreeModel, brief, whole
+from ocf.readers.base import UNSEEN, Rows, TreeModel, brief, whole
 from ocf.readers.catboost_files import CLASSES, MAGIC, VALUES, load_file
 from ocf.readers.catboost_format import parse
 from ocf.readers.catboost_trees import Grower
@@ -40,9 +40,6 @@ _KEYS = (b'"features_info"', b'"oblivious_trees"', b'"ctr_data"', b'"scale_and_b
 
 #: Width of the zone around a threshold in which the library's own sigmoid may decide.
 _LINK_SLACK = 1e-12
-
-#: Stands for all categories that are no level of the user's table.
-UNSEEN = "a category that no table has"
 
 _NUMBERS = "encode such columns before the model, for example by OneHotEncoder or TargetEncoder in a Pipeline"
 

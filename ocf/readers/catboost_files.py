@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import faulthandler
 import json
-import multiprocessing
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -113,51 +113,49 @@ def _library(path: Path) -> Any:
 def _in_a_child(path: Path, copy: Path) -> None:
     """Have a binary file written as JSON by a process that may crash."""
     _library(path)  # in a fork it need not be imported again
-    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    child = context.Process(target=_convert_silently, args=(path, copy), daemon=True)
+    if sys.platform == "linux":
+        failed = _forked(path, copy) != 0
+    else:  # elsewhere a fork is not safe
+        program = f"import {__name__} as f, pathlib, sys; f.convert(*map(pathlib.Path, sys.argv[1:]))"
+        command = [sys.executable, "-c", program, str(path), str(copy)]
+        failed = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS).returncode != 0
+    if failed:
+        raise ModelError("CatBoost cannot open the file: it is damaged, save the model again")
+
+
+def _forked(path: Path, copy: Path) -> int:
+    """Status of a child that has converted a file."""
     with warnings.catch_warnings():
         # Python warns of forks beside threads; the child uses none of its parent's
         warnings.simplefilter("ignore", DeprecationWarning)
-        child.start()
+        pid = os.fork()
+    if pid:
+        return os.waitpid(pid, 0)[1]
+    status = 1
     try:
-        child.join(_SECONDS)
-        if child.exitcode != 0:
-            said = "takes too long to open" if child.exitcode is None else "cannot be opened by CatBoost"
-            raise ModelError(f"the file {said}: it is damaged, save the model again")
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_SECONDS)
+        faulthandler.disable()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+        convert(path, copy)
+        status = 0
     finally:
-        if child.is_alive():
-            child.kill()
-            child.join()
+        os._exit(status)
 
 
-def _convert_silently(path: Path, copy: Path) -> None:
-    faulthandler.disable()
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    failed: list[bool] = []
-    # OpenMP keeps a list of threads for the thread that asks for them; a fork has the list, but not the threads
-    worker = threading.Thread(target=convert, args=(path, copy, failed))
-    worker.start()
-    worker.join()
-    os._exit(1 if failed else 0)
-
-
-def convert(path: Path, copy: Path, failed: list[bool]) -> None:
+def convert(path: Path, copy: Path) -> None:
     """Write a binary file as JSON.
 
     Parameters
     ----------
     path, copy : Path
         Of the binary file, and of the JSON.
-    failed : list of bool
-        Empty afterwards if all went well.
     """
     import catboost
 
-    failed.append(True)
     catboost.CatBoost().load_model(str(path), format="cbm").save_model(str(copy), format="json")
-    failed.clear()
 
 
 # -- checked documents ---------------------------------------------------------------------------------------------

@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pytest
 from command_line import Answer, refused
 
 
@@ -50,3 +53,22 @@ def test_solvers_lists_what_there_is() -> None:
     text = Answer("solvers").out
     for name in ("interval", "ocean", "highs", "scip"):
         assert name in text
+
+
+def test_binary_files_of_catboost(tmp_path: Path) -> None:
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 80, 90), "job": rng.choice(["clerk", "smith", "cook"], 90)})
+    settings = {"iterations": 3, "depth": 2, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    wanted = np.where((table["age"] > 50) ^ (table["job"] == "cook"), "yes", "no")
+    model = catboost.CatBoostClassifier(**settings, cat_features=["job"]).fit(table, wanted)
+    path, data, out = tmp_path / "m.cbm", tmp_path / "data.csv", tmp_path / "out.json"
+    model.save_model(str(path))
+    table.to_csv(data, index=False)
+    text = " ".join(Answer("inspect", path, "--top", "0").out.split())
+    for words in ("CatBoostClassifier", "age, job", "those of job are named by a table only"):
+        assert words in text
+    assert Answer("solve", path, data, "--rows", "0:3", "-o", out).code == 0
+    assert "3 rows checked: 3 hold, 0 do not" in Answer("verify", out, "-m", path).out
+    path.write_bytes(path.read_bytes()[:400])
+    refused("inspect", path, words=["m.cbm", "CatBoost cannot open the file"])

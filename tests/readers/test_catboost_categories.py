@@ -14,8 +14,7 @@ import pytest
 from ocf import Explainer
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers import read_model
-from ocf.readers.base import TreeModel
-from ocf.readers.catboost import UNSEEN
+from ocf.readers.base import UNSEEN, TreeModel
 from ocf.readers.catboost_format import parse
 from ocf.readers.conformance import check_conformance
 

@@ -135,9 +135,23 @@ def test_a_binary_file_that_crashes_the_library_is_refused(
     fitted(table, answers(table)["words"]).save_model(str(path))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ModelError, match="cannot be opened by CatBoost: it is damaged"):
+    with pytest.raises(ModelError, match="CatBoost cannot open the file: it is damaged"):
         load_model(path)
     path.write_bytes(whole)
     monkeypatch.setattr(catboost_files, "convert", lambda *given: os.abort())
-    with pytest.raises(ModelError, match="cannot be opened by CatBoost: it is damaged"):
+    with pytest.raises(ModelError, match="CatBoost cannot open the file: it is damaged"):
+        load_model(path)
+
+
+def test_binary_files_where_forks_are_not_safe(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.cbm"
+    model = fitted(table, answers(table)["words"])
+    model.save_model(str(path))
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr(os, "fork", None)
+    np.testing.assert_array_equal(load_model(path).predict(table), model.predict(table))
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ModelError, match="CatBoost cannot open the file"):
         load_model(path)
