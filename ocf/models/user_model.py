@@ -302,7 +302,12 @@ def _nested(model: Any, frames: FrameKind) -> UserModel:
         own = table[list(columns)] if columns else table
         return np.hstack([_numbers(own, {}) if encoder is None else encoder(own) for encoder in encoders])
 
-    read = SideBySide(tuple(preprocessing_of(columns, given, flow.steps) for flow in flows))
+    def behind_array(table: pd.DataFrame) -> Any:
+        return given(table) if columns is None else given(table).to_numpy()
+
+    # what holds the Pipelines may know names and hand on arrays, as OneVsOneClassifier does
+    first = [behind_array if p and _input_columns(p) is None else given for p in pipelines]
+    read = SideBySide(tuple(preprocessing_of(columns, g, f.steps) for g, f in zip(first, flows, strict=True)))
     return replace(_behind(model, trees, columns, given, encode, read), frames=frames)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,61 @@ class ScoreCurve(Protocol):
     def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
         """Rows that a refused choice of leaves does not meet; several are alternatives."""
 
+    @property
+    def box(self) -> ScoreBox:
+        """Between which numbers the rows hold scores."""
+
+    def within(self, box: ScoreBox) -> ScoreCurve:
+        """The same where other rows hold scores in a box."""
+
+
+#: Lowest and highest of some scores, by their column.
+ScoreBox = Mapping[int, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class CurvesAtOnce:
+    """Several conditions on scores that are not linear, all of which must hold.
+
+    Attributes
+    ----------
+    curves : tuple of ScoreCurve
+        Of one ensemble.
+    """
+
+    curves: tuple[ScoreCurve, ...]
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """Whose scores they see."""
+        return self.curves[0].ensemble
+
+    @property
+    def box(self) -> ScoreBox:
+        """Between which numbers the rows hold scores."""
+        return {k: ends for curve in self.curves for k, ends in curve.box.items()}
+
+    def over(self, ensemble: Ensemble) -> CurvesAtOnce:
+        """The same of an ensemble with more trees."""
+        return CurvesAtOnce(tuple(curve.over(ensemble) for curve in self.curves))
+
+    def within(self, box: ScoreBox) -> CurvesAtOnce:
+        """The same where other rows hold scores in a box."""
+        return CurvesAtOnce(tuple(curve.within(box) for curve in self.curves))
+
+    def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
+        """Cuts of the first condition that has some; where it branches, the others learn of it."""
+        for k, curve in enumerate(self.curves):
+            parts = curve.cuts(leaves)
+            if parts:
+                return [replace(part, curve=self._beside(k, part.curve)) for part in parts]
+        return []
+
+    def _beside(self, k: int, curve: ScoreCurve | None) -> CurvesAtOnce:
+        assert curve is not None
+        others = tuple(c.within(curve.box) for c in self.curves)
+        return CurvesAtOnce((*others[:k], curve, *others[k + 1 :]))
+
 
 @dataclass(frozen=True)
 class SoftmaxThreshold:
@@ -93,9 +148,15 @@ class SoftmaxThreshold:
     low: float
     high: float
 
+    box: ClassVar[ScoreBox] = {}
+
     def over(self, ensemble: Ensemble) -> SoftmaxThreshold:
         """The same of an ensemble with more trees."""
         return replace(self, ensemble=ensemble)
+
+    def within(self, box: ScoreBox) -> SoftmaxThreshold:
+        """The same: its tangents need no box."""
+        return self
 
     def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
         """The tangent at a refused point, where that point misses it."""

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import ProblemError, UnsupportedModelError
+from ocf.errors import ProblemError
 from ocf.problem.requirements import (
+    CurvesAtOnce,
     SoftmaxThreshold,
     beats_row,
     joined_requirements,
@@ -332,14 +333,9 @@ def _beats(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirement
 
 
 def _joined(rows: Sequence[Requirements]) -> Requirements:
-    """Requirements that hold where all hold, of which one at most may be no row."""
-    curves = [part.curve for part in rows if part.curve is not None]
-    if len(curves) > 1:
-        raise UnsupportedModelError(
-            "the target asks for several conditions at once that are no rows over leaves, each a sum of curves of "
-            "several scores: ask for one bound, or one class of two"
-        )
-    return joined_requirements(rows, curves[0] if curves else None)
+    """Requirements that hold where all hold."""
+    curves = tuple(part.curve for part in rows if part.curve is not None)
+    return joined_requirements(rows, CurvesAtOnce(curves) if len(curves) > 1 else next(iter(curves), None))
 
 
 def _check_classes(ensemble: Ensemble, indices: Sequence[int]) -> None:

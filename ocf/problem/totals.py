@@ -31,6 +31,7 @@ from ocf.features.lattice import Lattice
 from ocf.problem.requirements import (
     TANGENT,
     Requirements,
+    ScoreBox,
     joined_requirements,
     mean_row,
     reach,
@@ -48,6 +49,9 @@ _GRID = 65
 
 #: Gap of a hull, relative to the sizes of the terms, that is not worth a branch.
 _NARROW = 1e-12
+
+#: Of a score that nothing bounds.
+_ALL = (-math.inf, math.inf)
 
 #: Most boxes that one refused point splits a box into, less one.
 _SPLITS = 3
@@ -226,6 +230,18 @@ class TotalThreshold:
         """The same of an ensemble with more trees."""
         return replace(self, ensemble=ensemble)
 
+    @property
+    def box(self) -> ScoreBox:
+        """Between which numbers the rows hold scores."""
+        return {term.output: (low, high) for term, low, high in self._intervals}
+
+    def within(self, box: ScoreBox) -> TotalThreshold:
+        """The same where other rows hold scores in a box; in an empty one any bounds will do."""
+        ends = [(max(low, a), min(high, b)) for (t, low, high) in self._intervals for a, b in [box.get(t.output, _ALL)]]
+        if any(low > high for low, high in ends):
+            return self
+        return replace(self, low=tuple(low for low, _ in ends), high=tuple(high for _, high in ends))
+
     # -- rows ----------------------------------------------------------------------------------------------
 
     def rows(self, *refused: FloatArray, first: bool = False) -> Requirements:
@@ -366,8 +382,13 @@ class TotalThreshold:
     # -- branching -----------------------------------------------------------------------------------------
 
     def cuts(self, leaves: IntArray) -> Sequence[Requirements]:
-        """Tangents at a refused point, in the parts of the box between which the hull is split."""
+        """Tangents at a refused point, in the parts of the box between which the hull is split.
+
+        None where the total passes at the point, as far as rounding tells.
+        """
         point = scores_at(self.ensemble, leaves)[[term.output for term in self.total.terms]]
+        if _passes(float(_bounds(self.total, point.tolist(), point.tolist())[1]), self.value, self.strict):
+            return []
         parts: list[Requirements] = []
         here: TotalThreshold = self
         for splits in range(_SPLITS + 1):
@@ -404,7 +425,8 @@ class TotalThreshold:
         """Last score of the lower part: below a jump, or the point's own; None where one part would be all."""
         step = self.total.terms[k].maps[0] if self.total.terms[k].maps else None
         if step is not None and step.kind == "step":
-            score = step.x[0] if step.y[0] == 0 else math.nextafter(step.x[0], -math.inf)
+            jump = step.x[0] if step.y[0] == 0 else math.nextafter(step.x[0], -math.inf)
+            score = jump if self.low[k] <= jump < self.high[k] else score
         return score if self.low[k] <= score < self.high[k] else None
 
 

@@ -146,6 +146,23 @@ class Members:
         doubled = type(native).__name__ == "GradientBoostingClassifier" and native.loss == "exponential"
         return Total((Term(self.starts[k], (), 0.5 if doubled else 1.0),))
 
+    def confidence(self, k: int) -> tuple[float, float]:
+        """Slope and constant of what member k, read as a margin, gives as its confidence in the second of two classes.
+
+        Raises
+        ------
+        UnsupportedModelError
+            It is no multiple of a score of trees.
+        """
+        margin = self.margins(k)
+        if margin is not None:
+            return margin.terms[0].weight, 0.0
+        own = self.models[k].ensemble
+        if own.decision.link != "identity":
+            raise UnsupportedModelError(f"the confidence of a {_kind(self.models[k])} is a curve of its margin")
+        # the margin of a forest adds up, over its trees, the share of one class less that of the other
+        return 0.5 / own.n_trees, 0.5
+
     def vote(self, k: int) -> Term:
         """1 where member k, read as a margin, decides for the second of two classes, else -1."""
         rule = self.models[k].ensemble.decision

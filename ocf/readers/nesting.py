@@ -30,6 +30,7 @@ HOLDERS = {
     "StackingClassifier": "estimators_",
     "StackingRegressor": "estimators_",
     "OneVsRestClassifier": "estimators_",
+    "OneVsOneClassifier": "estimators_",
 }
 
 #: Steps before a model, outermost first.
@@ -107,7 +108,7 @@ def held(native: Any) -> list[Any]:
         raise ModelError(f"this {type(native).__name__} is not fitted: call its fit(X, y) first")
     if found is None:
         raise ModelError(f"this {type(native).__name__} is not fitted: call its fit(X, y) first")
-    return [bare(one) for one in (found if isinstance(found, list) else [found])]
+    return [bare(one) for one in (found if isinstance(found, list | tuple) else [found])]
 
 
 def _is_pipeline(native: Any) -> bool:
@@ -204,8 +205,10 @@ def opened(native: Any, flows: Sequence[NestedModel]) -> Any:
         members = [inside(member, before) for member in held(model)]
         out = copy.copy(model)
         attribute = HOLDERS[kind]
-        out.__dict__[attribute] = members if isinstance(getattr(model, attribute, None), list) else members[0]
+        out.__dict__[attribute] = members if isinstance(getattr(model, attribute, None), list | tuple) else members[0]
         out.__dict__.pop("feature_names_in_", None)  # those of the table before the steps
+        if "n_features_in_" in out.__dict__:
+            out.__dict__["n_features_in_"] = ends[-1]
         return out
 
     def behind(model: Any, before: Steps) -> Any:

@@ -7,22 +7,26 @@ How they decide (source: ``sklearn/ensemble/_voting.py``, ``_stacking.py``, ``sk
 * A stack gives what its members show to a final model: of two classes the probability of the second, or the decision
   function; the values of regressors. A linear final model adds them up.
 * One against the rest: the largest decision function (else probability) wins; with two classes a single model decides.
+* One against one: the class with most votes wins, and among several the one in which the models have most confidence:
+  decision functions, else probabilities, added up.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from ocf.errors import ModelError, UnsupportedModelError
+from ocf.problem.requirements import reach
 from ocf.readers.base import TreeModel, whole
 from ocf.readers.members import Members, added, check_classes, two_classes, whole_model
 from ocf.readers.nesting import held
 from ocf.readers.sklearn_common import check_fitted, class_labels
 from ocf.trees.ensemble import Decision
-from ocf.trees.totals import Total
+from ocf.trees.totals import Map, Term, Total
 
 #: Final models of a stack that add up what they are given.
 _LINEAR_CLASSIFIERS = (
@@ -36,7 +40,6 @@ _LINEAR_REGRESSORS = (
 
 #: Why a model that holds several cannot be read, and what to do instead.
 _REFUSED = {
-    "OneVsOneClassifier": "its votes are told apart by a bent sum of margins: fit OneVsRestClassifier",
     "OutputCodeClassifier": "it compares distances to code words: fit OneVsRestClassifier",
     "MultiOutputClassifier": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
     "MultiOutputRegressor": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
@@ -60,7 +63,8 @@ def read(model: Any) -> TreeModel:
     Parameters
     ----------
     model : estimator
-        VotingClassifier, VotingRegressor, StackingClassifier, StackingRegressor or OneVsRestClassifier.
+        VotingClassifier, VotingRegressor, StackingClassifier, StackingRegressor, OneVsRestClassifier or
+        OneVsOneClassifier.
 
     Returns
     -------
@@ -112,11 +116,6 @@ def _read_voting_classifier(model: Any) -> TreeModel:
         margin = Total(totals[1].terms, totals[1].base, totals[1].divisor, replayed=False)
         rule = Decision("threshold", classes, 0.5, link="mean", totals=totals, margin=margin)
         return whole_model(model, members, rule)
-    if not all(total.linear for total in totals):
-        raise UnsupportedModelError(
-            f"this {type(model).__name__} adds up curves of {len(classes)} classes' scores and compares the sums, "
-            "which no rows over leaves hold: let forests vote, or fit two classes"
-        )
     return whole_model(model, members, Decision("argmax", classes, link="mean", totals=totals))
 
 
@@ -225,12 +224,49 @@ def _read_one_vs_rest(model: Any) -> TreeModel:
             shares = ()
         rule = Decision("threshold", classes, threshold, totals=shares, margin=scores[0])
         return whole_model(model, members, replace(rule, link="mean") if shares else rule)
-    if not all(score.linear for score in scores):
-        raise UnsupportedModelError(
-            "this OneVsRestClassifier compares curves of scores, which no rows over leaves hold: its library knows "
-            "several classes by itself"
-        )
     return whole_model(model, members, Decision("argmax", classes, totals=tuple(scores)))
+
+
+# -- one against one -----------------------------------------------------------------------------------------------
+
+
+def _read_one_vs_one(model: Any) -> TreeModel:
+    """Votes, and a slope so small that confidences only order the classes of as many votes."""
+    if getattr(model, "pairwise_indices_", None) is not None:
+        raise UnsupportedModelError("the models of this OneVsOneClassifier take kernels, and no table")
+    classes = class_labels(model)
+    members = Members.read(model, held(model), as_margins=True)
+    check_classes(model, members, 2)
+    pairs = list(combinations(range(len(classes)), 2))
+    if len(pairs) != len(members.models):
+        raise ModelError("the models of this OneVsOneClassifier do not fit its classes: fit it again")
+    if len(classes) == 2:
+        rule = members.models[0].ensemble.decision
+        margin = Total((Term(0),))
+        return whole_model(
+            model,
+            members,
+            Decision("threshold", classes, rule.threshold, tie_is_positive=rule.tie_is_positive, margin=margin),
+        )
+    lines = [members.confidence(k) for k in range(len(pairs))]
+    sizes = [
+        abs(slope) * (reach(one.ensemble) + float(np.abs(one.ensemble.base_score).max())) + abs(constant)
+        for (slope, constant), one in zip(lines, members.models, strict=True)
+    ]
+    most = (len(classes) - 1) * max(sizes)
+    scale = 1 / (4 * most + 1)
+    terms: list[list[Term]] = [[] for _ in classes]
+    base = np.zeros(len(classes))
+    for k, ((first, second), (slope, constant)) in enumerate(zip(pairs, lines, strict=True)):
+        rule = members.models[k].ensemble.decision
+        step = Map("step", (rule.threshold,), (float(rule.tie_is_positive), scale * slope))
+        terms[first].append(Term(members.starts[k], (step,), -1.0))
+        terms[second].append(Term(members.starts[k], (step,)))
+        base[[first, second]] += (1 - scale * constant, scale * constant)
+    totals = tuple(Total(tuple(own), float(b), replayed=False) for own, b in zip(terms, base, strict=True))
+    # the library bends sums of confidences to s / (3 (|s| + 1)), whose rounding counts (1 + |s|)^2 times as much
+    slack = 24 * len(classes) * (1 + most) ** 2 * 2.0**-53
+    return whole_model(model, members, Decision("argmax", classes, totals=totals), slack=slack)
 
 
 _READERS = {
@@ -239,4 +275,5 @@ _READERS = {
     "StackingClassifier": _read_stacking_classifier,
     "StackingRegressor": _read_stacking_regressor,
     "OneVsRestClassifier": _read_one_vs_rest,
+    "OneVsOneClassifier": _read_one_vs_one,
 }

@@ -36,7 +36,7 @@ class Map:
     ----------
     kind : {"affine", "logistic", "exp", "table", "step"}
         ``affine``: ``x[0] * v + x[1]``. ``table``: linear between the points (x, y), constant beyond them.
-        ``step``: 1 above ``x[0]``, 0 below, and ``y[0]`` at ``x[0]``.
+        ``step``: 1 above ``x[0]``, 0 below, and ``y[0]`` at ``x[0]``; a second ``y`` is a slope: ``y[1] * v`` more.
     x, y : tuple of float
     unit : float
         Bound on the relative error of the library's own arithmetic: `FLOAT64` or `FLOAT32`.
@@ -58,7 +58,8 @@ class Map:
                 return np.asarray(np.exp(v))
         if self.kind == "table":
             return np.asarray(np.interp(v, self.x, self.y))
-        return np.where(v > self.x[0], 1.0, np.where(v == self.x[0], self.y[0], 0.0))
+        jump = np.where(v > self.x[0], 1.0, np.where(v == self.x[0], self.y[0], 0.0))
+        return jump + self.y[1] * v if len(self.y) > 1 else jump
 
     def between(self, low: FloatArray, high: FloatArray, exact: bool = True) -> tuple[FloatArray, FloatArray]:
         """Bounds on what the library may show for numbers in intervals.
@@ -72,7 +73,7 @@ class Map:
         """
         ends = self(low), self(high)
         least, most = np.minimum(*ends), np.maximum(*ends)
-        if self.kind == "step":
+        if self.kind == "step" and len(self.y) == 1:
             return least, most
         error = self.unit * np.maximum(np.abs(least), np.abs(most))
         if self.kind == "affine":  # a product and a sum are monotone in floating point, and the same for all
@@ -214,9 +215,13 @@ class Total:
         return Total(tuple(t.times(factor) for t in self.terms), factor * self.base, self.divisor, self.replayed)
 
     def minus(self, other: Total) -> Total:
-        """The difference of two totals of one divisor."""
+        """The difference of two totals of one divisor; terms of one curve become one."""
         assert self.divisor == other.divisor
-        terms = (*self.terms, *(t.times(-1.0) for t in other.terms))
+        weights: dict[tuple[int, tuple[Map, ...]], float] = {}
+        for term in (*self.terms, *(t.times(-1.0) for t in other.terms)):
+            key = (term.output, term.maps)
+            weights[key] = weights.get(key, 0.0) + term.weight
+        terms = tuple(Term(*key, weight) for key, weight in weights.items())
         return Total(terms, self.base - other.base, self.divisor, replayed=False)
 
 
@@ -263,6 +268,8 @@ def _map_of(found: MapSchema) -> Map:
     counts = {"affine": (2, 0), "logistic": (0, 0), "exp": (0, 0), "step": (1, 1)}
     rising = np.all(np.diff(found.x) > 0)
     fits = len(found.x) == len(found.y) > 0 and rising if found.kind == "table" else True
+    if found.kind == "step" and len(found.y) == 2:
+        counts["step"] = (1, 2)
     if not fits or counts.get(found.kind, (len(found.x), len(found.y))) != (len(found.x), len(found.y)):
         raise ModelError(f"a map of kind {found.kind!r} has other numbers than it needs: the model is corrupt")
     return Map(found.kind, tuple(found.x), tuple(found.y), FLOAT32 if found.narrow else FLOAT64)

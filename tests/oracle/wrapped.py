@@ -26,10 +26,11 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
 
 Rng = np.random.Generator
 
@@ -59,6 +60,12 @@ def base(rng: Rng) -> Any:
     if rng.random() < 0.5:
         return make_pipeline(scaler, model)
     return make_pipeline(ColumnTransformer([("scaled", scaler, ["b", "a"])], remainder="passthrough"), model)
+
+
+def base_of_arrays(rng: Rng) -> Any:
+    """A model of trees that knows no names, perhaps behind a scaler."""
+    model = [forest, boosting][rng.integers(2)](rng)
+    return make_pipeline(StandardScaler(), model) if rng.random() < 0.4 else model
 
 
 def threshold(rng: Rng) -> Any:
@@ -131,6 +138,8 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "vote of values": lambda rng: VotingRegressor([("m", value(rng)), ("n", value(rng))]),
     "stack of values": lambda rng: StackingRegressor([("m", value(rng)), ("n", value(rng))], cv=2),
     "three classes one by one": lambda rng: OneVsRestClassifier(base(rng)),
+    "three classes one against one": lambda rng: OneVsOneClassifier(base_of_arrays(rng)),
+    "three classes' curves one by one": lambda rng: OneVsRestClassifier(XGBClassifier(n_estimators=3, max_depth=2)),
     "soft vote of three classes": lambda rng: VotingClassifier([("m", forest(rng)), ("n", forest(rng))], voting="soft"),
 }
 
@@ -159,7 +168,7 @@ def make(name: str, seed: int) -> Instance:
     question: dict[str, Any] = {"target": ["yes", "no"][rng.integers(2)], "norm": ["l1", "l0", "l2"][rng.integers(3)]}
     if "values" in name:
         question["target"] = [(float(np.quantile(y, 0.7)), None), (None, float(np.quantile(y, 0.3)))][rng.integers(2)]
-    shows = hasattr(model, "predict_proba") and name not in ("stack", "three classes one by one")
+    shows = hasattr(model, "predict_proba") and name != "stack" and not isinstance(model, OneVsRestClassifier)
     if rng.random() < 0.5 and shows:
         shown = model.predict_proba(table)[:, list(model.classes_).index(question["target"])]
         # often exactly what some row is shown, or next to it

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_problems import stumps
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.errors import ModelError, UnsupportedModelError
+from ocf.errors import ModelError
 from ocf.problem.requirements import Requirements, scores_at
 from ocf.problem.targets import ClassTarget, IntervalTarget, ProbabilityTarget
 from ocf.problem.totals import total_rows
@@ -151,12 +151,50 @@ def test_targets_ask_for_totals() -> None:
     assert again.decision == ensemble.decision
 
 
-def test_the_value_of_several_curves_from_below_and_above_is_refused() -> None:
+def test_the_value_of_several_curves_lies_between_two_bounds() -> None:
     total = Total(tuple(Term(k, (Map("exp"),)) for k in range(2)))
-    ensemble = stumps(np.eye(2)[:, None] * np.array([[[-1.0], [2.0]]]), Decision("value", totals=(total,)))
-    assert IntervalTarget(1.0, np.inf).alternatives(ensemble)[0].curve is not None
-    with pytest.raises(UnsupportedModelError, match="ask for one bound"):
-        IntervalTarget(1.0, 2.0).alternatives(ensemble)
+    values = np.eye(2)[[0, 1, 0, 1], None] * np.array(
+        [[[-1.0], [2.0]], [[-1.5], [1.0]], [[0.3], [0.8]], [[0.1], [0.5]]]
+    )
+    ensemble = stumps(values, Decision("value", totals=(total,)))
+    leaves = combinations(ensemble)
+    shown = shown_of(ensemble, total, leaves)
+    target = IntervalTarget(float(np.quantile(shown, 0.4)), float(np.quantile(shown, 0.6)))
+    (rows,) = target.alternatives(ensemble)
+    met = target.met_by(shown)
+    alternatives = branched(rows, met, leaves)
+    np.testing.assert_array_equal([any(inside(part, choice) for part in alternatives) for choice in leaves], met)
+    assert met.any()
+    assert not met.all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["sigmoid", "isotonic", "vote", "tilted"]), st.integers(3, 8), st.integers(0, 10**6))
+def test_the_largest_of_three_totals_is_told_apart(kind: str, n_trees: int, seed: int) -> None:
+    """Totals of classes that see each other's scores, as in votes of one class against one."""
+    rng = np.random.default_rng(seed)
+    tilted = (Map("step", (0.0,), (0.0, 0.05)),)
+    curves = [tilted if kind == "tilted" else chain(rng, kind) for _ in range(3)]
+    totals = tuple(
+        Total((Term(k, curves[k]), Term((k + 1) % 3, curves[(k + 1) % 3], -1.0)), float(rng.normal() / 20))
+        for k in range(3)
+    )
+    values = rng.normal(size=(n_trees, 2, 3)).round(1) * (rng.random((n_trees, 1, 3)) < 0.6)
+    ensemble = stumps(values, Decision("argmax", ("a", "b", "c"), totals=totals))
+    leaves = combinations(ensemble)
+    shown = np.column_stack([shown_of(ensemble, total, leaves) for total in totals])
+    ranked = np.sort(shown, axis=1)
+    near = (ranked[:, -1] - ranked[:, -2] <= 1e-4) | np.any([at_edge(ensemble, t, leaves) for t in totals], axis=0)
+    for index in range(3):
+        met = shown.argmax(axis=1) == index
+        (rows,) = ClassTarget(index).alternatives(ensemble)
+        alternatives = branched(rows, met | near, leaves)
+        for choice, wanted, close in zip(leaves, met, near, strict=True):
+            held = any(inside(part, choice) for part in alternatives)
+            assert held >= wanted
+            assert held == wanted or close
+    again = Ensemble.from_dict(json.loads(json.dumps(ensemble.to_dict())))
+    assert again.decision == ensemble.decision
 
 
 @pytest.mark.parametrize(

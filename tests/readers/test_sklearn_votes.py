@@ -25,6 +25,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
 
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.models.user_model import as_user_model
@@ -56,6 +57,14 @@ READ = {
         3,
     ),
     "forests against the rest": (OneVsRestClassifier(FOREST), 3),
+    "one against one": (OneVsOneClassifier(BOOSTING), 3),
+    "forests against one": (OneVsOneClassifier(FOREST), 4),
+    "trees against one": (OneVsOneClassifier(TREE), 3),
+    "one against one of two": (OneVsOneClassifier(FOREST), 2),
+    "halved margins against one": (
+        OneVsOneClassifier(GradientBoostingClassifier(n_estimators=4, loss="exponential", random_state=0)),
+        3,
+    ),
     "two classes": (OneVsRestClassifier(FOREST), 2),
     "stack": (StackingClassifier([("a", FOREST), ("b", BOOSTING)], cv=2), 2),
     "values": (VotingRegressor([("a", VALUES), ("b", BOOSTED)]), 0),
@@ -70,7 +79,7 @@ def table(n_classes: int, n: int = 60) -> tuple[pd.DataFrame, np.ndarray]:
     score = (x["a"] + x["b"] * x["c"] + rng.normal(size=n) / 3).to_numpy()
     if not n_classes:
         return x, np.exp(score)
-    return x, np.array(["u", "v", "w"])[(score.argsort().argsort() * n_classes) // n]
+    return x, np.array(["u", "v", "w", "z"])[(score.argsort().argsort() * n_classes) // n]
 
 
 @pytest.mark.parametrize("name", READ)
@@ -95,7 +104,7 @@ def test_the_read_model_decides_and_shows_as_the_library_does(name: str) -> None
         (VotingClassifier([("a", BOOSTING), ("b", TREE)], voting="soft"), 3, "a softmax of several scores"),
         (VotingClassifier([("a", FOREST)]), 3, "use voting='soft'"),
         (VotingClassifier([("a", FOREST), ("b", LogisticRegression())]), 2, "LogisticRegression is no sum of trees"),
-        (OneVsOneClassifier(FOREST), 3, "fit OneVsRestClassifier"),
+        (OneVsOneClassifier(XGBClassifier(n_estimators=2)), 3, "a curve of its margin"),
         (StackingClassifier([("a", FOREST)], cv=2, passthrough=True), 2, "passthrough=False"),
         (StackingClassifier([("a", FOREST)], final_estimator=TREE, cv=2), 2, "final_estimator=LogisticRegression"),
         (StackingClassifier([("a", FOREST)], cv=2), 3, "has 3 classes"),
