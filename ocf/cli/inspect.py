@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, guarded
-from ocf.cli.options import Data, Drop, Model, TrustPickle
+from ocf.cli.options import Data, Drop, Model, ModelOutput, TrustPickle
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,7 @@ def inspect(
     model: Model,
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to list, those with most thresholds.")] = 10,
     trust_pickle: TrustPickle = False,
+    model_output: ModelOutput = None,
 ) -> None:
     """Show what a model file holds."""
     from rich.console import Console
@@ -30,7 +31,7 @@ def inspect(
     from ocf.models.user_model import as_user_model
 
     rehearse(model, trust_pickle=trust_pickle)
-    read = as_user_model(model, trust_pickle=trust_pickle)
+    read = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
     console = Console()
     console.print(_facts(read))
     if top > 0:
@@ -44,6 +45,7 @@ def init_problem(
     data: Data,
     drop: Drop = None,
     trust_pickle: TrustPickle = False,
+    model_output: ModelOutput = None,
 ) -> None:
     """Print a problem file with the features inferred from DATA, to be edited.
 
@@ -57,7 +59,7 @@ def init_problem(
 
     (table,) = drop_columns([read_table(data)], drop or [])
     rehearse(model, trust_pickle=trust_pickle)
-    read = as_user_model(model, trust_pickle=trust_pickle)
+    read = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
     space = infer_space(fit_columns(table, read, data))
     typer.echo(write_problem_file(space, read.trees.ensemble.decision.classes), nl=False)
 
@@ -71,6 +73,7 @@ def verify(
         typer.Option(metavar="FILE", help="Isolation forest that was asked for: depths are counted again too."),
     ] = None,
     trust_pickle: TrustPickle = False,
+    model_output: ModelOutput = None,
 ) -> None:
     """Check results once more: the model predicts again, costs and constraints are computed from raw values.
 
@@ -81,7 +84,7 @@ def verify(
     from ocf.verify.check import verify_file
 
     rehearse(*(path for path in (model, forest) if path is not None), trust_pickle=trust_pickle)
-    user_model = as_user_model(model, trust_pickle=trust_pickle)
+    user_model = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
     recount = None
     if forest is not None:
         from ocf.models.plausibility import recounter

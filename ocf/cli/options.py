@@ -61,6 +61,11 @@ AtLeast = Annotated[
 
 AtMost = Annotated[float | None, typer.Option(metavar="VALUE", help="… the greatest.")]
 
+ModelOutput = Annotated[
+    str | None,
+    typer.Option("--model-output", metavar="N", help="Which output of a model of several, counted from 0."),
+]
+
 Norm = Annotated[
     str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
 ]
@@ -222,6 +227,7 @@ def load(
     drop: list[str],
     said: Told,
     trust_pickle: bool,
+    output: str | None = None,
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about.
 
@@ -235,6 +241,8 @@ def load(
     said : Told
         Settings of features, words on functions, and the column of true classes.
     trust_pickle : bool
+    output : str, optional
+        Of a model that has several.
     """
     from ocf.explain.explainer import Explainer
     from ocf.models.rehearsal import rehearse
@@ -247,7 +255,7 @@ def load(
         labels = label_column(tables[-1], said.label, paths[-1])
         tables = drop_columns(tables, [said.label])
     rehearse(model_path, trust_pickle=trust_pickle)
-    model = as_user_model(model_path, trust_pickle=trust_pickle)
+    model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
     explainer = Explainer(model, data=fitted[-1], features=said.features, labels=labels, monotone=said.monotone)
     return explainer, fitted[0]

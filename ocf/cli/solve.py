@@ -23,6 +23,7 @@ from ocf.cli.options import (
     Drop,
     Label,
     Model,
+    ModelOutput,
     Monotone,
     Norm,
     Plausible,
@@ -100,6 +101,7 @@ def solve(
     label: Label = None,
     monotone: Monotone = None,
     trust_pickle: TrustPickle = False,
+    model_output: ModelOutput = None,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
     solver: Annotated[
         str | None,
@@ -195,7 +197,7 @@ def solve(
     settings = said.settings
     load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
-    explainer, table = load(model, data, reference, drop or [], said, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     with _stdout_to_stderr() if log else nullcontext():
         explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
@@ -226,6 +228,7 @@ def export(
     label: Label = None,
     monotone: Monotone = None,
     trust_pickle: TrustPickle = False,
+    model_output: ModelOutput = None,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP)] = None,
     reduced: Annotated[
         bool, typer.Option("--reduced/--full", metavar="", help="What reduction leaves, or the row's whole problem.")
@@ -242,7 +245,7 @@ def export(
     said = told(problem, flags, [], monotone or [], label)
     settings = said.settings
     load_forest(settings, problem, trust_pickle)
-    explainer, table = load(model, data, reference, drop or [], said, trust_pickle)
+    explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     from ocf.explain.question import OF_PROBLEM
 
     question = {key: settings[key] for key in OF_PROBLEM if key in settings}

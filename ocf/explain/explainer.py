@@ -75,6 +75,9 @@ class Explainer(Asking[Problem]):
         named by both, with two underscores between, or by its own name.
     trust_pickle : bool
         Whether `model` may be the path of a pickle or joblib file.
+    output : int or str, optional
+        Which output of a model that predicts several at once, such as a MultiOutputClassifier or a forest fitted on
+        several columns: its number, counted from 0.
 
     Attributes
     ----------
@@ -105,6 +108,7 @@ class Explainer(Asking[Problem]):
         check: bool = True,
         monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
+        output: int | str | None = None,
     ) -> None:
         self.constraints: tuple[Constraint, ...] = ()
         if isinstance(features, str | Path):
@@ -116,7 +120,7 @@ class Explainer(Asking[Problem]):
                 said.constraints,
                 {**said.monotone, **(monotone or {})},
             )
-        user_model = as_user_model(model, trust_pickle=trust_pickle).saying(monotone)
+        user_model = as_user_model(model, trust_pickle=trust_pickle, output=output).saying(monotone)
         table = None if data is None else as_table(data, user_model.columns)
         frames = kind_of(data)
         if table is not None:

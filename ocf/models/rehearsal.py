@@ -176,6 +176,7 @@ def open_model(path: Path, trust_pickle: bool) -> None:
     from ocf.readers.conformance import check_conformance
     from ocf.readers.files import load_model
     from ocf.readers.isolation import is_isolation_forest, read_isolation_forest
+    from ocf.readers.outputs import n_outputs
 
     native = load_model(path, trust_pickle=trust_pickle)
     last = native.steps[-1][1] if getattr(native, "steps", None) else native
@@ -184,7 +185,9 @@ def open_model(path: Path, trust_pickle: bool) -> None:
     elif linear.matches(last):
         linear.read(last)
     else:
-        check_conformance(as_user_model(native).trees, most=_POINTS)
+        several = n_outputs(native)
+        for output in range(several) if several > 1 else [None]:
+            check_conformance(as_user_model(native, output=output).trees, most=_POINTS)
 
 
 def _be_silent() -> None:

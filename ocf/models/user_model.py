@@ -21,6 +21,7 @@ from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
 from ocf.readers.nesting import bare, flows_of, holds_pipelines, opened
+from ocf.readers.outputs import one_output
 from ocf.readers.transformers import Preprocessing, SideBySide, Ways
 from ocf.readers.transformers.containers import is_sampler
 from ocf.support.messages import listed
@@ -141,7 +142,9 @@ class UserModel:
         return self.trees.classes
 
 
-def as_user_model(model: Any, *, trust_pickle: bool = False, frames: FrameKind = PANDAS) -> UserModel:
+def as_user_model(
+    model: Any, *, trust_pickle: bool = False, frames: FrameKind = PANDAS, output: int | str | None = None
+) -> UserModel:
     """Wrap a fitted estimator, a Pipeline that ends in one, or a model file.
 
     Parameters
@@ -151,11 +154,13 @@ def as_user_model(model: Any, *, trust_pickle: bool = False, frames: FrameKind =
         Whether a path may be a pickle or joblib file, which can run any code when it is loaded.
     frames : FrameKind
         Of the user's data, and so, as is taken for granted, of the table that a Pipeline was fitted on.
+    output : int or str, optional
+        Which output of a model that predicts several at once.
 
     Raises
     ------
     ModelError
-        Unfitted, unreadable or unsupported.
+        Unfitted, unreadable or unsupported, or it has no such output.
     """
     if isinstance(model, UserModel):
         return model
@@ -164,6 +169,8 @@ def as_user_model(model: Any, *, trust_pickle: bool = False, frames: FrameKind =
 
         model = load_model(Path(model), trust_pickle=trust_pickle)
     model = bare(model)
+    if output is not None:
+        model = one_output(model, output)
     if holds_pipelines(model):
         return _nested(model, frames)
     if hasattr(model, "steps") and hasattr(model, "named_steps"):

@@ -20,6 +20,7 @@ READERS = (
     "ocf.readers.sklearn_wrappers",
     "ocf.readers.sklearn_votes",
     "ocf.readers.sklearn",
+    "ocf.readers.outputs",
     "ocf.readers.xgboost",
     "ocf.readers.lightgbm",
     "ocf.readers.catboost",

@@ -90,16 +90,42 @@ def _read_bagging(model: Any) -> TreeModel:
     return _averaged(model, model.estimators_, [np.asarray(c) for c in model.estimators_features_])
 
 
-def _averaged(model: Any, estimators: Sequence[Any], columns: Sequence[NDArray[Any] | None]) -> TreeModel:
+def read_output(model: Any, native: Any, output: int) -> TreeModel:
+    """Ensemble of one output of a tree or forest that has several.
+
+    Parameters
+    ----------
+    model : estimator
+        Answers for that output alone.
+    native : estimator
+        The tree or forest itself.
+    output : int
+        Its number.
+
+    Raises
+    ------
+    UnsupportedModelError
+        The model is of another kind.
+    """
+    known = {name for name, reader in _READERS.items() if reader in (_read_tree, _read_forest)}
+    if not any(c.__module__.startswith(_TREE_MODULES) and c.__name__ in known for c in type(native).__mro__):
+        raise UnsupportedModelError(f"of the outputs of a {type(native).__name__} none is read: fit a model for each")
+    check_fitted(native)
+    return _averaged(model, model.estimators_, [None] * len(model.estimators_), output)
+
+
+def _averaged(
+    model: Any, estimators: Sequence[Any], columns: Sequence[NDArray[Any] | None], output: int = 0
+) -> TreeModel:
     """Trees whose fractions (classifier) or values (regressor) are averaged; tree t sees `columns` t."""
     if hasattr(model, "classes_"):
         classes = class_labels(model)
         decision = Decision("argmax", classes, link="mean")
-        values = [_fractions(tree, len(classes)) for tree in estimators]
+        values = [_fractions(tree, len(classes), output) for tree in estimators]
         score = model.predict_proba
     else:
         decision = Decision("value", link="mean")
-        values = [tree.tree_.value[:, 0, :] for tree in estimators]
+        values = [tree.tree_.value[:, output, :] for tree in estimators]
         score = model.predict
     return tree_model(
         model,
@@ -111,9 +137,11 @@ def _averaged(model: Any, estimators: Sequence[Any], columns: Sequence[NDArray[A
     )
 
 
-def _fractions(tree: Any, n_classes: int) -> FloatArray:
+def _fractions(tree: Any, n_classes: int, output: int) -> FloatArray:
     """Class fractions of all nodes; a bagged tree may not have met all classes of the ensemble."""
-    fractions = tree.tree_.value[:, 0, :]
+    fractions: FloatArray = tree.tree_.value[:, output, :]
+    if tree.tree_.n_outputs > 1:  # as wide as the output with most classes needs
+        return fractions[:, :n_classes]
     if fractions.shape[1] == n_classes:
         return fractions
     spread = np.zeros((len(fractions), n_classes))

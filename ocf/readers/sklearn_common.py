@@ -214,7 +214,8 @@ def check_single_output(model: Any) -> None:
     """Raise `UnsupportedModelError` if the estimator predicts several targets at once."""
     if getattr(model, "n_outputs_", 1) != 1:
         raise UnsupportedModelError(
-            f"this {type(model).__name__} predicts {model.n_outputs_} targets at once: fit one model for each target"
+            f"this {type(model).__name__} predicts {model.n_outputs_} targets at once: say which one, for example "
+            "Explainer(model, data, output=0)"
         )
 
 

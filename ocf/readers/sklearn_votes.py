@@ -41,8 +41,8 @@ _LINEAR_REGRESSORS = (
 #: Why a model that holds several cannot be read, and what to do instead.
 _REFUSED = {
     "OutputCodeClassifier": "it compares distances to code words: fit OneVsRestClassifier",
-    "MultiOutputClassifier": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
-    "MultiOutputRegressor": "it predicts several targets at once: pass the model of one of them, model.estimators_[k]",
+    "MultiOutputClassifier": "it predicts several targets at once: say which one, Explainer(model, data, output=0)",
+    "MultiOutputRegressor": "it predicts several targets at once: say which one, Explainer(model, data, output=0)",
     "ClassifierChain": "its models see each other's answers: pass the model of the first target, model.estimators_[0]",
     "RegressorChain": "its models see each other's answers: pass the model of the first target, model.estimators_[0]",
 }

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import joblib
+import numpy as np
 import pandas as pd
 import pytest
 from command_line import Answer, refused
+from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cli.solve import exit_code
 from ocf.explain.explainer import Explainer
@@ -43,6 +46,21 @@ def test_solve_writes_json_that_verifies(ask: Callable[..., Answer], files: Path
     assert [e.row for e in found] == [5, 1]
     check = Answer("verify", out, "--model", files / "forest.skops")
     assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
+
+
+def test_solve_and_verify_take_one_output_of_several(files: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(files / "data.csv")
+    labels = np.column_stack([table["age"] > 40, table["income"] > 50])
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(table, labels)
+    joblib.dump(forest, tmp_path / "several.joblib")
+    asked = (tmp_path / "several.joblib", files / "data.csv", "--rows", "3", "-o", tmp_path / "out.json")
+    assert "output=0" in Answer("solve", *asked, "--trust-pickle").err
+    assert Answer("solve", *asked, "--trust-pickle", "--model-output", "1").code == 0
+    (found,) = Explanations.from_json(tmp_path / "out.json")
+    before, after = forest.predict(table.iloc[[3]])[0, 1], forest.predict(found.counterfactual)[0, 1]
+    assert before != after
+    check = Answer("verify", tmp_path / "out.json", "--model", asked[0], "--trust-pickle", "--model-output", "1")
+    assert (check.code, check.out) == (0, "1 rows checked: 1 hold, 0 do not\n")
 
 
 def test_solve_gives_several_answers_and_says_what_conflicts(

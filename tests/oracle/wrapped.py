@@ -27,10 +27,13 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
+
+from ocf.readers.outputs import one_output
 
 Rng = np.random.Generator
 
@@ -117,6 +120,23 @@ def value(rng: Rng) -> Any:
     return make_pipeline(StandardScaler(), model) if rng.random() < 0.4 else model
 
 
+class OneOutput:
+    """Fits a model of several outputs, one of which has the labels or values."""
+
+    def __init__(self, rng: Rng, values: bool) -> None:
+        self.number = int(rng.integers(3))
+        forests = (RandomForestRegressor if values else RandomForestClassifier)(3, max_depth=3, random_state=0)
+        holders = (MultiOutputRegressor if values else MultiOutputClassifier)(value(rng) if values else base(rng))
+        self.model = [forests, holders, make_pipeline(MinMaxScaler().set_output(transform="pandas"), holders)][
+            rng.integers(3)
+        ]
+
+    def fit(self, x: pd.DataFrame, y: Any) -> Any:
+        columns = [np.resize(y[::-1], len(y)), np.roll(y, 7), np.roll(y, 3)]
+        columns[self.number] = y
+        return one_output(self.model.fit(x, np.column_stack(columns)), self.number)
+
+
 #: By name, how an unfitted model is drawn.
 WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "search": lambda rng: GridSearchCV(base(rng), {}, cv=2),
@@ -140,6 +160,8 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "three classes one by one": lambda rng: OneVsRestClassifier(base(rng)),
     "three classes one against one": lambda rng: OneVsOneClassifier(base_of_arrays(rng)),
     "three classes' curves one by one": lambda rng: OneVsRestClassifier(XGBClassifier(n_estimators=3, max_depth=2)),
+    "one output": lambda rng: OneOutput(rng, values=False),
+    "one output of values": lambda rng: OneOutput(rng, values=True),
     "soft vote of three classes": lambda rng: VotingClassifier([("m", forest(rng)), ("n", forest(rng))], voting="soft"),
 }
 

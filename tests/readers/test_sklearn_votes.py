@@ -21,7 +21,6 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -114,14 +113,6 @@ def test_the_read_model_decides_and_shows_as_the_library_does(name: str) -> None
 def test_what_is_no_sum_of_curves_is_refused_with_the_reason(model: Any, n_classes: int, message: str) -> None:
     with pytest.raises(UnsupportedModelError, match=message):
         read_model(clone(model).fit(*table(n_classes)))
-
-
-def test_several_targets_are_read_one_at_a_time() -> None:
-    x, y = table(2)
-    model = MultiOutputClassifier(FOREST).fit(x, np.column_stack([y, y[::-1]]))
-    with pytest.raises(UnsupportedModelError, match=r"pass the model of one of them, model.estimators_\[k\]"):
-        read_model(model)
-    check_conformance(read_model(model.estimators_[1]), x.to_numpy())
 
 
 def test_several_labels_and_unfitted_models_are_refused() -> None:

@@ -1,0 +1,153 @@
+"""Models that predict several outputs at once: one of them, as a model of its own.
+
+A `MultiOutputClassifier` or `MultiOutputRegressor` holds one model per output, which is what is explained. A tree or
+forest fitted on several columns holds the values of all outputs in its leaves: `ModelOutput` is the user's own object,
+asked for one column of its answers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ocf.errors import ModelError
+from ocf.readers.base import Rows, TreeModel, whole
+from ocf.readers.nesting import bare
+from ocf.readers.sklearn_common import check_fitted
+
+_HOLDERS = ("MultiOutputClassifier", "MultiOutputRegressor")
+
+
+class ModelOutput(BaseEstimator):
+    """One output of a tree or forest of scikit-learn that has several.
+
+    Parameters
+    ----------
+    native : estimator
+        Fitted; never changed.
+    number : int
+    """
+
+    def __init__(self, native: Any, number: int) -> None:
+        self.native, self.number = native, number
+
+    def fit(self, x: Any, y: Any = None) -> ModelOutput:
+        """Do nothing: the model is fitted.
+
+        Parameters
+        ----------
+        x, y : object
+            Not looked at.
+        """
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that the model takes."""
+        return int(self.native.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names, where the model knows them."""
+        return np.asarray(self.native.feature_names_in_)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the output, where it has classes."""
+        return np.asarray(self.native.classes_[self.number])
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The trees."""
+        return list(getattr(self.native, "estimators_", [self.native]))
+
+    def predict(self, rows: Rows) -> NDArray[Any]:
+        """The model's own answers, of this output, (n,)."""
+        return np.asarray(self.native.predict(rows))[:, self.number]
+
+    @property
+    def predict_proba(self) -> Callable[[Rows], NDArray[Any]]:
+        """Rows -> the model's own probabilities of this output, where it has classes."""
+        shown = self.native.predict_proba
+        return lambda rows: np.asarray(shown(rows)[self.number])
+
+
+def n_outputs(model: Any) -> int:
+    """How many outputs a model predicts at once; a Pipeline as many as its last step."""
+    model = _last(model)
+    if type(model).__name__ in _HOLDERS:
+        return len(getattr(model, "estimators_", ())) or 1
+    found = getattr(model, "n_outputs_", 1)
+    return int(found) if isinstance(found, int | np.integer) else 1
+
+
+def _last(model: Any) -> Any:
+    model = bare(model)
+    return _last(model.steps[-1][1]) if getattr(model, "steps", None) else model
+
+
+def one_output(model: Any, output: int | str) -> Any:
+    """A model of one output.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Never changed.
+    output : int or str
+        Which of its outputs: their number, counted from 0.
+
+    Raises
+    ------
+    ModelError
+        The model is not fitted, or has no such output.
+    """
+    last = _last(model)
+    if type(last).__name__ in _HOLDERS:
+        check_fitted(last)
+    count = n_outputs(model)
+    number = int(output) if isinstance(output, int | np.integer) or output.isdecimal() else -1
+    if isinstance(output, bool) or not 0 <= number < count:
+        many = f"the outputs 0 to {count - 1}, without names" if count > 1 else "a single output: leave output out"
+        raise ModelError(f"there is no output {output!r}: this {type(last).__name__} predicts {many}")
+    return model if count == 1 else _alone(model, number)
+
+
+def _alone(model: Any, number: int) -> Any:
+    model = bare(model)
+    if getattr(model, "steps", None):
+        out = copy.copy(model)
+        name, last = model.steps[-1]
+        out.steps = [*model.steps[:-1], (name, _alone(last, number))]
+        return out
+    return bare(model.estimators_[number]) if type(model).__name__ in _HOLDERS else ModelOutput(model, number)
+
+
+def matches(model: object) -> bool:
+    """Whether the object is one output of a model."""
+    return isinstance(model, ModelOutput)
+
+
+def read(model: ModelOutput) -> TreeModel:
+    """Ensemble of one output of a tree or forest.
+
+    Parameters
+    ----------
+    model : ModelOutput
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is no tree or forest of scikit-learn.
+    """
+    from ocf.readers.sklearn import read_output
+
+    with whole(model.native):
+        return read_output(model, model.native, model.number)
