@@ -34,13 +34,14 @@ from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around, scores_around
+from ocf.trees.totals import share
 
 if TYPE_CHECKING:
     from ocf.problem.requirements import Requirements
 
 
 #: Kinds of links under which the library shows a probability of each class.
-_PROBABLE = ("logistic", "softmax", "mean")
+_PROBABLE = ("logistic", "softmax", "mean", "normalized")
 
 
 class Target(Protocol):
@@ -223,6 +224,8 @@ class ProbabilityTarget:
 
     def _of(self, ensemble: Ensemble, k: int) -> Requirements:
         rule = ensemble.decision
+        if rule.link == "normalized":
+            return total_rows(ensemble, share(rule.totals, k, self.probability), 0.0, strict=False)
         if rule.totals:
             return total_rows(ensemble, rule.totals[k], self.probability, strict=False)
         if rule.link == "softmax":

@@ -266,7 +266,8 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ConformanceError(_describe(model, points[first], native[first], ours[first]))
-    if model.ensemble.decision.totals and model.ensemble.decision.link == "mean" and model.probabilities:
+    rule = model.ensemble.decision
+    if rule.totals and rule.link in ("mean", "normalized") and model.probabilities:
         _compare_probabilities(model, points, ours)
     answers = model.decide(points)
     wrong = ~_same_answers(model, answers, ours)
@@ -282,8 +283,11 @@ def _compare_probabilities(model: TreeModel, points: FloatArray, ours: FloatArra
     """Raise `ConformanceError` where a model that stands on others shows what no total of its scores gives."""
     assert model.probabilities is not None
     shown, room = model.probabilities(points), 2 * model.ensemble.rounding
-    for k, total in enumerate(model.ensemble.decision.totals):
-        low, high = total.between(ours - room, ours + room)
+    rule = model.ensemble.decision
+    bounds = [total.between(ours - room, ours + room) for total in rule.totals]
+    if rule.link == "normalized":
+        bounds = _divided(bounds)
+    for k, (total, (low, high)) in enumerate(zip(rule.totals, bounds, strict=True)):
         wrong = (shown[:, k] < low) | (shown[:, k] > high)
         if wrong.any():
             first = int(np.argmax(wrong))
@@ -292,6 +296,17 @@ def _compare_probabilities(model: TreeModel, points: FloatArray, ours: FloatArra
                 f"{_list(ours[first])}, give {float(total(ours[first : first + 1])[0])!r} for class {k}, at "
                 f"{_show(model.ensemble, points[first])}: {_REMEDY}"
             )
+
+
+def _divided(bounds: list[tuple[FloatArray, FloatArray]]) -> list[tuple[FloatArray, FloatArray]]:
+    """Bounds on numbers divided by their sum; where all may be 0, they are as large as each other or anything else."""
+    least = np.maximum([low for low, _ in bounds], 0.0)
+    most = np.maximum([high for _, high in bounds], 0.0)
+    unit, empty = 2.0**-46, least.sum(axis=0) <= 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = least / (least + most.sum(axis=0) - most) * (1 - unit)
+        high = most / (most + least.sum(axis=0) - least) * (1 + unit)
+    return list(zip(np.where(empty, 0.0, low), np.where(empty, 1.0, high), strict=True))
 
 
 def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> BoolArray:

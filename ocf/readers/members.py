@@ -26,6 +26,9 @@ from ocf.trees.totals import FLOAT32, FLOAT64, Map, Term, Total
 #: One less: the probability of the other class.
 COMPLEMENT = Map("affine", (-1.0, 1.0))
 
+#: Models whose decision functions are the scores of their trees, one per class.
+_MARGINS = ("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier")
+
 
 @dataclass(frozen=True)
 class Members:
@@ -146,6 +149,25 @@ class Members:
         doubled = type(native).__name__ == "GradientBoostingClassifier" and native.loss == "exponential"
         return Total((Term(self.starts[k], (), 0.5 if doubled else 1.0),))
 
+    def responses(self, k: int) -> tuple[Total, ...]:
+        """What member k, of several classes, gives as its decision function, else as probabilities: one per class.
+
+        Raises
+        ------
+        UnsupportedModelError
+            They are no sums of functions of one score each.
+        """
+        model = self.models[k]
+        native, own = _last(model.native), model.ensemble
+        if not hasattr(native, "decision_function"):
+            return self.shares(k)
+        scale = {"AdaBoostClassifier": len(model.classes) - 1.0}.get(type(native).__name__, 1.0)
+        if own.decision.stands_on_others or type(native).__name__ not in _MARGINS:
+            raise UnsupportedModelError(
+                f"the decision function of a {_kind(model)} is no single score of trees per class"
+            )
+        return tuple(Total((Term(self.starts[k] + c, (), scale),)) for c in range(own.n_outputs))
+
     def confidence(self, k: int) -> tuple[float, float]:
         """Slope and constant of what member k, read as a margin, gives as its confidence in the second of two classes.
 
@@ -235,7 +257,9 @@ def class_shares(model: TreeModel) -> tuple[Total, ...]:
         rising = Map("logistic", unit=unit)
         one = Total((Term(0, (rising,)),))
         return Total((Term(0, (rising, replace(COMPLEMENT, unit=unit))),)), one
-    why = "are a softmax of several scores" if rule.link == "softmax" else "are none that it shows"
+    why = {"softmax": "are a softmax of several scores", "normalized": "are divided by their sum"}.get(
+        rule.link, "are none that it shows"
+    )
     raise UnsupportedModelError(f"the probabilities of a {_kind(model)} {why}, no sum of functions of one score each")
 
 
@@ -388,9 +412,11 @@ def _unit(model: TreeModel) -> float:
 
 
 def _last(native: Any) -> Any:
-    while getattr(native, "steps", None):
-        native = native.steps[-1][1]
-    return native
+    """What answers at the end of Pipelines and inside searches."""
+    native = bare(native)
+    if getattr(native, "steps", None):
+        return _last(native.steps[-1][1])
+    return _last(native.best_estimator_) if hasattr(native, "best_estimator_") else native
 
 
 def _kind(model: TreeModel) -> str:

@@ -8,6 +8,9 @@ How they decide (source: ``sklearn/model_selection`` and ``sklearn/calibration.p
 * A calibrator maps the decision function, or else the probability, of the second class: a sigmoid
   ``expit(-(a s + b))``, or a table between whose points it interpolates. Of several folds the mean counts, and the
   larger of the two means decides, the first on a tie.
+* Of several classes each has a calibrator, and what they give is divided by its sum.
+* A temperature: softmax of the logits times ``beta_``. The logits are the decision functions (of two classes -s and s),
+  else ``log(p + 1e-12)`` of the probabilities.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from ocf.readers import read_model
 from ocf.readers.base import TreeModel, whole
 from ocf.readers.members import COMPLEMENT, Members, added, chained, check_classes, two_classes, whole_model
 from ocf.readers.nesting import bare, held, holder_kind
-from ocf.readers.sklearn_common import check_fitted
+from ocf.readers.sklearn_common import check_fitted, class_labels
 from ocf.trees.ensemble import Decision
 from ocf.trees.totals import FLOAT32, Map, Total
 
 _KINDS = ("BaseSearchCV", "FixedThresholdClassifier", "TunedThresholdClassifierCV", "CalibratedClassifierCV")
+
+#: What the library adds to a probability before it takes the logarithm.
+_EPSILON = 1e-12
 
 
 def matches(model: object) -> bool:
@@ -120,36 +126,77 @@ def _response(model: Any, members: Members, estimator: Any) -> tuple[Total, Any,
 
 def _read_calibrated(model: Any) -> TreeModel:
     check_fitted(model)
-    folds = model.calibrated_classifiers_
-    classes = two_classes(
-        model, "their calibrated probabilities are divided by their sum, which is no sum of functions of one score each"
-    )
+    folds, classes = model.calibrated_classifiers_, class_labels(model)
     members = Members.read(model, [bare(fold.estimator) for fold in folds])
-    check_classes(model, members, 2)
-    shares = []
-    for k, fold in enumerate(folds):
-        response = members.margins(k)
-        if response is None:
-            response = members.shares(k)[1]
-        shares.append(chained(response, _calibrator(model, fold), model))
-    ones = [1.0] * len(shares)
-    second = added(shares, ones, float(len(shares)), replayed=True)
-    first = added([chained(s, (COMPLEMENT,), model) for s in shares], ones, float(len(shares)), replayed=True)
+    check_classes(model, members, len(classes))
+    if len(classes) > 2:
+        return _read_several_classes(model, members, classes)
+    pairs = [_pair(model, members, k) for k in range(len(folds))]
+    ones = [1.0] * len(pairs)
+    first, second = (added(own, ones, float(len(pairs)), replayed=True) for own in zip(*pairs, strict=True))
     # 0.5 or more of the first class is a tie or its win; rounding may tell the two means apart
-    margin = second if len(shares) == 1 else replace(second, replayed=False)
+    exact = len(pairs) == 1 and folds[0].method != "temperature"
+    margin = second if exact else replace(second, replayed=False)
     decision = Decision("threshold", classes, 0.5, link="mean", totals=(first, second), margin=margin)
     return whole_model(model, members, decision)
 
 
-def _calibrator(model: Any, fold: Any) -> tuple[Map, ...]:
-    """What a fold's calibrator makes of its score."""
-    (calibrator,) = fold.calibrators
+def _pair(model: Any, members: Members, k: int) -> tuple[Total, Total]:
+    """What fold k shows of the first and the second class."""
+    response, (calibrator,) = members.margins(k), model.calibrated_classifiers_[k].calibrators
+    if type(calibrator).__name__ != "_TemperatureScaling":
+        shown = response or members.shares(k)[1]
+        second = chained(shown, _calibrator(model, calibrator), model)
+        return chained(second, (COMPLEMENT,), model), second
+    odds = () if response else (Map("odds", (_EPSILON,)),)
+    # of two classes the library makes the logits -s and s of a margin
+    beta = float(calibrator.beta_) * (2.0 if response else 1.0)
+    shown = response or members.shares(k)[1]
+    first, second = (
+        chained(shown, (*odds, Map("affine", (sign * beta, 0.0)), Map("logistic")), model) for sign in (-1.0, 1.0)
+    )
+    return first, second
+
+
+def _read_several_classes(model: Any, members: Members, classes: tuple[Any, ...]) -> TreeModel:
+    """One calibrator per class, whose values are divided by their sum; or one for all, of which a softmax is taken."""
+    if len(members.models) > 1:
+        raise UnsupportedModelError(
+            f"this {type(model).__name__} of {len(classes)} classes averages what {len(members.models)} folds have "
+            "divided by sums of their own, which is no sum of functions of one score each: fit it with ensemble=False"
+        )
+    (fold,) = model.calibrated_classifiers_
+    responses = members.responses(0)
+    if fold.method != "temperature":
+        if len(fold.calibrators) != len(classes):
+            raise ModelError(f"the calibrators of this {type(model).__name__} do not fit its classes: fit it again")
+        totals = [chained(r, _calibrator(model, c), model) for r, c in zip(responses, fold.calibrators, strict=True)]
+        return whole_model(model, members, Decision("argmax", classes, link="normalized", totals=tuple(totals)))
+    beta = float(fold.calibrators[0].beta_)
+    if not hasattr(bare(fold.estimator), "decision_function"):
+        power = (Map("log", (_EPSILON,)), Map("affine", (beta, 0.0)), Map("exp"))
+        totals = [chained(response, power, model) for response in responses]
+        return whole_model(model, members, Decision("argmax", classes, link="normalized", totals=tuple(totals)))
+    scale = beta * responses[0].terms[0].weight
+    (one,) = members.models
+    scaled = replace(
+        one,
+        ensemble=replace(
+            one.ensemble, tree_weights=scale * one.ensemble.tree_weights, base_score=scale * one.ensemble.base_score
+        ),
+        scores=lambda rows: scale * one.scores(rows),
+    )
+    return whole_model(model, Members((scaled,)), Decision("argmax", classes, link="softmax"))
+
+
+def _calibrator(model: Any, calibrator: Any) -> tuple[Map, ...]:
+    """What a calibrator of one class makes of a score."""
     kind = type(calibrator).__name__
     if kind == "_SigmoidCalibration":
         return Map("affine", (-float(calibrator.a_), -float(calibrator.b_))), Map("logistic")
     if kind != "IsotonicRegression":
         raise UnsupportedModelError(
-            f"{type(model).__name__} calibrates by {fold.method!r}: fit it with method='sigmoid' or method='isotonic'"
+            f"{type(model).__name__} calibrates by a {kind}: fit it with method='sigmoid', 'isotonic' or 'temperature'"
         )
     x, y = (np.asarray(getattr(calibrator, name)) for name in ("X_thresholds_", "y_thresholds_"))
     if calibrator.out_of_bounds != "clip" or not np.all(np.diff(x) > 0) or x.shape != y.shape:

@@ -157,7 +157,7 @@ Bools = ArraySchema[Literal["bool"], bool]
 class MapSchema(Struct, forbid_unknown_fields=True):
     """A `Map` of a total."""
 
-    kind: Literal["affine", "logistic", "exp", "table", "step"]
+    kind: Literal["affine", "logistic", "exp", "log", "odds", "table", "step"]
     x: list[float]
     y: list[float]
     narrow: bool = False
@@ -187,7 +187,7 @@ class DecisionSchema(Struct, forbid_unknown_fields=True):
     classes: list[Label]
     threshold: float
     tie_is_positive: bool
-    link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"]
+    link: Literal["identity", "logistic", "softmax", "exp", "mean", "normalized", "signed_square"]
     slack: Amount
     totals: list[TotalSchema] = []
     margin: TotalSchema | None = None

@@ -63,14 +63,14 @@ class Decision:
         Of kind ``threshold``, on the scale of the score.
     tie_is_positive : bool
         Whether a score exactly at the threshold gives class 1.
-    link : {"identity", "logistic", "softmax", "exp", "mean", "signed_square"}
+    link : {"identity", "logistic", "softmax", "exp", "mean", "normalized", "signed_square"}
         From the score to what the library shows as probability or value (``mean``: scores are probabilities;
-        ``signed_square``: ``sign(s) s**2``).
+        ``normalized``: totals are, once divided by their sum; ``signed_square``: ``sign(s) s**2``).
     slack : float
         Width of the zone around a tie in which the link's own rounding may decide, on the scale of the score.
     totals : tuple of Total
         Of models that stand on others: what the library shows of the scores, one total per class, or that of the value.
-        Then ``argmax`` compares them, and the link says whether they are probabilities (``mean``).
+        Then ``argmax`` compares them, and the link says whether they are probabilities (``mean``, ``normalized``).
     margin : Total or None
         Of kind ``threshold``: what is compared with `threshold`, in the place of the one score.
     """
@@ -79,7 +79,7 @@ class Decision:
     classes: tuple[Any, ...] = ()
     threshold: float = 0.0
     tie_is_positive: bool = False
-    link: Literal["identity", "logistic", "softmax", "exp", "mean", "signed_square"] = "identity"
+    link: Literal["identity", "logistic", "softmax", "exp", "mean", "normalized", "signed_square"] = "identity"
     slack: float = 0.0
     totals: tuple[Total, ...] = ()
     margin: Total | None = None

@@ -33,6 +33,9 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
     rule = ensemble.decision
     if rule.totals:
         shown = np.column_stack([total(scores) for total in rule.totals])
+        if rule.link == "normalized":  # where all are 0, all are as probable
+            size = shown.sum(axis=1, keepdims=True)
+            return np.where(size > 0, shown / np.where(size > 0, size, 1.0), 1 / shown.shape[1])
         return shown[:, 0] if rule.kind == "value" else shown
     if rule.kind == "threshold" and rule.link == "logistic":
         return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])

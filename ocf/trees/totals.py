@@ -11,6 +11,7 @@ included, so that nothing is ruled out that the library may show.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,15 +35,16 @@ class Map:
 
     Attributes
     ----------
-    kind : {"affine", "logistic", "exp", "table", "step"}
-        ``affine``: ``x[0] * v + x[1]``. ``table``: linear between the points (x, y), constant beyond them.
-        ``step``: 1 above ``x[0]``, 0 below, and ``y[0]`` at ``x[0]``; a second ``y`` is a slope: ``y[1] * v`` more.
+    kind : {"affine", "logistic", "exp", "log", "odds", "table", "step"}
+        ``affine``: ``x[0] * v + x[1]``. ``log``: ``log(v + x[0])``. ``odds``: ``log(v + x[0]) - log(1 - v + x[0])``.
+        ``table``: linear between the points (x, y), constant beyond them. ``step``: 1 above ``x[0]``, 0 below, and
+        ``y[0]`` at ``x[0]``; a second ``y`` is a slope: ``y[1] * v`` more.
     x, y : tuple of float
     unit : float
         Bound on the relative error of the library's own arithmetic: `FLOAT64` or `FLOAT32`.
     """
 
-    kind: Literal["affine", "logistic", "exp", "table", "step"]
+    kind: Literal["affine", "logistic", "exp", "log", "odds", "table", "step"]
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
     unit: float = FLOAT64
@@ -56,6 +58,9 @@ class Map:
         if self.kind == "exp":
             with np.errstate(over="ignore"):
                 return np.asarray(np.exp(v))
+        if self.kind in ("log", "odds"):  # of probabilities, which rounding may take beyond their ends
+            high = np.log(np.maximum(v + self.x[0], self.x[0]))
+            return np.asarray(high if self.kind == "log" else high - np.log(np.maximum(1 - v + self.x[0], self.x[0])))
         if self.kind == "table":
             return np.asarray(np.interp(v, self.x, self.y))
         jump = np.where(v > self.x[0], 1.0, np.where(v == self.x[0], self.y[0], 0.0))
@@ -83,6 +88,8 @@ class Map:
             error = np.full(np.shape(least), self.unit * float(np.abs(self.y).max()))
             if exact and self.unit == FLOAT64:
                 error = np.where(self._flat(low, high), 0.0, error)
+        elif self.kind in ("log", "odds"):  # adding to the number rounds by a share of it
+            error = error + 4 * self.unit
         else:
             error = error + _TINY[self.unit]
         return least - error, most + error
@@ -225,6 +232,20 @@ class Total:
         return Total(terms, self.base - other.base, self.divisor, replayed=False)
 
 
+def share(totals: Sequence[Total], k: int, least: float) -> Total:
+    """A total that is at least 0 exactly where total k is at least so much of the sum of all, none of them negative.
+
+    Parameters
+    ----------
+    totals : sequence of Total
+        Of one divisor, without bases.
+    k : int
+    least : float
+    """
+    terms = [t.times(1 - least if j == k else -least) for j, total in enumerate(totals) for t in total.terms]
+    return Total(tuple(terms), 0.0, totals[k].divisor, replayed=False)
+
+
 def identity(output: int) -> Total:
     """The score itself."""
     return Total((Term(output),))
@@ -265,7 +286,7 @@ def total_of(found: TotalSchema) -> Total:
 
 
 def _map_of(found: MapSchema) -> Map:
-    counts = {"affine": (2, 0), "logistic": (0, 0), "exp": (0, 0), "step": (1, 1)}
+    counts = {"affine": (2, 0), "logistic": (0, 0), "exp": (0, 0), "log": (1, 0), "odds": (1, 0), "step": (1, 1)}
     rising = np.all(np.diff(found.x) > 0)
     fits = len(found.x) == len(found.y) > 0 and rising if found.kind == "table" else True
     if found.kind == "step" and len(found.y) == 2:

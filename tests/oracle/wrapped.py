@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from oracle.instances import Instance, Spec
+from sklearn import calibration
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
@@ -36,6 +37,8 @@ from xgboost import XGBClassifier
 from ocf.readers.outputs import one_output
 
 Rng = np.random.Generator
+#: Scikit-learn 1.8 has temperatures.
+METHODS = ["sigmoid", "isotonic", *(["temperature"] if hasattr(calibration, "_TemperatureScaling") else [])]
 
 
 def forest(rng: Rng, trees: int = 3) -> Any:
@@ -90,8 +93,14 @@ def margin_threshold(rng: Rng) -> Any:
 
 
 def calibrated(rng: Rng, ensemble: bool = False) -> Any:
-    method = ["sigmoid", "isotonic"][rng.integers(2)]
+    method = METHODS[rng.integers(len(METHODS))]
     return CalibratedClassifierCV(base(rng), method=method, cv=2 + int(rng.integers(2)), ensemble=ensemble)
+
+
+def calibrated_classes(rng: Rng) -> Any:
+    """Of several classes; the exponential loss is one of two."""
+    model = calibrated(rng)
+    return model.set_params(estimator=forest(rng)) if "exponential" in repr(model) else model
 
 
 class Prefit:
@@ -149,6 +158,7 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "calibrated": calibrated,
     "calibrated before": Prefit,
     "calibrated folds": lambda rng: calibrated(rng, ensemble=True),
+    "three classes calibrated": calibrated_classes,
     "threshold of calibrated folds": lambda rng: FixedThresholdClassifier(
         calibrated(rng, ensemble=True), threshold=float(rng.choice([0.4, 0.6]))
     ),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import calibration
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -27,6 +28,7 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     TunedThresholdClassifierCV,
 )
+from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -35,6 +37,7 @@ from ocf.errors import ConformanceError, ModelError, UnsupportedModelError
 from ocf.models.user_model import as_user_model
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
+from ocf.trees.links import show
 
 FOREST = RandomForestClassifier(4, max_depth=3, random_state=0)
 BOOSTING = GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0)
@@ -78,9 +81,11 @@ THRESHOLDS = {
     "tuned pipeline": TunedThresholdClassifierCV(make_pipeline(StandardScaler(), BOOSTING), cv=2, thresholds=10),
     "of a search": FixedThresholdClassifier(GridSearchCV(FOREST, {"max_depth": [2]}, cv=2), threshold=0.7),
 }
+#: Scikit-learn 1.8 has temperatures.
+METHODS = ("sigmoid", "isotonic", *(("temperature",) if hasattr(calibration, "_TemperatureScaling") else ()))
 CALIBRATED = {
     f"{method} {name} {'folds' if folds else 'one'}": CalibratedClassifierCV(model, method=method, cv=2, ensemble=folds)
-    for method in ("sigmoid", "isotonic")
+    for method in METHODS
     for name, model in {"forest": FOREST, "exponential": EXPONENTIAL, "hist": HIST, "ada": ADA}.items()
     for folds in (True, False)
 } | {
@@ -114,6 +119,39 @@ def test_the_read_model_decides_and_shows_as_the_library_does(name: str, named: 
     shown = user.trees.ensemble.decide(user.trees.ensemble.scores(columns))
     np.testing.assert_array_equal(np.array(user.classes)[shown], model.predict(given))
     np.testing.assert_array_equal(user.decide(x), shown)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["forest", "boosting", "hist", "ada", "pipeline", "search"])
+def test_calibrated_models_of_three_classes_are_read(method: str, name: str) -> None:
+    models = {
+        "forest": FOREST,
+        "boosting": BOOSTING,
+        "hist": HIST,
+        "ada": ADA,
+        "pipeline": make_pipeline(StandardScaler(), FOREST),
+        "search": GridSearchCV(make_pipeline(StandardScaler(), BOOSTING), {}, cv=2),
+    }
+    x, y = table(n_classes=3)
+    model = CalibratedClassifierCV(clone(models[name]), method=method, cv=2, ensemble=False).fit(x, y)
+    user = as_user_model(model)
+    columns = user.encode(x)
+    check_conformance(user.trees, columns)
+    ensemble = user.trees.ensemble
+    np.testing.assert_array_equal(np.array(user.classes)[ensemble.decide(ensemble.scores(columns))], model.predict(x))
+    np.testing.assert_allclose(show(ensemble, ensemble.scores(columns)), model.predict_proba(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_wrong_calibrator_of_three_classes_is_noticed(method: str) -> None:
+    x, y = table(n_classes=3)
+    read = read_model(CalibratedClassifierCV(FOREST, cv=2, method=method, ensemble=False).fit(x, y))
+    rule = read.ensemble.decision
+    term = rule.totals[1].terms[0]
+    wrong = replace(rule.totals[1], terms=(replace(term, weight=1 + 1e-9),))
+    ensemble = replace(read.ensemble, decision=replace(rule, totals=(rule.totals[0], wrong, rule.totals[2])))
+    with pytest.raises(ConformanceError, match="shows the probabilities"):
+        check_conformance(replace(read, ensemble=ensemble), x.to_numpy())
 
 
 def test_a_wrong_calibrator_is_noticed() -> None:
@@ -156,8 +194,12 @@ def test_unfitted_models_are_refused(model: Any, message: str) -> None:
             "CalibratedClassifierCV holds a model .* linear models are",
         ),
         (CalibratedClassifierCV(make_pipeline(StandardScaler(), LogisticRegression()), cv=2), 2, "holds a model"),
-        (CalibratedClassifierCV(FOREST, cv=2), 3, "3 classes: their calibrated probabilities are divided by their sum"),
-        (CalibratedClassifierCV(FOREST, cv=2, method="temperature"), 2, "calibrates by 'temperature'"),
+        (CalibratedClassifierCV(FOREST, cv=2), 3, "3 classes averages what 2 folds .* fit it with ensemble=False"),
+        (
+            CalibratedClassifierCV(OneVsOneClassifier(FOREST), cv=2, ensemble=False),
+            3,
+            "decision function of a OneVsOneClassifier is no single score",
+        ),
         (CalibratedClassifierCV(CalibratedClassifierCV(FOREST, cv=2), cv=2), 2, "through one more curve"),
     ],
 )
