@@ -1,9 +1,9 @@
 """Models from files, read as data wherever the format allows it.
 
-XGBoost's JSON and UBJSON, LightGBM's text and CatBoost's files hold numbers only. A skops file names Python types; it
-is built when all of them are on the short list of `ocf.readers.skops_format` and their attributes are what fitting
-leaves behind. A pickle runs the code that it contains, so it is loaded only when the caller says that its origin is
-trusted.
+XGBoost's JSON and UBJSON, LightGBM's text, CatBoost's files and ONNX hold numbers only. A skops file names Python
+types; it is built when all of them are on the short list of `ocf.readers.skops_format` and their attributes are what
+fitting leaves behind. A pickle runs the code that it contains, so it is loaded only when the caller says that its
+origin is trusted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PICKLE_MAGICS = (
 
 _FORMATS = (
     "XGBoost JSON or UBJSON (model.save_model('model.json')), LightGBM text (booster.save_model('model.txt')), "
-    "CatBoost's own (model.save_model('model.cbm')) or JSON, "
+    "CatBoost's own (model.save_model('model.cbm')) or JSON, ONNX, "
     "skops (skops.io.dump(model, 'model.skops')), or, if you trust its origin, pickle and joblib"
 )
 
@@ -45,7 +45,7 @@ def load_model(path: str | Path, trust_pickle: bool = False) -> Any:
     Parameters
     ----------
     path : str or Path
-        XGBoost JSON or UBJSON, LightGBM text, CatBoost's binary files or JSON, skops, pickle or joblib.
+        XGBoost JSON or UBJSON, LightGBM text, CatBoost's binary files or JSON, ONNX, skops, pickle or joblib.
     trust_pickle : bool
         Allow pickle and joblib. They run whatever code the file contains: only for files of known origin.
 

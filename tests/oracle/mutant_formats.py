@@ -129,6 +129,34 @@ def _xgboost_answers(path: Path, table: pd.DataFrame) -> Any:
     return np.asarray(booster.predict(data), float)
 
 
+def _onnx_seeds(folder: Path) -> Iterator[Seed]:
+    from skl2onnx import to_onnx
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+
+    X, y = numbers()
+    makes: dict[str, tuple[Any, Any]] = {
+        "binary": (RandomForestClassifier(3, max_depth=2, random_state=0), y > 1),
+        "classes": (GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0), y),
+        "value": (RandomForestRegressor(3, max_depth=2, random_state=0), X[:, 0] * 2),
+    }
+    for name, (model, target) in makes.items():
+        rows = X.astype(np.float32)
+        target = target.astype(int) if name == "binary" else target
+        made = to_onnx(model.fit(rows, target), rows[:1], options={"zipmap": False} if name != "value" else None)
+        yield Seed(name, made.SerializeToString(), _probe(X))
+
+
+def _onnx_answers(path: Path, table: pd.DataFrame) -> Any:
+    import onnxruntime
+
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    session = onnxruntime.InferenceSession(path.read_bytes(), settings, providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    kind = np.float64 if given.type == "tensor(double)" else np.float32
+    return np.asarray(session.run(None, {given.name: table.to_numpy(kind)})[-1], float).squeeze()
+
+
 def _lightgbm_seeds(folder: Path) -> Iterator[Seed]:
     import lightgbm
 
@@ -664,6 +692,7 @@ FORMATS: dict[str, Format] = {
         "json", "m.json", lambda f: _xgboost_seeds("json", f), _model_judge(_xgboost_answers, _without_blanks)
     ),
     "xgboost-ubj": Format("ubj", "m.ubj", lambda f: _xgboost_seeds("ubj", f), _model_judge(_xgboost_answers)),
+    "onnx": Format("protobuf", "m.onnx", _onnx_seeds, _model_judge(_onnx_answers)),
     "lightgbm": Format("text", "m.txt", _lightgbm_seeds, _model_judge(_lightgbm_answers, _without_parameters)),
     "catboost-json": Format(
         "json",
@@ -692,4 +721,4 @@ FORMATS: dict[str, Format] = {
 }
 
 #: Formats of models, which their own libraries read too.
-MODELS = tuple(name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "catboost", "skops")))
+MODELS = tuple(name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "catboost", "onnx", "skops")))
