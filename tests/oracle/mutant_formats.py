@@ -23,6 +23,7 @@ from oracle.isolated import run_isolated
 from oracle.mutators import zipped
 
 from ocf.errors import OcfError
+from ocf.trees.links import show
 
 #: Library's own answers that are compared with ocf's: classes, or values.
 Answers = Callable[[Path, pd.DataFrame], Any]
@@ -290,6 +291,8 @@ def _shown(model: Any, table: pd.DataFrame) -> Any:
     """What ocf makes of rows from the trees that it has read: probabilities, or values."""
     scores = model.trees.ensemble.scores(model.encode(table))
     rule = model.trees.ensemble.decision
+    if rule.totals:
+        return show(model.trees.ensemble, scores)
     if rule.link == "logistic":
         positive = 1 / (1 + np.exp(-scores[:, 0]))
         return np.column_stack([1 - positive, positive])

@@ -241,6 +241,40 @@ def ubj_field(rng: np.random.Generator, data: bytes) -> Mutant:
     return data[:at] + new + data[at + len(new) :], f"{new!r} at {at}"
 
 
+def onnx_value(rng: np.random.Generator, data: bytes) -> Mutant:
+    """A number, word, name or operator of an ONNX graph."""
+    import onnx
+
+    model = onnx.load_model_from_string(data)
+    node = _choice(rng, model.graph.node)
+    if rng.random() < 0.2:
+        field = _choice(rng, ("op_type", "domain"))
+        setattr(node, field, _choice(rng, ("Identity", "Cast", "Scaler", "ArgMax", "", "ai.onnx.ml")))
+        return model.SerializeToString(), f"{field} of a node became {getattr(node, field)!r}"
+    if not node.attribute or rng.random() < 0.2:
+        names = _choice(rng, [names for names in (node.input, node.output) if names])
+        names[0] = _choice(rng, ("", "x", *node.output, *node.input))
+        return model.SerializeToString(), f"an edge of {node.op_type} became {names[0]!r}"
+    attribute = _choice(rng, node.attribute)
+    if rng.random() < 0.1:
+        attribute.name = _choice(rng, ("", "post_transform", "base_values", "nodes_values"))
+        return model.SerializeToString(), f"an attribute became {attribute.name!r}"
+    for values, strange in (
+        (attribute.ints, (-1, 0, 1, 2, 7, 2**31, 2**62)),
+        (attribute.floats, (0.0, -1.0, 1e38, 0.5, float("nan"), float("inf"))),
+        (attribute.strings, (b"LEAF", b"BRANCH_LT", b"BRANCH_EQ", b"x", b"")),
+    ):
+        if values and rng.random() < 0.3:
+            del values[int(rng.integers(len(values)))]
+            return model.SerializeToString(), f"{attribute.name} is one shorter"
+        if values:
+            place = int(rng.integers(len(values)))
+            values[place] = _choice(rng, strange)
+            return model.SerializeToString(), f"{attribute.name}[{place}] became {values[place]!r}"
+    attribute.i, attribute.s = int(_choice(rng, (-1, 0, 1, 7, 11))), _choice(rng, (b"NONE", b"SOFTMAX", b"MAX", b"x"))
+    return model.SerializeToString(), f"{attribute.name} became {attribute.i}, {attribute.s!r}"
+
+
 def _spoilt_array(rng: np.random.Generator, data: bytes) -> Mutant:
     array = np.load(io.BytesIO(data), allow_pickle=False)
     kind = int(rng.integers(6))
@@ -335,6 +369,7 @@ def text_line(rng: np.random.Generator, data: bytes) -> Mutant:
 #: By the kind of file: raw mutators come in one of three mutants.
 STRUCTURED: dict[str, tuple[Mutator, ...]] = {
     "json": (json_value, json_value, json_value, number),
+    "protobuf": (onnx_value,),
     "lines": (json_line, json_line, json_line, number),
     "toml": (toml_value, toml_value, toml_value, number),
     "ubj": (ubj_field,),
