@@ -132,6 +132,39 @@ class Encoding:
                 f"the table encodes to {len(self.columns)} model columns, but the model was fitted on {len(names)}"
             )
 
+    @cached_property
+    def known_range(self) -> FloatArray:
+        """Smallest and largest number of each feature between which its columns are known, (n_features, 2)."""
+        out = np.tile([-np.inf, np.inf], (len(self.space), 1))
+        for column in self.columns:
+            if column.within is not None:
+                low, high = Lattice.of(self.space.features[column.feature]).values(np.array(column.within, np.int64))
+                ends = out[column.feature]
+                out[column.feature] = max(ends[0], low), min(ends[1], high)
+        return out
+
+    def refuse_unknown(self, space: FeatureSpace, origin: FloatArray) -> None:
+        """Refuse a row of which a feature may go where its columns are not known.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+            With what the features may do.
+        origin : (n_features,) float64
+            The row, coded.
+
+        Raises
+        ------
+        DataError
+        """
+        for i in np.flatnonzero(np.isfinite(self.known_range).any(axis=1) & ~np.isnan(origin)).tolist():
+            (first, last), (low, high) = self.known_range[i].tolist(), space.features[i].limits(float(origin[i]))
+            if low < first or high > last:
+                raise DataError(
+                    f"feature {space.names[i]!r} may go from {low:g} to {high:g}, and a periodic step is read within "
+                    f"its bounds, {first:g} to {last:g}: set wider bounds"
+                )
+
     def refuse_mixed(self, columns: IntArray, names: tuple[str, ...]) -> None:
         """Refuse splits of columns that depend on several features.
 

@@ -379,7 +379,9 @@ class _Columns:
             keys = {i: getattr(self.cuts[i], end)[at] for i, at in chosen.items()}
             for i, z in self.at(keys, chosen).items():
                 t = self.cuts[i].threshold[chosen[i]]
-                outer = self.cuts[i].lattice.keys(self.encoding.domain[i])[0 if end == "low" else 1]
+                domain = self.cuts[i].lattice.keys(self.encoding.domain[i]).tolist()
+                whole = [self.encoding.columns[j].span(*domain) for j in self.cuts[i].column[chosen[i]].tolist()]
+                outer = np.array(whole)[:, 0 if end == "low" else 1]
                 with np.errstate(invalid="ignore"):
                     near = np.abs(z - t) <= NEAR * np.maximum(np.abs(z), np.abs(t))
                 out |= {i} if np.any(near & (keys[i] != outer)) else set()
@@ -497,7 +499,8 @@ def _fold(cuts: _Cuts, span: range, changes: dict[int, tuple[float, ...]]) -> Fo
 def _cuts(encoding: Encoding, i: int, column: IntArray, threshold: FloatArray) -> _Cuts:
     lattice = Lattice.of(encoding.space.features[i])
     first, last = lattice.keys(encoding.domain[i]).tolist()
-    of_column = {j: pieces(encoding.columns[j].breaks, first, last) for j in np.unique(column).tolist()}
+    columns = {j: encoding.columns[j] for j in np.unique(column).tolist()}
+    of_column = {j: pieces(c.breaks, *c.span(first, last)) for j, c in columns.items()}
     low = [of_column[j][0] for j in column.tolist()]
     high = [of_column[j][1] for j in column.tolist()]
     split = np.repeat(np.arange(len(column)), [len(k) for k in low])

@@ -175,6 +175,8 @@ class PreparedModel:
         The columns of the isolation trees, where there are some, lie behind those of the model.
         """
         rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
+        first, last = encoding.known_range.T
+        rows = rows[~((rows < first) | (rows > last)).any(axis=1)]
         if not len(rows):
             return
         coded = rounded(encoding.space, rows)
@@ -264,6 +266,7 @@ class PreparedModel:
         constraints : tuple of Constraint
         wish : Plausibility, optional
         """
+        self.encoding_of(space).refuse_unknown(space, origin)
         detector = self.detector(wish, target)
         part = self.partition(missing_places(origin), detector, space)
         if self._check and not (detector is None and self._asked_key(origin, space) in self._passed):

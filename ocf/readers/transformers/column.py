@@ -97,6 +97,8 @@ class Column:
         Whether it is monotone to the last bit; otherwise but for rounding.
     affine : bool
         Whether it is ``a x + b`` but for rounding.
+    within : tuple of (int, int) or None
+        First and last key between which all this holds, where it does not on the whole line.
     partial : bool
         Whether it is NaN for some numbers: beyond where a logarithm is defined.
     mixed : str
@@ -110,6 +112,7 @@ class Column:
     breaks: tuple[int, ...] = ()
     exact: bool = True
     affine: bool = False
+    within: tuple[int, int] | None = None
     partial: bool = False
     mixed: str = ""
     mixture: Mixture | None = None
@@ -123,6 +126,15 @@ class Column:
     def number(self) -> bool:
         """Whether the column is moved by a numeric feature alone."""
         return self.feature >= 0 and not self.discrete and not self.mixed
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """The part of an interval of keys in which the column is known.
+
+        Parameters
+        ----------
+        first, last : int
+        """
+        return (first, last) if self.within is None else (max(first, self.within[0]), min(last, self.within[1]))
 
     def bent(self, *, exact: bool = True, partial: bool = False) -> Column:
         """The column behind a monotone function.

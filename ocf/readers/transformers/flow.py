@@ -213,7 +213,7 @@ class Flow:
         """First and last keys of the pieces of a column of numbers, within what the way to the model takes."""
         lattice = Lattice.of(self.source.space.features[column.feature])
         first, last = lattice.keys(self.source.domain()[column.feature]).tolist()
-        return pieces(column.breaks, first, last)
+        return pieces(column.breaks, *column.span(first, last))
 
     def _crossings(
         self, j: int, low: IntArray, high: IntArray, mark: FloatArray, strict: BoolArray

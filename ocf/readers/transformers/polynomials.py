@@ -7,13 +7,15 @@ does no harm, and next to one the spline is as flat as its rounding, which `ocf.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.readers.transformers.column import CONSTANT, Column
-from ocf.readers.transformers.flow import Flow
+from ocf.features.lattice import Lattice
+from ocf.readers.transformers.column import CONSTANT, Column, mixed
+from ocf.readers.transformers.flow import MOST_VALUES, Flow, shown
 from ocf.readers.transformers.mixtures import refused
 
 CLASSES = ("PolynomialFeatures", "SplineTransformer")
@@ -61,15 +63,45 @@ def _splined(name: str, step: Any, flow: Flow, j: int) -> list[Column]:
     """The elements of the basis of a column of numbers."""
     column, spline = flow.columns[j], step.bsplines_[j]
     width = spline.c.shape[1]
-    if step.extrapolation == "periodic":
-        return [refused(name, step, "repeats itself along the line")] * width
     if column.partial:
         return [refused(name, step, "is given what another step makes NaN of some numbers")] * width
     turns = [_turns(spline, k) for k in range(width)]
+    if step.extrapolation == "periodic":
+        feature = flow.source.space.features[column.feature]
+        if spline.t[spline.k] == spline.t[-1 - spline.k]:  # of a single number
+            return [CONSTANT] * width
+        if column.breaks or not step.degree or not np.isfinite([feature.lower, feature.upper]).all():
+            return [mixed(_endless(name, step, flow, j))] * width
+        ends = np.array([feature.lower, feature.upper])
+        reach = np.sort(flow.at(column.feature, ends, j))
+        turns = [_repeated(spline, own, *reach) for own in turns]
+        column = replace(column, within=tuple(Lattice.of(feature).keys(ends).tolist()))
     marks = np.unique(np.concatenate(turns))
     keys = dict(zip(marks.tolist(), flow.reached(j, marks), strict=True))
     breaks = [{*column.breaks, *(key for mark in own.tolist() for key in keys[mark])} for own in turns]
     return [column.broken(own, exact=False) for own in breaks]
+
+
+def _endless(name: str, step: Any, flow: Flow, j: int) -> str:
+    return (
+        f"{shown(name, step)} repeats the numbers of feature {flow.named(j)} along the whole line: give the feature "
+        "finite bounds, such as bounds = [0, 24], and the spline a degree of 1 or more and no step before it that "
+        "bends the line, or give ocf the table after that step"
+    )
+
+
+def _repeated(spline: Any, turns: FloatArray, low: float, high: float) -> FloatArray:
+    """Turns of a periodic element in all periods that an interval meets.
+
+    Between two periods it goes on where it began, but for rounding.
+    """
+    first, last = float(spline.t[spline.k]), float(spline.t[len(spline.t) - spline.k - 1])
+    own = np.append(turns[(first < turns) & (turns < last)], first)
+    period = last - first
+    starts = np.arange(np.floor((low - first) / period), np.floor((high - first) / period) + 2)
+    if len(starts) * len(own) > MOST_VALUES:  # `Flow.reached` refuses so many
+        starts = starts[: MOST_VALUES + 1]
+    return np.unique(own + period * starts[:, None])
 
 
 def _turns(spline: Any, k: int) -> FloatArray:

@@ -71,12 +71,12 @@ def _shape_faults(encoding: Encoding, columns: tuple[Column, ...], i: int) -> li
     low, high = feature.lower - 3, feature.upper + 3
     ends = lattice.values(np.array([k + step for k in breaks for step in (-1, 0)], np.int64))
     values = np.concatenate([lattice.rounded(np.linspace(low, high, 999)), ends, [-9.0, 0.0]])
-    values = np.unique(np.clip(values, *encoding.domain[i]))
+    values = np.unique(np.clip(np.clip(values, *encoding.domain[i]), *encoding.known_range[i]))
     z = encoding.varied(i, values)
     for j, column in enumerate(columns):
         if column.feature != i:
             continue
-        first, last = pieces(column.breaks, *lattice.keys(encoding.domain[i]).tolist())
+        first, last = pieces(column.breaks, *column.span(*lattice.keys(encoding.domain[i]).tolist()))
         keys, room = lattice.keys(values), 0.0 if column.exact else 1e-12 * np.abs(z[:, j]).max()
         for start, stop in zip(first, last, strict=True):
             steps = np.diff(z[(start <= keys) & (keys <= stop), j])
