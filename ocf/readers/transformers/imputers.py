@@ -5,7 +5,7 @@ same for every counterfactual of the row. Of the others an imputer of NaN change
 (``missing_values=-9``) makes a hole in the line: at that number the column is what it is filled with.
 
 Neighbours and regressions fill a value from the other columns, which no feature decides alone: such a column is refused
-where a tree splits it.
+where a tree splits it, unless nothing moves the others.
 """
 
 from __future__ import annotations
@@ -71,13 +71,23 @@ def _from_others(name: str, step: Any, flow: Flow, holed: tuple[Column, ...]) ->
     """Columns of which a missing value is filled from the others."""
     out = []
     for j, column in enumerate(holed):
-        if not column.mixed and flow.may_miss(j, step.missing_values):
+        if not column.mixed and flow.may_miss(j, step.missing_values) and not _alone(step, flow, j):
             column = mixed(
                 f"{shown(name, step)} fills missing values from the other columns, so that a split of what it fills "
                 "depends on several features: fill in the value, or impute by SimpleImputer"
             )
         out.append(column)
     return tuple(out)
+
+
+def _alone(step: Any, flow: Flow, j: int) -> bool:
+    """Whether nothing but a column's own feature moves what its missing values are filled with.
+
+    IterativeImputer fills a single column by its first guess; of several it may go on where another row of the table is
+    complete. KNNImputer takes each row by itself.
+    """
+    others = [column for k, column in enumerate(flow.columns) if k != j]
+    return not others or (type(step).__name__ == "KNNImputer" and all(column.constant for column in others))
 
 
 def _kept(step: Any, width: int) -> Any:
