@@ -17,6 +17,7 @@ from ocf.readers import read_model
 from ocf.readers.base import UNSEEN, TreeModel
 from ocf.readers.catboost_format import parse
 from ocf.readers.conformance import check_conformance
+from ocf.readers.files import load_model
 
 catboost = pytest.importorskip("catboost")
 
@@ -90,8 +91,39 @@ def test_kinds_of_statistics(kind: str, task: str, table: pd.DataFrame) -> None:
     score = table["a"] + 2.0 * (classes(table) == "yes")
     y = {"two": classes(table), "three": np.digitize(score, [0, 1.5]), "values": score}[task]
     several = kind in ("Borders", "Buckets") and task == "values"
-    simple = f"{kind}:TargetBorderCount=4" if several else kind
+    # a prior, since without one a category that no row has counts nothing of nothing
+    simple = f"{kind}:Prior=1" + (":TargetBorderCount=4" if several else "")
     check_everywhere(fitted(table, y, task == "values", simple_ctr=[simple]), table)
+
+
+def test_statistics_are_compared_in_the_librarys_own_float32(table: pd.DataFrame, tmp_path: Path) -> None:
+    """A model whose borders are the very numbers of its categories, which are not greater than themselves."""
+    document = json.loads(_document(table))
+    splits = {s["split_index"]: s for tree in document["oblivious_trees"] for s in tree["splits"]}
+    info, moved = document["features_info"], 0
+    number = sum(len(f["borders"]) for f in info["float_features"])
+    number += sum(len(f.get("values", ())) for f in info["categorical_features"])
+    for ctr in info["ctrs"]:
+        flat = document["ctr_data"][ctr["identifier"]]["hash_map"]
+        values = _numbers_of(ctr, flat) if ctr["ctr_type"] == "Borders" else np.zeros(0)
+        if len(values) >= len(ctr["borders"]):
+            ctr["borders"] = values[(len(values) - len(ctr["borders"])) // 2 :][: len(ctr["borders"])].tolist()
+            moved += 1
+        for k, border in enumerate(ctr["borders"], number):
+            if k in splits:
+                splits[k]["border"] = border
+        number += len(ctr["borders"])
+    assert moved
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    check_everywhere(load_model(path), table)
+
+
+def _numbers_of(ctr: dict[str, Any], flat: list[Any]) -> np.ndarray:
+    """The number of each category whose hits and misses are counted."""
+    counts = np.array([(flat[k + 2], flat[k + 1] + flat[k + 2]) for k in range(0, len(flat) - 2, 3)], np.float32)
+    share = (counts[:, 0] + np.float32(ctr["prior_numerator"])) / (counts[:, 1] + np.float32(ctr["prior_denomerator"]))
+    return np.unique(share * np.float32(ctr["scale"]))
 
 
 @pytest.mark.parametrize("settings", [{}, {"one_hot_max_size": 4}, {"boosting_type": "Ordered"}, {"nan_mode": "Max"}])
