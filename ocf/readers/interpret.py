@@ -176,7 +176,8 @@ class _TermTree:
         column = self.columns[depth]
         if isinstance(column, _CategoryBins):
             return self._categories(column, table, depth)
-        same = (table[1:-2] == table[2:-1]).reshape(len(column.last), -1).all(axis=1)
+        # a feature without cuts has a single bin beside those of missing and unknown values
+        same = (table[1:-2] == table[2:-1]).all(axis=tuple(range(1, table.ndim)))
         last, bins = column.last[~same], np.r_[1, 2 + np.flatnonzero(~same)]
         if np.array_equal(table[0], table[1]):
             return self._numbers(column.column, last, table[bins], depth)

@@ -121,6 +121,18 @@ def test_flags_and_whole_numbers_as_categories() -> None:
     assert model.predict(answer.counterfactual)[0] != model.predict(made[:1])[0]
 
 
+def test_a_column_without_cuts(table: pd.DataFrame) -> None:
+    """One that never varies, but for missing values; in a term of its own and in one with another."""
+    flat = table.assign(b=np.where(table.index % 6 == 0, np.nan, 1.0))
+    y = np.where((score_of(table) > 1) ^ flat["b"].isna(), "yes", "no")
+    model = fitted(flat, y, interactions=[("a", "b"), ("a", "b", "job")])
+    read = read_model(model)
+    check_conformance(read, flat)
+    codes = flat.assign(job=flat["job"].map({w: k for k, w in enumerate("pqrs")}), size=flat["size"].cat.codes)
+    coded = codes.to_numpy(float)
+    np.testing.assert_allclose(read.scores(flat), read.ensemble.scores(coded), atol=2 * read.ensemble.rounding)
+
+
 def test_arrays_of_numbers() -> None:
     x = np.random.default_rng(0).normal(size=(150, 3)).round(1)
     model = fitted(x, x[:, 0] * x[:, 1] > 0, interactions=1)
