@@ -22,7 +22,15 @@ from typing import Any
 
 from ocf.errors import MissingDependencyError, ModelError, UnsupportedModelError
 from ocf.readers.base import brief
-from ocf.readers.catboost_format import parse
+from ocf.readers.catboost_format import (
+    ELEMENT_KEYS,
+    NUMBER_KEYS,
+    SPLIT_KEYS,
+    STATISTIC_KEYS,
+    TABLE_KEYS,
+    WORD_KEYS,
+    parse,
+)
 from ocf.readers.document import DocumentPart, load_json
 from ocf.support.optional import optional
 
@@ -38,31 +46,6 @@ VALUES = ("RMSE", "MAE", "Quantile", "MAPE", "Huber", "Expectile", "LogCosh", "L
 
 #: Python's types of class labels, by the library's names of them.
 _LABELS: dict[str, tuple[type, ...]] = {"Integer": (int,), "Float": (int, float), "String": (str,), "Boolean": (bool,)}
-
-_NUMBER = ("feature_index", "flat_feature_index", "feature_id", "borders", "has_nans", "nan_value_treatment")
-_WORD = ("feature_index", "flat_feature_index", "feature_id", "values")
-_STATISTIC = (
-    "borders",
-    "ctr_type",
-    "elements",
-    "identifier",
-    "prior_denomerator",
-    "prior_numerator",
-    "scale",
-    "shift",
-    "target_border_idx",
-)
-_ELEMENT = ("border", "cat_feature_index", "combination_element", "float_feature_index", "value")
-_SPLIT = (
-    "border",
-    "cat_feature_index",
-    "ctr_target_border_idx",
-    "float_feature_index",
-    "split_index",
-    "split_type",
-    "value",
-)
-_TABLE = ("counter_denominator", "hash_map", "hash_stride")
 
 
 def load_file(path: Path) -> Any:
@@ -213,15 +196,15 @@ def _written(top: DocumentPart, info: Mapping[str, Any]) -> dict[str, Any]:
     for part in features["float_features"].parts() if "float_features" in features else []:
         if not isinstance(part["has_nans"].value, bool):
             raise part["has_nans"].error("true or false is expected")
-    known = {"float_features": _NUMBER, "categorical_features": _WORD, "ctrs": _STATISTIC}
+    known = {"float_features": NUMBER_KEYS, "categorical_features": WORD_KEYS, "ctrs": STATISTIC_KEYS}
     written: dict[str, Any] = {"model_info": info, "features_info": {}}
     for kind, keys in known.items():
         if kind in features:
             written["features_info"][kind] = [_only(part, keys) for part in features[kind].parts()]
     for statistic in written["features_info"].get("ctrs", ()):
-        statistic["elements"] = [_only(DocumentPart(element), _ELEMENT) for element in statistic["elements"]]
+        statistic["elements"] = [_only(DocumentPart(element), ELEMENT_KEYS) for element in statistic["elements"]]
         table = top["ctr_data"][statistic["identifier"]]
-        written.setdefault("ctr_data", {})[statistic["identifier"]] = _only(table, _TABLE)
+        written.setdefault("ctr_data", {})[statistic["identifier"]] = _only(table, TABLE_KEYS)
     symmetric = "oblivious_trees" in top
     trees = top["oblivious_trees" if symmetric else "trees"].parts()
     written["oblivious_trees" if symmetric else "trees"] = [(_symmetric if symmetric else _free)(t) for t in trees]
@@ -253,7 +236,7 @@ def _free(tree: DocumentPart) -> dict[str, Any]:
 def _split(part: DocumentPart) -> dict[str, Any]:
     if "ctr_target_border_idx" in part:
         part["ctr_target_border_idx"].integer()
-    return _only(part, _SPLIT)
+    return _only(part, SPLIT_KEYS)
 
 
 def _dumped(document: Mapping[str, Any]) -> str:

@@ -40,6 +40,34 @@ _COUNTS = {"Borders": None, "Buckets": None, "BinarizedTargetMeanValue": 2, "Cou
 #: Most splits of a symmetric tree; the library allows 16.
 _MAX_DEPTH = 16
 
+#: Parts that a document has of a column of numbers, one of categories, and so on.
+NUMBER_KEYS = ("feature_index", "flat_feature_index", "feature_id", "borders", "has_nans", "nan_value_treatment")
+WORD_KEYS = ("feature_index", "flat_feature_index", "feature_id", "values")
+STATISTIC_KEYS = (
+    "borders",
+    "ctr_type",
+    "elements",
+    "identifier",
+    "prior_denomerator",
+    "prior_numerator",
+    "scale",
+    "shift",
+    "target_border_idx",
+)
+ELEMENT_KEYS = ("border", "cat_feature_index", "combination_element", "float_feature_index", "value")
+SPLIT_KEYS = (
+    "border",
+    "cat_feature_index",
+    "ctr_target_border_idx",
+    "float_feature_index",
+    "split_index",
+    "split_type",
+    "value",
+)
+TABLE_KEYS = ("counter_denominator", "hash_map", "hash_stride")
+#: Parts that have no say in predictions.
+_SILENT = ("feature_name", "string_values")
+
 _ENCODE = "encode such columns before the model, for example by OneHotEncoder or TargetEncoder in a Pipeline"
 
 
@@ -264,8 +292,8 @@ def parse(document: Any, n_outputs: int) -> CatBoostModel:
     info.refuse_other_than(
         ("float_features", "categorical_features", "ctrs", "cat_features_hash", "text_features", "embedding_features")
     )
-    numbers = _columns(info, "float_features")
-    words = _columns(info, "categorical_features")
+    numbers = _columns(info, "float_features", NUMBER_KEYS)
+    words = _columns(info, "categorical_features", WORD_KEYS)
     splits = _Splits(numbers, words, info["ctrs"].parts() if "ctrs" in info else [], top)
     symmetric = "oblivious_trees" in top
     read = _symmetric if symmetric else _free
@@ -298,9 +326,11 @@ def _scale_and_bias(part: DocumentPart, n_outputs: int) -> tuple[float, FloatArr
 # -- columns and splits --------------------------------------------------------------------------------------------
 
 
-def _columns(info: DocumentPart, kind: str) -> list[DocumentPart]:
+def _columns(info: DocumentPart, kind: str, known: tuple[str, ...]) -> list[DocumentPart]:
     """Features of a kind, which stand in the order of their numbers and of their columns."""
     parts = info[kind].parts() if kind in info else []
+    for part in parts:
+        part.refuse_other_than((*known, *_SILENT))
     numbers = [part["feature_index"].integer(high=MAX_FEATURES) for part in parts]
     if numbers != list(range(len(parts))) or sorted(map(_place, parts)) != list(map(_place, parts)):
         raise info[kind].error("the features are not in their order")
@@ -361,6 +391,7 @@ class _Splits:
 
     def of(self, part: DocumentPart) -> Split:
         """Split that a node names, which says the same of it."""
+        part.refuse_other_than(SPLIT_KEYS)
         index = part["split_index"].integer(high=len(self.all) - 1) if self.all else -1
         if index < 0:
             raise part.error("there are no splits")
@@ -391,6 +422,7 @@ class _Splits:
         return OneHot(self._category(part), part["value"].integer(low=-(2**31)))
 
     def _statistic(self, part: DocumentPart) -> Statistic:
+        part.refuse_other_than(STATISTIC_KEYS)
         kind = part["ctr_type"].text()
         if kind not in _COUNTS:
             raise UnsupportedModelError(f"CatBoost's statistic {kind[:40]!r} of categories is not read: {_ENCODE}")
@@ -417,6 +449,8 @@ class _Splits:
     def _combination(self, part: DocumentPart) -> tuple[tuple[int, ...], tuple[Border | OneHot, ...]]:
         """Columns of categories, and splits beside them, in the order in which their hashes are folded."""
         elements = part.parts()
+        for element in elements:
+            element.refuse_other_than(ELEMENT_KEYS)
         kinds = [element["combination_element"].text() for element in elements]
         order = ("cat_feature_value", "float_feature", "cat_feature_exact_value")
         if not set(kinds) <= set(order) or sorted(kinds, key=order.index) != kinds:
@@ -434,6 +468,7 @@ class _Splits:
 
 def _buckets(data: DocumentPart, kind: str) -> dict[int, tuple[float, ...]]:
     """What is counted under each hash."""
+    data.refuse_other_than(TABLE_KEYS)
     stride = data["hash_stride"].integer(low=2, high=2**16)
     if _COUNTS[kind] not in (None, stride - 1):
         raise data["hash_stride"].error(f"a bucket of {kind} holds {_COUNTS[kind]} numbers")

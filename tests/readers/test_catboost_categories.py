@@ -207,6 +207,13 @@ def _twice(hash_map: list[Any]) -> list[Any]:
         (lambda d: next(iter(d["ctr_data"].values())).update(hash_stride=9), "no multiple of 9"),
         (lambda d: next(iter(d["ctr_data"].values()))["hash_map"].append("1"), "no multiple of"),
         (lambda d: d.update(ctr_data={}), "there is no "),
+        (
+            lambda d: d["features_info"]["float_features"][0].update(log_scale=True),
+            "does not know the part 'log_scale'",
+        ),
+        (lambda d: d["features_info"]["ctrs"][0].update(decay=0.5), "does not know the part 'decay'"),
+        (lambda d: d["oblivious_trees"][0]["splits"][0].update(soft=1), "does not know the part 'soft'"),
+        (lambda d: next(iter(d["ctr_data"].values())).update(bits=8), "does not know the part 'bits'"),
         (lambda d: d["oblivious_trees"][0]["splits"][0].update(split_index=0), "the split is not number 0"),
         (lambda d: d["oblivious_trees"][0]["leaf_values"].pop(), "15 entries where 16 belong"),
         (lambda d: d["features_info"]["categorical_features"][0].update(flat_feature_index=0), "stand in one column"),
