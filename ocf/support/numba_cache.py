@@ -99,9 +99,14 @@ def sources() -> list[Path]:
 SOURCES = sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()[:16]
 
 
+#: The kernels of all modules that were imported, those that Python calls.
+CALLED: list[Any] = []
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Decorate a kernel that Python calls."""
-    return _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+    CALLED.append(_cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)))
+    return CALLED[-1]
 
 
 def helper(function: Callable[..., Any]) -> Any:
