@@ -37,6 +37,11 @@ class FrameKind:
         """Whether it is another library than pandas."""
         return self.like is not None
 
+    @property
+    def library(self) -> str:
+        """Name of the library."""
+        return type(self.like).__module__.partition(".")[0] if self else "pandas"
+
     def native(self, table: Any) -> Any:
         """A table of pandas as one of the library; its index is left out.
 

@@ -83,23 +83,31 @@ class UserModel:
         return replace(self, preprocessing=self.preprocessing.saying(monotone or {}))
 
     def in_frames(self, frames: FrameKind, table: pd.DataFrame) -> UserModel:
-        """The same, asked about tables of the user's kind, unless it takes none of them but of pandas.
+        """The same, asked about tables of the user's kind where it was most likely fitted on such.
+
+        Steps of scikit-learn take tables of pandas and polars, and only some of them others: a model is asked about
+        those only if it refuses pandas.
 
         Parameters
         ----------
         frames : FrameKind
-            Of the user's data: most likely the kind that the model was fitted on.
+            Of the user's data.
         table : DataFrame (n, n_columns)
             Some of the data, in the user's columns.
         """
         if not frames:
             return self
         own = _read_again(self.native, self.preprocessing.monotone, frames)
+        ways = (own, self) if frames.library == "polars" else (self, own)
+        return next((way for way in ways if way.takes(table)), self)
+
+    def takes(self, table: pd.DataFrame) -> bool:
+        """Whether the model answers to a table in the user's columns."""
         try:
-            own.decide(table)
+            self.decide(table)
         except (OcfError, ValueError, TypeError, AttributeError):
-            return self
-        return own
+            return False
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The way to another process: the native model, read anew there."""

@@ -10,6 +10,7 @@ Of ocf only the description of the features is used (kind, bounds, levels, scale
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import tempfile
@@ -177,7 +178,7 @@ class Asked:
         for i, feature in enumerate(self.features):
             for k, value in enumerate(table[feature.name]):
                 if not pd.isna(value):
-                    out[k, i] = _index(feature.levels, value) if feature.levels else float(value)
+                    out[k, i] = _index(feature.levels, value) if feature.levels else _number(value)
         return out
 
     @cached_property
@@ -187,13 +188,19 @@ class Asked:
         row, data = (tuple(t.dtypes[n] for n in names) for t in (self.instance.frame, self.instance.data))
         return (row,) if list(map(str, row)) == list(map(str, data)) else (row, data)
 
+    @cached_property
+    def dates(self) -> list[bool]:
+        """Which features are dates: their numbers are days."""
+        columns = (self.instance.data[f.name] for f in self.features)
+        return [pd.api.types.infer_dtype(c) in ("date", "datetime64", "datetime") for c in columns]
+
     def grid(self, i: int, *, wide: bool = False) -> Grid:
         """The numbers that a feature may take, in the dtype of the data or of the row: the narrower, or the wider."""
         feature = self.features[i]
         if feature.kind == "integer":
             return Grid(None)
         said = (feature.dtype, str(self.instance.frame.dtypes[feature.name]))
-        dtypes = [np.dtype(d if d in ("float16", "float32") else np.float64) for d in said]
+        dtypes = [np.dtype(d.lower() if d.lower() in ("float16", "float32") else np.float64) for d in said]
         return Grid((max if wide else min)(dtypes, key=lambda d: d.itemsize))
 
     def limits(self, i: int) -> tuple[float, float]:
@@ -256,6 +263,8 @@ class Asked:
     def _column(self, i: int, codes: FloatArray, dtype: Any, fits: bool) -> pd.Series:
         feature = self.features[i]
         if not feature.levels:
+            if self.dates[i]:
+                return _of_days(codes, self.instance.frame[feature.name])
             column = pd.Series(codes)
             return column.astype(dtype) if fits else column
         words = np.empty(len(codes), object)
@@ -283,21 +292,38 @@ class Asked:
         return out
 
 
+def _number(value: Any) -> float:
+    """A number itself, or the days since 1970 of a date."""
+    if isinstance(value, datetime.date):
+        moment = pd.Timestamp(value)
+        naive = moment if moment.tzinfo is None else moment.tz_convert(None)
+        return (naive - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    return float(value)
+
+
+def _of_days(values: FloatArray, like: pd.Series) -> pd.Series:
+    """A column of dates, as those of another are held."""
+    moments = pd.Series(pd.Timestamp(0) + pd.to_timedelta(values, unit="D"))
+    if like.dtype == object:
+        return pd.Series(list(moments.dt.date), dtype=object)
+    return (moments if like.dt.tz is None else moments.dt.tz_localize("UTC")).astype(like.dtype)
+
+
 def _index(levels: tuple[Any, ...], value: Any) -> float:
     return float(levels.index(value)) if value in levels else math.nan
 
 
 def _fits(values: FloatArray, dtype: Any, feature: Any) -> np.ndarray:
     """Whether a dtype of numbers holds each value exactly."""
-    if feature.levels:
+    if feature.levels or str(dtype) == "object":
         return np.ones(len(values), bool)
     if pd.api.types.is_float_dtype(dtype):
-        narrow = np.dtype(str(dtype).lower())
+        narrow = np.dtype(getattr(dtype, "numpy_dtype", dtype))
         with np.errstate(over="ignore"):
             return (values.astype(narrow).astype(np.float64) == values) | np.isnan(values)
     if not pd.api.types.is_integer_dtype(dtype):
         return np.zeros(len(values), bool)
-    ends = np.iinfo(str(dtype).lower())
+    ends = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
     nullable = np.isnan(values) & isinstance(dtype, pd.api.extensions.ExtensionDtype)
     return nullable | ((values == np.rint(values)) & (ends.min <= values) & (values <= ends.max))
 

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from oracle.table_brute_force import Asked, cheapest
 from oracle.tables import TableInstance, make
 
@@ -40,7 +41,7 @@ def check_table(instance: TableInstance) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            explainer = Explainer(instance.model, instance.data, instance.features, monotone=instance.monotone)
+            explainer = Explainer(instance.model, instance.told, instance.features, monotone=instance.monotone)
             answer = explainer.explain(instance.row, **instance.question, progress=False)[0]
         except OcfError as error:
             return f"refused: {kind_of(str(error))}"
@@ -64,7 +65,7 @@ def _check_claims(asked: Asked, answer: Any) -> None:
     if answer.counterfactual is not None:
         objections = list(point_objections(asked, answer))
         if objections:
-            point = answer.counterfactual.iloc[0].to_dict()
+            point = in_pandas(answer.counterfactual).iloc[0].to_dict()
             raise FalseClaim(f"point: {'; '.join(objections)} ({answer.status} {point})")
     elif answer.status in ("optimal", "feasible"):
         raise FalseClaim(f"point: {answer.status} without one")
@@ -88,8 +89,10 @@ def _check_claims(asked: Asked, answer: Any) -> None:
 
 def point_objections(asked: Asked, answer: Any) -> list[str]:
     """What is wrong with the point itself."""
-    instance, table = asked.instance, answer.counterfactual
+    instance, table = asked.instance, in_pandas(answer.counterfactual)
     found = []
+    if instance.library in ("polars", "pyarrow") and type(answer.counterfactual) is not type(instance.told):
+        found.append(f"it comes as {type(answer.counterfactual).__name__}")
     try:
         said = instance.predict(table[list(instance.data.columns)])[0]
     except Exception as error:
@@ -107,6 +110,11 @@ def point_objections(asked: Asked, answer: Any) -> list[str]:
     if not found and not math.isclose(cost, answer.cost, rel_tol=TOLERANCE, abs_tol=1e-12):
         found.append(f"it costs {cost!r}, not {answer.cost!r}")
     return found
+
+
+def in_pandas(table: Any) -> Any:
+    """A table of an answer as one of pandas."""
+    return table if isinstance(table, pd.DataFrame) else table.to_pandas()
 
 
 def _admissible(asked: Asked, i: int, value: float) -> bool:

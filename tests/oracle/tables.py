@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from category_encoders import OneHotEncoder as CategoryOneHot
 from category_encoders import OrdinalEncoder as CategoryOrdinal
 from sklearn.compose import ColumnTransformer
@@ -71,6 +72,8 @@ class TableInstance:
         Settings, as `ocf.Explainer` and `ocf.Explainer.explain` take them.
     monotone : dict
         The user's word on functions, as `ocf.Explainer` takes it.
+    library : str
+        Of `LIBRARIES`: in what tables ocf is told of data and row, and, if the model was fitted on such, the model.
     """
 
     theme: str
@@ -83,23 +86,34 @@ class TableInstance:
     features: dict[str, dict[str, Any]]
     question: dict[str, Any]
     monotone: dict[str, str] = field(default_factory=dict)
+    library: str = "pandas"
+
+    def given(self, table: pd.DataFrame) -> Any:
+        """A table as the model takes it."""
+        return for_model(table, self.library) if self.named else table.to_numpy()
+
+    @property
+    def told(self) -> Any:
+        """The data as ocf is told of it."""
+        return LIBRARIES[self.library](self.data)
 
     def predict(self, table: pd.DataFrame) -> np.ndarray:
         """What the user's own model says of a table."""
-        return np.asarray(self.model.predict(table if self.named else table.to_numpy()))
+        return np.asarray(self.model.predict(self.given(table)))
 
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """What the trees get to see of a table without native categories, (n, n_model_columns)."""
-        given = table if self.named else table.to_numpy()
+        given = self.given(table)
         encoded = self.model[:-1].transform(given) if isinstance(self.model, Pipeline) else given
         encoded = encoded.toarray() if hasattr(encoded, "toarray") else encoded
+        encoded = encoded.to_pandas() if isinstance(encoded, pl.DataFrame) else encoded
         return np.column_stack([_floats(column) for column in pd.DataFrame(encoded).items()])
 
     def describe(self) -> str:
         """How to see this instance again, and what is in it."""
         kinds = ", ".join(f"{name}: {dtype}" for name, dtype in self.data.dtypes.items())
         return (
-            f"oracle.tables.make({self.theme!r}, {self.seed})\n  table: {kinds}; {len(self.data)} rows\n"
+            f"oracle.tables.make({self.theme!r}, {self.seed})\n  {self.library}: {kinds}; {len(self.data)} rows\n"
             f"  row: {self.frame.iloc[0].to_dict()} as {type(self.row).__name__}"
             f" of {', '.join(map(str, self.frame.dtypes))}\n  features: {self.features}\n  question: {self.question}\n"
             f"  model: {' '.join(repr(self.model).split())}"
@@ -114,6 +128,29 @@ def _floats(column: tuple[Any, pd.Series]) -> np.ndarray:
         except (TypeError, ValueError):
             return np.zeros(len(values))  # levels of a native category: they have no thresholds
     return values.to_numpy(np.float64, na_value=np.nan)
+
+
+# -- tables of other libraries ---------------------------------------------------------------------------------
+
+
+def _structured(table: pd.DataFrame) -> np.ndarray:
+    records = table.to_records(index=False)
+    return np.array(records.tolist(), dtype=records.dtype)
+
+
+#: Library -> a table of pandas as one of the library's.
+LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda table: table,
+    "polars": pl.from_pandas,
+    "pyarrow": lambda table: pl.from_pandas(table).to_arrow(),
+    "structured": _structured,
+    "dicts": lambda table: [{str(k): v for k, v in row.items()} for row in table.to_dict("records")],
+}
+
+
+def for_model(table: pd.DataFrame, library: str) -> Any:
+    """A table as a model is fitted on it: scikit-learn takes those of pandas and polars."""
+    return LIBRARIES[library](table) if library == "polars" else table
 
 
 # -- columns ---------------------------------------------------------------------------------------------------
@@ -132,6 +169,10 @@ def _words(rng: Rng, n: int) -> np.ndarray:
     return levels[np.minimum(rng.integers(0, len(levels) + 1, n), len(levels) - 1)]
 
 
+def _dates(rng: Rng, n: int) -> np.ndarray:
+    return np.datetime64("2021-05-01") + rng.integers(0, 400, n).astype("timedelta64[D]")
+
+
 #: Name -> maker of n values.
 COLUMNS: dict[str, Callable[[Rng, int], pd.Series]] = {
     "float64": lambda rng, n: pd.Series(rng.normal(rng.normal(0, 10), 10.0 ** rng.integers(-2, 4), n)),
@@ -148,13 +189,24 @@ COLUMNS: dict[str, Callable[[Rng, int], pd.Series]] = {
     "text": lambda rng, n: pd.Series(_words(rng, n), dtype=object),
     "category": lambda rng, n: pd.Series(_words(rng, n)).astype("category"),
     "colour": lambda rng, n: pd.Series(rng.choice(["blue", "green", "grey", "pink", "red", "white"], n), dtype=object),
+    "object": lambda rng, n: pd.Series(np.round(rng.normal(30, 9, n), 1), dtype=object),
+    "whole object": lambda rng, n: pd.Series(rng.integers(0, 30, n), dtype=object),
+    "Float32": lambda rng, n: pd.Series(rng.normal(2, 5, n), dtype="Float32"),
+    "arrow": lambda rng, n: pd.Series(np.round(rng.normal(5, 2, n), 2), dtype="double[pyarrow]"),
+    "whole arrow": lambda rng, n: pd.Series(rng.integers(0, 40, n), dtype="int16[pyarrow]"),
+    "date": lambda rng, n: pd.Series(_dates(rng, n)),
+    "date object": lambda rng, n: pd.Series(list(_dates(rng, n).astype(object)), dtype=object),
+    "zone": lambda rng, n: pd.Series(_dates(rng, n).astype("datetime64[us]")).dt.tz_localize("UTC"),
     "ordered": lambda rng, n: pd.Series(
         pd.Categorical(rng.choice(["low", "mid", "high"], n), categories=["low", "mid", "high"], ordered=True)
     ),
 }
 LEVELS = ("text", "colour", "category", "ordered")
 FLAGS = ("bool", "flag")
-NUMBERS = tuple(name for name in COLUMNS if name not in LEVELS + FLAGS)
+DATES = ("date", "date object", "zone")
+#: Columns that are told to be numbers, or dates, by more than NumPy's dtypes.
+HELD_OTHERWISE = ("object", "whole object", "Float32", "arrow", "whole arrow")
+NUMBERS = tuple(name for name in COLUMNS if name not in LEVELS + FLAGS + DATES + HELD_OTHERWISE)
 #: Those that can hold a missing value and keep their dtype.
 GAPPY = ("float64", "float32", "coarse", "coded", "skewed", "Int64", "Float64", *LEVELS)
 
@@ -185,6 +237,13 @@ def tens(values: Any) -> np.ndarray:
 def log_of_size(values: Any) -> np.ndarray:
     """Logarithm, of the size of negative numbers: not monotone."""
     return np.log1p(np.abs(_array(values)))
+
+
+def days(values: Any) -> np.ndarray:
+    """Days since 1970 of dates, in tables of any library."""
+    table = values.to_pandas() if isinstance(values, pl.DataFrame) else pd.DataFrame(values)
+    moments = table.apply(lambda column: pd.to_datetime(column, utc=True))
+    return ((moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(np.float64)
 
 
 #: Name -> maker of a transformer of one number column.
@@ -228,10 +287,11 @@ NUMBER_STEPS: dict[str, Callable[[Rng], Any]] = {
         transformer_weights={"same": 2.0},
     ),
     "tens": lambda rng: FunctionTransformer(tens),
+    "days": lambda rng: FunctionTransformer(days),
 }
 
 #: Those that are read; the others are functions that may do anything.
-READ = tuple(name for name in NUMBER_STEPS if name not in ("log", "code", "hole"))
+READ = tuple(name for name in NUMBER_STEPS if name not in ("log", "code", "hole", "days"))
 
 #: Name -> maker of a transformer of one column of levels.
 LEVEL_STEPS: dict[str, Callable[[Rng], Any]] = {
@@ -313,6 +373,8 @@ class Plan:
         A step on all encoded columns.
     tight : bool
         Whether bounds are narrower than the data.
+    library : str
+        Of `LIBRARIES`.
     """
 
     columns: tuple[str, ...]
@@ -325,6 +387,7 @@ class Plan:
     data: str = "all"
     after: str = ""
     tight: bool = False
+    library: str = "pandas"
 
 
 def _draw(rng: Rng, names: tuple[str, ...], low: int, high: int) -> tuple[str, ...]:
@@ -403,6 +466,30 @@ def _sums(rng: Rng) -> Plan:
     return Plan(columns, "pipeline", models, ("known", "between"), numbers, levels, after=after)
 
 
+def _other_libraries(rng: Rng) -> Plan:
+    library = str(rng.choice([name for name in LIBRARIES if name != "pandas"]))
+    plain = ("float64", "float32", "coarse", "int64", "int8")
+    held = plain if library == "structured" else (*plain, "coded", "skewed", "Int64", *FLAGS, *LEVELS, "date")
+    columns = _draw(rng, held, 1, 4)
+    numbers = set(columns) <= set(plain)
+    return Plan(
+        columns,
+        str(rng.choice(["pipeline", "whole", "plain"])) if numbers else "pipeline",
+        ("tree", "forest", "boosting", "hist") if numbers else tuple(MODELS),
+        ("known", "between", "far", "wider"),
+        gaps=library != "structured" and rng.random() < 0.3,
+        library=library,
+    )
+
+
+def _held_otherwise(rng: Rng) -> Plan:
+    first = _draw(rng, HELD_OTHERWISE + DATES + DATES, 1, 2)
+    columns = first + _draw(rng, ("float64", "int64", "text", "bool"), 0, 2)
+    numbers = ("passthrough", "standard", "minmax", "mean", "bins", "quantile")
+    rows = ("known", "between", "list", "series", "record")
+    return Plan(columns, "pipeline", ("tree", "forest", "boosting", "xgboost", "lightgbm"), rows, numbers)
+
+
 #: Name -> drawer of plans. All but the first have once led to false answers.
 THEMES: dict[str, Callable[[Rng], Plan]] = {
     "any": _any,
@@ -414,6 +501,8 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "products": _products,
     "turning": _turning,
     "sums": _sums,
+    "other libraries": _other_libraries,
+    "held otherwise": _held_otherwise,
 }
 
 
@@ -424,8 +513,14 @@ def _numeric(table: pd.DataFrame) -> list[str]:
     return [
         str(name)
         for name, dtype in table.dtypes.items()
-        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype) and table[name].nunique() > 2
+        if (pd.api.types.is_numeric_dtype(dtype) or _holds_numbers(table[name]))
+        and not pd.api.types.is_bool_dtype(dtype)
+        and table[name].nunique() > 2
     ]
+
+
+def _holds_numbers(column: pd.Series) -> bool:
+    return column.dtype == object and pd.api.types.infer_dtype(column) in ("integer", "floating", "mixed-integer-float")
 
 
 def _far(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
@@ -443,7 +538,7 @@ def _held(value: float, dtype: Any) -> pd.Series:
     """Column of one number, as near as its dtype allows."""
     if not pd.api.types.is_integer_dtype(dtype):
         return pd.Series([value], dtype=dtype)
-    ends = np.iinfo(str(dtype).lower())
+    ends = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
     return pd.Series([int(np.clip(round(value), ends.min, ends.max))], dtype=dtype)
 
 
@@ -527,11 +622,12 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     named = plan.way == "pipeline" or not all(d in ("float64", "int64", "float32") for d in map(str, table.dtypes))
     named = named or rng.random() < 0.7
     model = _model(rng, plan, table)
-    model.fit(table if named else table.to_numpy(), labels)
+    model.fit(for_model(table, plan.library) if named else table.to_numpy(), labels)
     data = _told(rng, plan, table)
     start = data.sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
     row, frame = ROWS[str(rng.choice(plan.rows))](rng, table, start)
-    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _declared(model))
+    row = row if plan.library == "pandas" else LIBRARIES[plan.library](frame)
+    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _declared(model), plan.library)
     current = made.predict(frame)[0]  # a row that the model refuses is drawn again
     others = [label for label in np.unique(labels).tolist() if label != current]
     question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
@@ -574,7 +670,7 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
     for column, kind in zip(table.columns, plan.columns, strict=True):
         makers: Mapping[str, Callable[[Rng], Any]] = LEVEL_STEPS if kind in LEVELS else NUMBER_STEPS
         allowed = plan.levels if kind in LEVELS else plan.numbers
-        allowed = ("passthrough", "standard") if kind in FLAGS else allowed
+        allowed = ("passthrough", "standard") if kind in FLAGS else ("days",) if kind in DATES else allowed
         steps.append((column, makers[str(rng.choice(allowed))](rng), [column]))
     first = ColumnTransformer(steps, sparse_threshold=float(rng.choice([0.0, 0.3])))
     after = {
@@ -589,10 +685,10 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
 
 
 def _declared(model: Any) -> dict[str, str]:
-    """That the functions which are tens are increasing."""
+    """That the functions which are tens, or days, are increasing."""
     steps = model.steps if isinstance(model, Pipeline) else []
     inner = [s[:2] for _, step in steps for s in getattr(step, "transformers", [])]
-    return {name: "increasing" for name, step in [*steps, *inner] if getattr(step, "func", None) is tens}
+    return {name: "increasing" for name, step in [*steps, *inner] if getattr(step, "func", None) in (tens, days)}
 
 
 def _told(rng: Rng, plan: Plan, table: pd.DataFrame) -> pd.DataFrame:
@@ -633,7 +729,7 @@ def _options(rng: Rng, data: pd.DataFrame, frame: pd.DataFrame) -> dict[str, Any
         "reduce": bool(rng.random() < 0.6),
     }
     name = str(rng.choice(list(data.columns)))
-    if rng.random() < 0.15 and not frame[name].isna().iloc[0]:
+    if rng.random() < 0.15 and not frame[name].isna().iloc[0] and name.rpartition("_")[0] not in DATES:
         values = data[name].dropna()
         if name in _numeric(data):
             low, high = sorted(float(v) for v in values.sample(2, replace=True, random_state=int(rng.integers(2**31))))

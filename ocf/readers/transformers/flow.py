@@ -147,7 +147,8 @@ class Flow:
         found = _some(self.values(self.source.space.to_frame(self.source.base)), [j])
         if hasattr(found, "iloc"):
             return str(found.dtypes.iloc[0])
-        return str(getattr(found, "dtype", None) or next(iter(getattr(found, "dtypes", ["object"]))))
+        types = getattr(found, "dtypes", None) or getattr(getattr(found, "schema", None), "types", ["object"])
+        return str(getattr(found, "dtype", None) or types[0])
 
     def may_miss(self, j: int, missing: Any = np.nan) -> bool:
         """Whether column j is missing for some admissible row.
@@ -275,8 +276,9 @@ def pieces(breaks: tuple[int, ...], first: int, last: int) -> tuple[IntArray, In
 def _some(values: Any, places: list[int]) -> Any:
     if hasattr(values, "iloc"):
         return values.iloc[:, places]
-    if hasattr(values, "select") and hasattr(values, "columns"):  # polars
-        return values.select([values.columns[j] for j in places])
+    if hasattr(values, "select") and hasattr(values, "columns"):  # polars, pyarrow
+        names = getattr(values, "column_names", values.columns)
+        return values.select([names[j] for j in places])
     return values[:, places]
 
 
