@@ -509,4 +509,5 @@ class Explainer(Asking[Problem]):
             limit=limit,
             time_limit=time_limit,
             relaxations=self.prepared.matrices("interval", alternatives).all,
+            frames=self.frames_of(row),
         )

@@ -6,7 +6,7 @@ in it; the user's own model is asked once per box (box, (10), and algorithms 1 a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,14 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import ValueInterval, range_of_cells
 from ocf.errors import ProblemError
 from ocf.explain.region import CounterfactualRegion
+from ocf.features.frames import PANDAS, FrameKind
 from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
+    from ocf.features.feature import Feature
     from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
     from ocf.solvers.cell_form import Compiled
@@ -59,6 +61,7 @@ class Regions:
         limit: int | None = None,
         time_limit: float | None = None,
         relaxations: Sequence[Callable[[], Compiled]] | None = None,
+        frames: FrameKind = PANDAS,
     ) -> None:
         if not radius >= 0:
             raise ProblemError(f"the radius is a cost of at least 0, not {radius}")
@@ -69,7 +72,7 @@ class Regions:
         self.problem = alternatives[0].problem
         self._alternatives, self._model, self._detector = alternatives, model, detector
         self._relaxations = repeat(None) if relaxations is None else relaxations
-        self.radius, self.limit, self.time_limit = radius, limit, time_limit
+        self.radius, self.limit, self.time_limit, self._frames = radius, limit, time_limit, frames
         self._found: list[CounterfactualRegion] = []
         self._searches: list[NearestBoxes] = []
         self._source = self._search()
@@ -164,14 +167,18 @@ class Regions:
         -------
         DataFrame (n, n)
             For a numeric feature ``NAME_lowest`` and ``NAME_highest``, both ends inclusive; for other features
-            ``NAME``, the tuple of its levels. Then ``cost, prediction`` and, if the model has it, ``probability``.
+            ``NAME``, the tuple of its levels; the ends of dates and durations are such, or missing where there is none.
+            Then ``cost, prediction`` and, if the model has it, ``probability``.
         """
-        return pd.DataFrame([_record(region) for region in self])
+        times = {f.name: f for f in self.problem.space.features if f.is_time}
+        frame: pd.DataFrame = self._frames.native(pd.DataFrame([_record(region, times) for region in self]))
+        return frame
 
     def points(self) -> pd.DataFrame:
         """The nearest point of each region in the user's columns, the nearest first."""
         coded = np.array([region.nearest for region in self]).reshape(-1, len(self.problem.space))
-        return self.problem.space.to_frame(coded)
+        frame: pd.DataFrame = self._frames.native(self.problem.space.to_frame(coded))
+        return frame
 
     def plot(self, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False) -> Any:
         """Projection of the regions on two features (box, figure 7), the row and the nearest counterfactual.
@@ -225,11 +232,14 @@ def _ranges(cells: CellProblem, box: PureBox) -> dict[str, Range]:
     }
 
 
-def _record(region: CounterfactualRegion) -> dict[str, Any]:
+def _record(region: CounterfactualRegion, times: Mapping[str, Feature]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, allowed in region.ranges.items():
         if isinstance(allowed, ValueInterval):
-            out[f"{name}_lowest"], out[f"{name}_highest"] = allowed.lowest, allowed.highest
+            ends: tuple[Any, ...] = (allowed.lowest, allowed.highest)
+            if name in times:
+                ends = tuple(times[name].label(end) if np.isfinite(end) else None for end in ends)
+            out[f"{name}_lowest"], out[f"{name}_highest"] = ends
         else:
             out[name] = allowed
     out |= {"cost": region.cost, "prediction": region.prediction}

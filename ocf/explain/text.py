@@ -122,18 +122,23 @@ def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[st
 
 def ties(e: Answer) -> list[str]:
     """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
-    found = [f"for the same cost: {said}" for said in map(_ranges, e.ranges[:1]) if said]
+    found = [f"for the same cost: {said}" for said in (_ranges(e, own) for own in e.ranges[:1]) if said]
     for k, table in enumerate(e.ties, 1):
         changes = (f"{name} {old} → {new}" for name, old, new, _ in change_rows(e, e.changes_to(table)))
-        said = _ranges(e.ranges[k]) if k < len(e.ranges) else ""
+        said = _ranges(e, e.ranges[k]) if k < len(e.ranges) else ""
         found.append("or for the same cost: " + ", ".join(changes) + (f" ({said})" if said else ""))
     return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
 
 
-def _ranges(ranges: Mapping[str, Any]) -> str:
+def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
     """Values that cost the same, in words."""
+    times = {} if e.space is None else {f.name: f for f in e.space.features if f.is_time}
+
+    def end(name: str, value: float) -> str:
+        return word(times[name].label(value)) if name in times and math.isfinite(value) else number(value)
+
     return ", ".join(
-        f"any {name} from {number(said['lowest'])} to {number(said['highest'])}"
+        f"any {name} from {end(name, said['lowest'])} to {end(name, said['highest'])}"
         if isinstance(said, Mapping)
         else f"{name} any of {', '.join(map(str, said))}"
         for name, said in ranges.items()

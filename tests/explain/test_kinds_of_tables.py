@@ -302,3 +302,21 @@ def test_a_missing_date_stays_missing() -> None:
     assert (e.status, e.verified) == ("optimal", True)
     assert pd.isna(e.counterfactual["since"].iloc[0])
     assert model.predict(e.counterfactual)[0] == e.target
+
+
+def test_regions_in_the_users_tables() -> None:
+    days = _moments()
+    table = pl.DataFrame({"since": list(days.dt.date), "n": list(range(len(days)))})
+    columns = make_column_transformer((FunctionTransformer(age_in_days), ["since"]), remainder="passthrough")
+    model = make_pipeline(columns, DecisionTreeClassifier(max_depth=2, random_state=0)).fit(table, days > "2020-05-01")
+    explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
+    row = table.filter(pl.col("since") < dt.date(2020, 4, 1))[:1]
+    found = explainer.counterfactual_regions(row, radius=2.0)
+    frame, points = found.to_frame(), found.points()
+    assert frame.schema["since_lowest"] == pl.Datetime("us")
+    assert points.schema == table.schema
+    assert model.predict(points).all()
+    (nearest,) = explainer.explain(row, n_optimal=2)
+    lowest = frame["since_lowest"][0]
+    assert lowest.date() == nearest.counterfactual["since"][0]
+    assert not model.predict(row.with_columns(since=pl.lit(lowest.date() - dt.timedelta(days=1))))[0]
