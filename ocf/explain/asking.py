@@ -166,6 +166,8 @@ class Asking(ABC, Generic[P]):
             Progress bar on stderr; None: only on a terminal and for several rows.
         """
         engine_for(self._engines, task)  # refuses before any row is solved
+        if not len(frame):
+            raise DataError("there are no rows to explain: give a table of at least one")
         rows = self.asked_rows(frame, coded, task)
         with ProgressBar(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(partial(self.explain_each, task=task), rows, n_jobs, bar.advance))
@@ -304,15 +306,8 @@ def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     Raises
     ------
     DataError
-        There are no rows, or they have another width.
+        They have another width.
     """
-    frame = _as_frame(space, rows)
-    if not len(frame):
-        raise DataError("there are no rows to explain: give a table of at least one")
-    return frame
-
-
-def _as_frame(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     if isinstance(rows, pd.Series):
         rows = rows.to_frame().T.infer_objects()
     elif not isinstance(rows, pd.DataFrame) and (table := table_of(rows)) is not None:

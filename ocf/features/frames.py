@@ -161,7 +161,9 @@ def _other_frame(data: Any) -> Any:
         return None
     import narwhals.stable.v2 as nw
 
-    found = nw.from_native(data, pass_through=True)
+    found = nw.from_native(data, allow_series=True, pass_through=True)
+    if isinstance(found, nw.Series):
+        return None
     if isinstance(found, nw.LazyFrame):
         raise DataError("the table is lazy, its rows are not there yet: collect it first, such as by .collect()")
     if not isinstance(found, nw.DataFrame) and hasattr(data, "__arrow_c_stream__"):

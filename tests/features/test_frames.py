@@ -73,10 +73,15 @@ def test_tables_of_python() -> None:
     assert len(table_of(structured[0:1].reshape(()))) == 1
 
 
-@pytest.mark.parametrize("said", [np.zeros((2, 2)), [[1, 2]], [1, 2], pd.Series([1]), 3, "a"])
+@pytest.mark.parametrize("said", [np.zeros((2, 2)), [[1, 2]], [1, 2], pd.Series([1]), pl.Series([1]), 3, "a"])
 def test_what_is_no_table(said: Any) -> None:
     assert table_of(said) is None
     assert kind_of(said) is PANDAS
+
+
+def test_batches_of_arrow_are_tables() -> None:
+    (batch,) = COLUMNS.to_arrow().to_batches()
+    assert as_pandas(batch).equals(as_pandas(COLUMNS.to_arrow()))
 
 
 def test_pandas_stays_as_it_is() -> None:
