@@ -35,7 +35,7 @@ from ocf.features.space import FeatureSpace
         (pd.Series([1.5, None], dtype="float[pyarrow]"), "float[pyarrow]", "numeric"),
         (pd.Series([True, None], dtype="bool[pyarrow]"), "bool[pyarrow]", "binary"),
         (pd.Series([dt.date(2020, 1, 1), None], dtype=object), "date", "integer"),
-        (pd.Series([pd.Timedelta(hours=1), None]), "timedelta64[us]", "numeric"),
+        (pd.Series([pd.Timedelta(hours=1), None]).astype("timedelta64[us]"), "timedelta64[us]", "numeric"),
         (pd.Series([1, "one"], dtype=object), "object", "categorical"),
         (pd.Series(["1", "2"], dtype=object), "object", "categorical"),
         (pd.Series(["a", None], dtype="string"), "string", "categorical"),
