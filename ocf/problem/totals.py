@@ -53,8 +53,9 @@ _NARROW = 1e-12
 #: Of a score that nothing bounds.
 _ALL = (-math.inf, math.inf)
 
-#: Most boxes that one refused point splits a box into, less one.
-_SPLITS = 3
+#: Most boxes that one refused point splits a box into, less one. Isotonic forests of three folds on breast cancer took
+#: about a fifth longer with 3.
+_SPLITS = 6
 
 
 def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) -> Requirements:
@@ -422,11 +423,19 @@ class TotalThreshold:
         return None
 
     def _splitting(self, k: int, score: float) -> float | None:
-        """Last score of the lower part: below a jump, or the point's own; None where one part would be all."""
+        """Last score of the lower part: below a jump, beside what a table shows alike, or the point's own.
+
+        None where one part would be all.
+        """
         step = self.total.terms[k].maps[0] if self.total.terms[k].maps else None
         if step is not None and step.kind == "step":
             jump = step.x[0] if step.y[0] == 0 else math.nextafter(step.x[0], -math.inf)
             score = jump if self.low[k] <= jump < self.high[k] else score
+        elif step is not None and step.kind == "table":
+            alike = np.asarray(step.x)[np.asarray(step.y) == step(np.array([score]))]
+            if len(alike) and alike[0] <= score <= alike[-1]:
+                end = float(alike[-1]) if self.total.terms[k].rises else math.nextafter(float(alike[0]), -math.inf)
+                score = end if self.low[k] <= end < self.high[k] else score
         return score if self.low[k] <= score < self.high[k] else None
 
 
@@ -447,7 +456,8 @@ def _line_over(x: FloatArray, y: FloatArray, at: float) -> tuple[float, float]:
 def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Vertices of a concave function that is at least a term on an interval.
 
-    A monotone function is at most the larger of its ends between two points; the hull is that of these stairs.
+    A table is linear between its points. Any other monotone function is at most the larger of its ends between two
+    points; the hull is that of these stairs.
     """
     if low >= high:
         top = term.between(np.array([low]), np.array([max(low, high)]))[1]
@@ -455,6 +465,10 @@ def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     if not term.maps:
         x = np.array([low, high])
         return x, term.between(x, x)[1]
+    if term.maps[0].kind == "table" and all(m.kind == "affine" for m in term.maps[1:]):
+        bends = np.asarray(term.maps[0].x)
+        x = np.concatenate([[low], bends[(low < bends) & (bends < high)], [high]])
+        return _upper_hull(x, term.between(x, x, exact=False)[1])
     near = (high - low) * 2.0 ** -np.arange(2, 50)
     edges = [e for m in term.maps[:1] for x in m.edges for e in (math.nextafter(x, -math.inf), x)]
     beside = [low, math.nextafter(low, math.inf), math.nextafter(high, -math.inf), high]
@@ -464,6 +478,11 @@ def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     corners = np.full(len(x), -np.inf)
     np.maximum.at(corners, np.arange(len(tops)), tops)
     np.maximum.at(corners, np.arange(1, len(tops) + 1), tops)
+    return _upper_hull(x, corners)
+
+
+def _upper_hull(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Vertices of the least concave function above some points, given from left to right."""
     kept: list[int] = []
     for j in range(len(x)):
         while len(kept) > 1 and _above(x, corners, kept[-2], kept[-1], j):

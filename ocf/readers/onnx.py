@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel, brief, whole
+from ocf.readers.comparisons import ComparedTrees
 from ocf.readers.members import COMPLEMENT
 from ocf.readers.onnx_graph import OnnxGraph, graph_of
-from ocf.readers.onnx_trees import OnnxTrees, all_weights, trees_of
+from ocf.readers.onnx_trees import all_weights, trees_of
 from ocf.readers.sklearn_common import stack_trees
 from ocf.readers.trees import fit_columns
 from ocf.support.optional import optional
@@ -124,7 +125,7 @@ def read(model: Any) -> TreeModel:
 # -- decisions -----------------------------------------------------------------------------------------------------
 
 
-def _decision(graph: OnnxGraph, trees: OnnxTrees) -> tuple[Decision, list[int]]:
+def _decision(graph: OnnxGraph, trees: ComparedTrees) -> tuple[Decision, list[int]]:
     """What the graph makes of scores, and which scores count."""
     operator = graph.operator
     post, n = operator.post, operator.n_outputs
@@ -157,11 +158,11 @@ def _decision(graph: OnnxGraph, trees: OnnxTrees) -> tuple[Decision, list[int]]:
     return Decision("argmax", graph.classes, link=link), everything
 
 
-def _not_negative(trees: OnnxTrees, base: list[float]) -> bool:
+def _not_negative(trees: ComparedTrees, base: list[float]) -> bool:
     return min([*all_weights(trees), *base], default=0.0) >= 0
 
 
-def _of_two(graph: OnnxGraph, trees: OnnxTrees) -> tuple[Decision, list[int]]:
+def _of_two(graph: OnnxGraph, trees: ComparedTrees) -> tuple[Decision, list[int]]:
     """Two classes, as onnxruntime tells them apart by the class numbers that leaves name."""
     classes, operator = graph.classes or (), graph.operator
     post, base = operator.post, operator.base

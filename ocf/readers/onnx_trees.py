@@ -13,203 +13,24 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import IntArray
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.readers.float32 import float32_at_most
-from ocf.readers.sklearn_common import Tree
+from ocf.readers.comparisons import LEAF, MEMBER, ComparedTrees
 from ocf.readers.trees import MAX_FEATURES, reachable
 
 #: Modes of the first versions, in the numbering of version 5.
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
-_LEAF = -1
-_LEQ, _LT, _GTE, _GT, _EQ, _NEQ, _MEMBER = range(len(_MODES))
-
-#: Most nodes of all trees: each test of equality repeats the nodes behind it.
-_MAX_NODES = 2**22
-
 _CORRUPT = "the model is corrupt, export it again"
-
-
-@dataclass(frozen=True)
-class OnnxTrees:
-    """Trees of an operator, as it has them.
-
-    Attributes
-    ----------
-    roots : list of int
-        One node per tree.
-    mode, feature, true, false : (n_nodes,) int64
-        `mode` is -1 at leaves.
-    threshold : (n_nodes,) float64
-    tracks_true : (n_nodes,) bool
-    weights : mapping of leaf to mapping of output to float
-    members : mapping of node to tuple of float
-        Numbers of BRANCH_MEMBER.
-    """
-
-    roots: list[int]
-    mode: IntArray
-    feature: IntArray
-    true: IntArray
-    false: IntArray
-    threshold: FloatArray
-    tracks_true: IntArray
-    weights: Mapping[int, Mapping[int, float]]
-    members: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
-
-    @property
-    def outputs(self) -> set[int]:
-        """Outputs to which some leaf adds."""
-        return {output for own in self.weights.values() for output in own}
-
-    @property
-    def always(self) -> set[int]:
-        """Outputs to which every row is added something: all leaves of some tree have a weight of theirs."""
-        found: set[int] = set()
-        for root in self.roots:
-            leaves = [v for v in self.below(root) if self.mode[v] == _LEAF]
-            found |= set.intersection(*(set(self.weights.get(v, {})) for v in leaves))
-        return found
-
-    def below(self, root: int) -> list[int]:
-        """Nodes of a tree."""
-        found, waiting = [], [root]
-        while waiting:
-            v = waiting.pop()
-            found.append(v)
-            if self.mode[v] != _LEAF:
-                waiting += [int(self.false[v]), int(self.true[v])]
-        return found
-
-    def trees(self, n_outputs: int, *, narrow: bool) -> list[Tree]:
-        """The trees as ocf has them.
-
-        Parameters
-        ----------
-        n_outputs : int
-        narrow : bool
-            Whether values are rounded to float32 before they are compared.
-
-        Raises
-        ------
-        UnsupportedModelError
-            Tests of equality repeat too many nodes.
-        """
-        out, total = [], 0
-        for root in self.roots:
-            nodes = _Splits(self, narrow)
-            nodes.fill(root, _MAX_NODES - total)
-            total += len(nodes.left)
-            out.append(nodes.tree(n_outputs))
-        return out
-
-
-@dataclass
-class _Splits:
-    """Nodes of one tree, each before its children.
-
-    A split is a number below which, or at which, a row goes left, and where NaN goes.
-    """
-
-    source: OnnxTrees
-    narrow: bool
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    feature: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    missing_left: list[bool] = field(default_factory=list)
-    leaf: list[int] = field(default_factory=list)
-
-    def fill(self, root: int, most: int) -> None:
-        """Take over a tree.
-
-        Parameters
-        ----------
-        root : int
-        most : int
-            Number of nodes.
-        """
-        waiting = [(root, -1, "left")]
-        while waiting:
-            v, parent, side = waiting.pop()
-            if parent >= 0:
-                getattr(self, side)[parent] = len(self.left)
-            if len(self.left) > most:
-                raise UnsupportedModelError(
-                    f"the tests of equality of this model stand for more than {_MAX_NODES} splits: encode its category "
-                    "columns as numbers of which trees ask less or greater"
-                )
-            if self.source.mode[v] == _LEAF:
-                self._add(0, math.nan, False, v)
-            else:
-                waiting += self._split(v)
-
-    def _add(self, feature: int, threshold: float, missing_left: bool, leaf: int = -1) -> int:
-        self.left.append(-1)
-        self.right.append(-1)
-        self.feature.append(feature)
-        self.threshold.append(threshold)
-        self.missing_left.append(missing_left)
-        self.leaf.append(leaf)
-        return len(self.left) - 1
-
-    def _split(self, v: int) -> list[tuple[int, int, str]]:
-        """Add the splits of a node; the children that are still to be taken over."""
-        own = self.source
-        mode, j, at = int(own.mode[v]), int(own.feature[v]), float(own.threshold[v])
-        yes, no, nan_yes = int(own.true[v]), int(own.false[v]), bool(own.tracks_true[v])
-        if mode in (_LEQ, _LT):
-            place = self._add(j, at if mode == _LEQ else _before(at), nan_yes)
-            return [(no, place, "right"), (yes, place, "left")]
-        if mode in (_GTE, _GT):
-            place = self._add(j, at if mode == _GT else _before(at), not nan_yes)
-            return [(yes, place, "right"), (no, place, "left")]
-        numbers = sorted(set(own.members[v] if mode == _MEMBER else (at,)))
-        if mode == _NEQ:  # NaN equals nothing
-            yes, no, nan_yes = no, yes, False
-        # from the smallest number on: below it, at it, or beyond; NaN goes with the first that it may
-        todo, last = [], -1
-        for number in numbers:
-            place = self._add(j, number, nan_yes)
-            if last >= 0:
-                self.right[last] = place
-            inner = self._add(j, _before(number), False)
-            self.left[place] = inner
-            todo += [(yes, inner, "right"), (no, inner, "left")]
-            last = place
-        return [*todo, (no, last, "right")]
-
-    def tree(self, n_outputs: int) -> Tree:
-        """The tree, with the values of its leaves."""
-        values = np.zeros((len(self.left), n_outputs))
-        for place, v in enumerate(self.leaf):
-            for output, weight in self.source.weights.get(v, {}).items() if v >= 0 else ():
-                values[place, output] = weight
-        threshold = np.array(self.threshold)
-        exact = float32_at_most(threshold) if self.narrow else threshold
-        return Tree(
-            left=np.array(self.left, np.int64),
-            right=np.array(self.right, np.int64),
-            feature=np.array(self.feature, np.int64),
-            threshold=np.where(np.isinf(threshold), threshold, exact),
-            values=values,
-            missing_left=np.array(self.missing_left, bool),
-        )
-
-
-def _before(number: float) -> float:
-    return math.nextafter(number, -math.inf)
 
 
 # -- from attributes -----------------------------------------------------------------------------------------------
 
 
-def trees_of(attributes: Mapping[str, Any], kind: str, n_outputs: int, width: int | None) -> OnnxTrees:
+def trees_of(attributes: Mapping[str, Any], kind: str, n_outputs: int, width: int | None) -> ComparedTrees:
     """Trees of an operator's attributes, checked.
 
     Parameters
@@ -229,12 +50,12 @@ def trees_of(attributes: Mapping[str, Any], kind: str, n_outputs: int, width: in
         A mode is not known.
     """
     trees = _inner_and_leaves(attributes) if kind == "leaf" else _listed(attributes, kind)
-    inner = trees.mode != _LEAF
+    inner = trees.mode != LEAF
     places = trees.feature[inner]
     if ((places < 0) | (places >= (MAX_FEATURES if width is None else width))).any():
         raise ModelError(f"a node tests a column that the input does not have: {_CORRUPT}")
     numbers = [w for own in trees.weights.values() for w in own.values()]
-    if np.isnan(trees.threshold[inner & (trees.mode != _MEMBER)]).any() or not np.isfinite(numbers).all():
+    if np.isnan(trees.threshold[inner & (trees.mode != MEMBER)]).any() or not np.isfinite(numbers).all():
         raise ModelError(f"a threshold or weight is not a number: {_CORRUPT}")
     if not trees.outputs <= set(range(n_outputs)):
         raise ModelError(f"a leaf names an output that does not exist: {_CORRUPT}")
@@ -257,7 +78,7 @@ def _flags(attributes: Mapping[str, Any], name: str, n: int, other: Any = None) 
     return found
 
 
-def _listed(attributes: Mapping[str, Any], kind: str) -> OnnxTrees:
+def _listed(attributes: Mapping[str, Any], kind: str) -> ComparedTrees:
     """Versions 1 to 3: nodes and leaves in one list, named by tree and number."""
     tree = np.asarray(_column(attributes, "nodes_treeids", None), np.int64)
     n = len(tree)
@@ -269,7 +90,7 @@ def _listed(attributes: Mapping[str, Any], kind: str) -> OnnxTrees:
         raise ModelError(f"two nodes of a tree have one number: {_CORRUPT}")
     words = [w.decode() if isinstance(w, bytes) else str(w) for w in _column(attributes, "nodes_modes", n)]
     mode = np.array([_mode_of(word) for word in words], np.int64)
-    inner = mode != _LEAF
+    inner = mode != LEAF
     true, false = (
         np.array(
             [
@@ -288,7 +109,7 @@ def _listed(attributes: Mapping[str, Any], kind: str) -> OnnxTrees:
         if len(reachable(inner[own], true[own] - first, false[own] - first, t)) < last - first:
             raise ModelError(f"a node of tree {t} cannot be reached from the first: {_CORRUPT}")
     weights = _weights(attributes, kind, key, mode)
-    return OnnxTrees(
+    return ComparedTrees(
         roots=starts.tolist(),
         mode=mode,
         feature=np.asarray(_column(attributes, "nodes_featureids", n), np.int64),
@@ -309,7 +130,7 @@ def _weights(
     weights: dict[int, dict[int, float]] = defaultdict(dict)
     for t, number, output, weight in zip(*columns, strict=True):
         v = key.get((int(t), int(number)), -1)
-        if v < 0 or mode[v] != _LEAF or int(output) in weights[v]:
+        if v < 0 or mode[v] != LEAF or int(output) in weights[v]:
             raise ModelError(f"a weight names no leaf, or a leaf has two weights of one output: {_CORRUPT}")
         weights[v][int(output)] = float(weight)
     return dict(weights)
@@ -317,13 +138,13 @@ def _weights(
 
 def _mode_of(word: str) -> int:
     if word == "LEAF":
-        return _LEAF
-    if word not in _MODES[:_MEMBER]:
+        return LEAF
+    if word not in _MODES[:MEMBER]:
         raise UnsupportedModelError(f"trees test by {word!r}, which is not read: export with {', '.join(_MODES[:6])}")
     return _MODES.index(word)
 
 
-def _inner_and_leaves(attributes: Mapping[str, Any]) -> OnnxTrees:
+def _inner_and_leaves(attributes: Mapping[str, Any]) -> ComparedTrees:
     """Version 5: inner nodes, then leaves behind them."""
     feature = np.asarray(_column(attributes, "nodes_featureids", None), np.int64)
     n = len(feature)
@@ -339,7 +160,7 @@ def _inner_and_leaves(attributes: Mapping[str, Any]) -> OnnxTrees:
     is_inner = np.concatenate([np.ones(n, bool), np.zeros(len(output), bool)])
     # a tree of one leaf has a node with that leaf on both sides
     alone = (true == false) & (true >= n)
-    mode = np.concatenate([np.where(alone, _LEAF, mode), np.full(len(output), _LEAF)])
+    mode = np.concatenate([np.where(alone, LEAF, mode), np.full(len(output), LEAF)])
     passed = np.zeros(n + len(output), np.int64)
     for t, root in enumerate(roots.tolist()):
         if root < n and alone[root]:
@@ -350,7 +171,7 @@ def _inner_and_leaves(attributes: Mapping[str, Any]) -> OnnxTrees:
         raise ModelError(f"two trees share a node: {_CORRUPT}")
     weights = {n + k: {int(o): float(w)} for k, (o, w) in enumerate(zip(output, weight, strict=True))}
     weights |= {int(v): weights[int(true[v])] for v in roots[alone[roots]]}
-    return OnnxTrees(
+    return ComparedTrees(
         roots=roots.tolist(),
         mode=mode,
         feature=np.concatenate([feature, np.zeros(len(output), np.int64)]),
@@ -392,7 +213,7 @@ def _under(root: int, is_inner: Any, true: IntArray, false: IntArray, number: in
 
 def _members(attributes: Mapping[str, Any], mode: IntArray) -> dict[int, tuple[float, ...]]:
     """Numbers of each BRANCH_MEMBER, which NaN divides from those of the next."""
-    nodes = np.flatnonzero(mode == _MEMBER).tolist()
+    nodes = np.flatnonzero(mode == MEMBER).tolist()
     found = attributes.get("membership_values")
     if found is None:
         found = ()
@@ -408,6 +229,6 @@ def _members(attributes: Mapping[str, Any], mode: IntArray) -> dict[int, tuple[f
     return dict(zip(nodes, map(tuple, groups), strict=True))
 
 
-def all_weights(trees: OnnxTrees) -> Sequence[float]:
+def all_weights(trees: ComparedTrees) -> Sequence[float]:
     """Every weight of every leaf."""
     return [w for own in trees.weights.values() for w in own.values()]
