@@ -26,12 +26,13 @@ READERS = (
     "ocf.readers.catboost",
     "ocf.readers.interpret",
     "ocf.readers.onnx",
+    "ocf.readers.treelite",
 )
 
 _SUPPORTED = (
     "XGBoost boosters and estimators, LightGBM boosters and estimators, CatBoost classifiers and regressors, "
     "InterpretML's explainable boosting machines, scikit-survival's trees, forests and gradient boosting, ONNX models "
-    "of trees, "
+    "of trees, treelite models, "
     "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
     "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "
