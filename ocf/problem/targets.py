@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.problem.requirements import (
+    BOUNDLESS,
     CurvesAtOnce,
     SoftmaxThreshold,
     beats_row,
@@ -34,7 +35,7 @@ from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around, scores_around
-from ocf.trees.totals import share
+from ocf.trees.totals import Total, share
 
 if TYPE_CHECKING:
     from ocf.problem.requirements import Requirements
@@ -232,7 +233,10 @@ class ProbabilityTarget:
             return SoftmaxThreshold(ensemble, k, *odds_around(ensemble, self.probability)).rows()
         if rule.kind == "threshold":
             low, high = odds_around(ensemble, self.probability)
-            return score_row(ensemble, np.array([1.0 if k == 1 else -1.0]), low, high)
+            sign = 1.0 if k == 1 else -1.0
+            if rule.margin is not None:
+                return _reaches(ensemble, rule.margin.times(sign), low, high)
+            return score_row(ensemble, np.array([sign]), low, high)
         coefficients = np.eye(ensemble.n_outputs)[k]
         if rule.link == "mean":
             return mean_row(ensemble, coefficients, self.probability)
@@ -333,6 +337,15 @@ def _beats(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirement
         pairs = [total_rows(ensemble, rule.totals[index].minus(rule.totals[k]), 0.0, strict=k < index) for k in others]
         return _joined(pairs)
     return beats_row(ensemble, index, others)
+
+
+def _reaches(ensemble: Ensemble, margin: Total, low: float, high: float) -> Requirements:
+    """A margin is at least `low`, and certainly large enough from `high` on; either may be infinite."""
+    if math.isinf(low):
+        return nothing_needed(ensemble)
+    rows = total_rows(ensemble, margin, low, strict=False)
+    between = high - low if math.isfinite(high) else BOUNDLESS
+    return replace(rows, error_bound=rows.error_bound + between * margin.divisor)
 
 
 def _joined(rows: Sequence[Requirements]) -> Requirements:

@@ -33,6 +33,8 @@ _LINEAR_CLASSIFIERS = (
     "LogisticRegression", "LogisticRegressionCV", "RidgeClassifier", "RidgeClassifierCV", "LinearSVC", "SGDClassifier",
     "Perceptron",
 )  # fmt: skip
+#: Those of them that show the sigmoid of it.
+_LOGISTIC = ("LogisticRegression", "LogisticRegressionCV")
 _LINEAR_REGRESSORS = (
     "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge",
     "HuberRegressor", "LinearSVR", "SGDRegressor",
@@ -186,8 +188,17 @@ def _read_stacking_classifier(model: Any) -> TreeModel:
                 "stack_method='predict_proba'"
             )
         parts.append(own)
+    final = model.final_estimator_
+    regression = type(final).__name__ in _LOGISTIC and getattr(final, "multi_class", "auto") != "multinomial"
     return whole_model(
-        model, members, Decision("threshold", classes, margin=_stacked(parts, weights, intercept), link="identity")
+        model,
+        members,
+        Decision(
+            "threshold",
+            classes,
+            margin=_stacked(parts, weights, intercept),
+            link="logistic" if regression else "identity",
+        ),
     )
 
 

@@ -38,7 +38,8 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
             return np.where(size > 0, shown / np.where(size > 0, size, 1.0), 1 / shown.shape[1])
         return shown[:, 0] if rule.kind == "value" else shown
     if rule.kind == "threshold" and rule.link == "logistic":
-        return np.column_stack([expit(-scores[:, 0]), expit(scores[:, 0])])
+        margin = scores[:, 0] if rule.margin is None else rule.margin(scores)
+        return np.column_stack([expit(-margin), expit(margin)])
     if rule.link == "softmax":
         return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
     shown = apply(rule.link, scores)

@@ -200,7 +200,7 @@ def make(name: str, seed: int) -> Instance:
     question: dict[str, Any] = {"target": ["yes", "no"][rng.integers(2)], "norm": ["l1", "l0", "l2"][rng.integers(3)]}
     if "values" in name:
         question["target"] = [(float(np.quantile(y, 0.7)), None), (None, float(np.quantile(y, 0.3)))][rng.integers(2)]
-    shows = hasattr(model, "predict_proba") and name != "stack" and not isinstance(model, OneVsRestClassifier)
+    shows = hasattr(model, "predict_proba") and not isinstance(model, OneVsRestClassifier)
     if rng.random() < 0.5 and shows:
         shown = model.predict_proba(table)[:, list(model.classes_).index(question["target"])]
         # often exactly what some row is shown, or next to it

@@ -19,17 +19,19 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
+from ocf import Explainer
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.models.user_model import as_user_model
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
+from ocf.trees.links import show
 
 FOREST = RandomForestClassifier(4, max_depth=3, random_state=0)
 BOOSTING = GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0)
@@ -95,6 +97,24 @@ def test_the_read_model_decides_and_shows_as_the_library_does(name: str) -> None
         np.testing.assert_array_equal(user.decide(x), shown)
     else:
         np.testing.assert_allclose(shown, model.predict(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("final", [None, LogisticRegression(C=0.3), RidgeClassifier()])
+def test_a_stack_shows_the_probabilities_of_its_final_model(final: Any) -> None:
+    x, y = table(2)
+    model = StackingClassifier([("a", FOREST), ("b", SCALED)], cv=2, final_estimator=final).fit(x, y)
+    user = as_user_model(model)
+    ensemble = user.trees.ensemble
+    if isinstance(final, RidgeClassifier):
+        assert ensemble.decision.link == "identity"
+        return
+    shown = show(ensemble, ensemble.scores(user.encode(x)))
+    np.testing.assert_allclose(shown, model.predict_proba(x), atol=1e-12)
+    bound = float(np.sort(shown[:, 1])[-5])
+    low = int(shown[:, 1].argmin())
+    found = Explainer(model, data=x).explain(x.iloc[[low]], target=user.classes[1], probability=bound)[0]
+    assert found.status == "optimal"
+    assert model.predict_proba(found.counterfactual)[0, 1] >= bound
 
 
 @pytest.mark.parametrize(
