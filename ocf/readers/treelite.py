@@ -11,6 +11,7 @@ How treelite compares and decides (source: ``treelite/gtil.py`` and its document
 
 from __future__ import annotations
 
+import copyreg
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,6 +87,7 @@ def read(model: Any) -> TreeModel:
         Several targets, category splits, an outlier or ranking model, or a postprocessor that is not read.
     """
     treelite = optional("treelite", "treelite", "a model of treelite")
+    copyreg.pickle(type(model), _pickled)  # its models do not know how, and batches go to other processes
     with whole(model):
         document = json.loads(model.dump_as_json())
         if document["num_target"] != 1:
@@ -117,6 +119,10 @@ def read(model: Any) -> TreeModel:
             library=f"treelite {treelite.__version__}",
             probabilities=library.probabilities if shows else None,
         )
+
+
+def _pickled(model: Any) -> tuple[Any, tuple[bytes]]:
+    return type(model).deserialize_bytes, (bytes(model.serialize_bytes()),)
 
 
 def _decision(document: dict[str, Any], n_outputs: int) -> tuple[Decision, float]:
@@ -216,13 +222,6 @@ class _Gtil:
     decision: Decision
     scale: float
     dtype: np.dtype[Any]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "native": bytes(self.native.serialize_bytes())}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        treelite = optional("treelite", "treelite", "a model of treelite")
-        self.__dict__ |= {**state, "native": treelite.Model.deserialize_bytes(state["native"])}
 
     def _ask(self, rows: Rows, margin: bool) -> NDArray[Any]:
         gtil = optional("treelite.gtil", "treelite", "re-predicting with a model of treelite")

@@ -177,10 +177,13 @@ def test_checkpoints_are_known_by_their_content_and_not_opened(tmp_path: Path) -
     check_conformance(read_model(treelite.Model.deserialize(str(path))))
 
 
-def test_the_reading_goes_through_pickle() -> None:
-    read = read_model(imported("forest 3"))
-    decide = pickle.loads(pickle.dumps(read.decide))
-    np.testing.assert_array_equal(decide(GRID), read.decide(GRID))
+def test_batches_go_to_other_processes() -> None:
+    model = imported("forest 3")
+    read = read_model(model)
+    again = pickle.loads(pickle.dumps(read))
+    np.testing.assert_array_equal(again.decide(GRID), read.decide(GRID))
+    found = Explainer(model, data=GRID).explain(GRID[[3, 60]], target=1, n_jobs=2, progress=False)
+    assert [answer.status for answer in found] == ["optimal", "optimal"]
 
 
 def test_what_is_not_read_is_refused_by_name() -> None:
