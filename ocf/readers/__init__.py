@@ -71,6 +71,10 @@ def read_model(native: Any) -> TreeModel:
     kind = f"{type(native).__module__}.{type(native).__qualname__}"
     if getattr(native, "kernel", "linear") == "linear" and import_module("ocf.readers.linear").matches(native):
         raise UnsupportedModelError(f"{kind} is no sum of trees: linear models are explained by ocf.LinearExplainer")
+    if kind.startswith("pyspark."):
+        raise UnsupportedModelError(
+            f"{kind} is not read: export its trees to ONNX (onnxmltools.convert_sparkml) and give ocf the ONNX model"
+        )
     raise UnsupportedModelError(f"no reader for {kind}; ocf reads {_SUPPORTED}")
 
 

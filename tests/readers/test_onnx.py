@@ -247,6 +247,11 @@ def test_what_is_not_read_is_refused_by_name() -> None:
     assert "predicts 2 values at once" in refused(drawn(0, Drawn(2)))
 
 
+def test_models_of_spark_are_sent_to_onnx() -> None:
+    model = type("RandomForestClassificationModel", (), {"__module__": "pyspark.ml.classification"})()
+    assert "pyspark.ml.classification.RandomForestClassificationModel is not read: export its trees" in refused(model)
+
+
 def test_scores_that_some_rows_lack_are_refused() -> None:
     model = made("three scores", 0)
     node = model.graph.node[0]
