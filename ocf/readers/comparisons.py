@@ -92,7 +92,7 @@ class ComparedTrees:
         """
         out, total = [], 0
         for root in self.roots:
-            nodes = _Splits(self, narrow)
+            nodes = _TreeNodes(self, narrow)
             nodes.fill(root, _MAX_NODES - total)
             total += len(nodes.left)
             out.append(nodes.tree(n_outputs))
@@ -100,7 +100,7 @@ class ComparedTrees:
 
 
 @dataclass
-class _Splits:
+class _TreeNodes:
     """Nodes of one tree, each before its children.
 
     A split is a number below which, or at which, a row goes left, and where NaN goes.
