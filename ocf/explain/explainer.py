@@ -34,7 +34,7 @@ from ocf.problem.conflicts import conflict
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
-from ocf.problem.quadratic import parse_norm
+from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
 from ocf.problem.targets import parse_target
 from ocf.solve.class_costs import checked_class_costs
 from ocf.solve.engines import CellEngine, LeafEngine, engine_for, infeasible
@@ -336,7 +336,7 @@ class Explainer(Asking[Problem]):
         question : Question
         """
         frame, coded, task = self.read(rows_of(self.space, X), question)
-        warn_of_broken(task.constraints, self.space, coded, self.prepared.known)
+        warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
         for columns in {missing_places(row) for row in coded}:
@@ -363,10 +363,13 @@ class Explainer(Asking[Problem]):
         q = question
         priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
         wish = Plausibility.parse(q.plausibility)
+        known, used = self.prepared.data.all, self.prepared.data.used()
+        if used and names_mahalanobis(q.norm):
+            used["covariance"] = len(rows_with_numbers(self.space, known))
         return Task(
             target=tuple(priced) if priced else q.target,
             probability=q.probability,
-            cost=parse_norm(q.norm, self.space, self.prepared.known),
+            cost=parse_norm(q.norm, self.space, known),
             space=q.space_of(self.space),
             formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
             solver=q.solver,
@@ -380,6 +383,7 @@ class Explainer(Asking[Problem]):
             constraints=q.constraints_of(self.space, self.constraints),
             several=q.several,
             diagnose=q.diagnose,
+            data=used,
         )
 
     def pose(self, row: AskedRow, task: Task) -> Problem:

@@ -95,6 +95,20 @@ def plausibility(e: Answer) -> list[str]:
     return [f"average depth {number(p['depth'], 5)} in {p['trees']} isolation trees{least}{price}; {score}{rows}"]
 
 
+def data_used(e: Answer) -> list[str]:
+    """How many rows of the data were of use, as a sentence; empty where none has missing values."""
+    used = e.method.get("data")
+    if not used:
+        return []
+    said = [f"{used['incomplete']} of {used['rows']} rows of the data have missing values"]
+    refused = used["rows"] - used["answered"]
+    if refused:
+        said.append(f"for {refused} of them the model has no rule, and they were left out")
+    if "covariance" in used:
+        said.append(f"the covariance is that of {used['covariance']} rows")
+    return ["; ".join(said)]
+
+
 def counted(explanations: Iterable[Answer]) -> str:
     """Number of rows by status."""
     counts = Counter(e.status for e in explanations)
@@ -150,7 +164,7 @@ def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
 
 def to_text(e: Answer) -> str:
     """Headline, what must not be missed, and the table of changes."""
-    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *remarks(e)])]
+    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *remarks(e)])]
     rows = change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))

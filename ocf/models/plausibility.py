@@ -47,7 +47,7 @@ ROWS_BY = {"prediction": "by the model's answers", "label": "by their labels"}
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRows:
+class TargetRows:
     """Rows of the data that are of a target.
 
     Attributes
@@ -56,10 +56,30 @@ class KnownRows:
         In the user's columns.
     by : {"prediction", "label"}
         Who says so.
+    left_out : str
+        What to say of the rows of the data of which it is not known.
     """
 
     table: pd.DataFrame
     by: str = "prediction"
+    left_out: str = ""
+
+    def seen_by(self, given: _Columns) -> TargetRows:
+        """Those of which a forest is given no gap.
+
+        Parameters
+        ----------
+        given : callable
+            Table in the user's columns -> the same rows as the forest's library takes them.
+        """
+        missing = self.table.isna().to_numpy()
+        if not missing.any():
+            return self
+        try:
+            gaps = pd.isna(np.asarray(given(self.table), object)).any(axis=1)
+        except (OcfError, ValueError, TypeError):  # the way to the forest takes no gaps
+            gaps = missing.any(axis=1)
+        return replace(self, table=self.table.iloc[np.flatnonzero(~gaps)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +223,7 @@ class Detector:
         What stands between the table and the forest, to be read.
     least : float or None
         Least average depth.
-    rows : KnownRows or None
+    rows : TargetRows or None
         On which the forest was fitted, or from which the least depth was taken; None where they had no say.
     """
 
@@ -213,7 +233,7 @@ class Detector:
     given: _Columns
     preprocessing: Ways
     least: float | None
-    rows: KnownRows | None = None
+    rows: TargetRows | None = None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
         """Depth and score of rows by the library itself, both (n,) float64."""
@@ -291,15 +311,15 @@ class Detector:
         } | ({} if self.rows is None else {"rows": len(self.rows.table), "by": self.rows.by})
 
 
-def make_detector(wish: Plausibility, model: UserModel, known: KnownRows, key: tuple[Any, ...]) -> Detector:
+def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: tuple[Any, ...]) -> Detector:
     """Fit the forest where that is asked for, read it, and find the least depth.
 
     Parameters
     ----------
     wish : Plausibility
     model : UserModel
-    known : KnownRows
-        Of the target.
+    known : TargetRows
+        Of the target. Those that lack a value which the forest sees are left out where they serve it.
     key : tuple
 
     Raises
@@ -309,24 +329,29 @@ def make_detector(wish: Plausibility, model: UserModel, known: KnownRows, key: t
     DataError
         The forest was fitted on other columns than the user's table or the model has.
     """
-    native, way, rows = wish.forest, None, known.table
-    fits = native is None or not _is_fitted(native)
-    if fits:
-        native, way = _fitted(wish, model, known)
+    native, way, seen = wish.forest, None, None
+    if native is None or not _is_fitted(native):
+        native, way, seen = _fitted(wish, model, known)
     forest = read_isolation_forest(_last_step(native))
-    given, preprocessing = way or _columns_of(native, forest, model, rows)
+    given, preprocessing = way or _columns_of(native, forest, model, known.table)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
-    counts = fits or (wish.required and least is None)
-    detector = Detector(wish, key, forest, given, preprocessing, least, known if counts else None)
+    detector = Detector(wish, key, forest, given, preprocessing, least, seen)
     if wish.required and least is None:
-        if not len(rows):
+        if not len(known.table):
             raise ProblemError(
-                f"plausibility: no row of the data has the target {ROWS_BY[known.by]}, so there is no quantile to "
-                "take: give data with such rows, or the least average depth itself as depth"
+                f"plausibility: no row of the data has the target {ROWS_BY[known.by]}{known.left_out}, so there is no "
+                "quantile to take: give data with such rows, or the least average depth itself as depth"
             )
-        detector.forest_columns(rows.iloc[:1])  # says what is wrong where the library's message would not
-        least = float(np.quantile(detector.measure(rows)[0], wish.quantile, method="lower"))
-        detector = replace(detector, least=least)
+        seen = known.seen_by(given)
+        if not len(seen.table):
+            raise ProblemError(
+                f"plausibility: all {len(known.table)} rows of the data that have the target {ROWS_BY[known.by]} lack "
+                "values that the isolation forest sees, so there is no quantile to take: give the least average depth "
+                "itself as depth"
+            )
+        detector.forest_columns(seen.table.iloc[:1])  # says what is wrong where the library's message would not
+        least = float(np.quantile(detector.measure(seen.table)[0], wish.quantile, method="lower"))
+        detector = replace(detector, least=least, rows=seen)
     return detector
 
 
@@ -340,16 +365,23 @@ def _is_fitted(forest: Any) -> bool:
     return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
 
 
-def _fitted(wish: Plausibility, model: UserModel, known: KnownRows) -> tuple[Any, _Way]:
-    """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself."""
+def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[Any, _Way, TargetRows]:
+    """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself.
+
+    With it come its way from the table and the rows that served.
+    """
     from sklearn.base import clone
     from sklearn.ensemble import IsolationForest
 
-    rows = known.table
+    with_steps = hasattr(wish.forest, "steps")
+    given: _Columns = (lambda table: table) if with_steps else model.encode
+    seen = known.seen_by(given)
+    rows, lacking = seen.table, len(known.table) - len(seen.table)
     if len(rows) < 2:
+        gaps = f"; {lacking} more lack values that it would see" if lacking else ""
         raise ProblemError(
             f"plausibility: {len(rows)} rows of the data have the target {ROWS_BY[known.by]}, too few to fit an "
-            "isolation forest: give data with such rows, or a fitted forest"
+            f"isolation forest{gaps}{known.left_out}: give data with such rows, or a fitted forest"
         )
     if wish.forest is None:
         samples = wish.samples or 2 ** int(np.clip(model.trees.ensemble.depth.max(), 1, 8))
@@ -358,14 +390,13 @@ def _fitted(wish: Plausibility, model: UserModel, known: KnownRows) -> tuple[Any
         )
     else:
         native = clone(wish.forest)
-    given: _Columns = (lambda table: table) if hasattr(native, "steps") else model.encode
     try:
         native.fit(given(rows))
     except OcfError:
         raise
     except (ValueError, TypeError) as error:
         raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
-    return native, _through_steps(native) if hasattr(native, "steps") else (given, model.preprocessing)
+    return native, _through_steps(native) if with_steps else (given, model.preprocessing), seen
 
 
 def _through_steps(pipeline: Any) -> _Way:

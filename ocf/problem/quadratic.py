@@ -94,6 +94,7 @@ def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **n
     ----------
     space : FeatureSpace
     coded : (n, n_features) float64
+        Rows that lack a number are left out.
     weight : float
     **norms : float
 
@@ -102,8 +103,10 @@ def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **n
     ProblemError
         There are too few rows, or nothing prices a change of category.
     """
+    given, coded = len(coded), rows_with_numbers(space, coded)
     if len(coded) < 2:
-        raise ProblemError("the Mahalanobis distance needs data: give the Explainer the training data")
+        cause = f": {given - len(coded)} of {given} rows lack a number" if given > len(coded) else ""
+        raise ProblemError(f"the Mahalanobis distance needs data{cause}: give the Explainer the training data")
     numeric = [i for i, feature in enumerate(space.features) if has_numbers(feature)]
     bare = [f.name for f in space.features if not has_numbers(f) and f.action != "fixed" and f.cost is None]
     if bare and not any(norms.values()):
@@ -136,9 +139,9 @@ def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
     coded : (n, n_features) float64
         Rows of the data, from which the covariance is estimated.
     """
-    mix = {norm: 1.0} if isinstance(norm, str) else norm
-    if not isinstance(mix, Mapping) or "mahalanobis" not in mix:
+    if not names_mahalanobis(norm):
         return _fitting(Cost.parse(norm), space)
+    mix = {norm: 1.0} if isinstance(norm, str) else norm
     rest = {name: float(value) for name, value in mix.items() if name != "mahalanobis"}
     if rest:
         Cost.parse(rest)
@@ -146,6 +149,23 @@ def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
     if not (np.isfinite(weight) and weight > 0):
         raise ProblemError(f"the weight of the Mahalanobis distance is a positive number, not {weight}")
     return mahalanobis(space, coded, weight, **rest)
+
+
+def names_mahalanobis(norm: Any) -> bool:
+    """Whether a norm is, or is mixed with, ``"mahalanobis"``."""
+    return norm == "mahalanobis" if isinstance(norm, str) else isinstance(norm, Mapping) and "mahalanobis" in norm
+
+
+def rows_with_numbers(space: FeatureSpace, coded: FloatArray) -> FloatArray:
+    """Coded rows that lack no number, though perhaps a category: those of which a covariance is taken.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    coded : (n, n_features) float64
+    """
+    numeric = [has_numbers(feature) for feature in space.features]
+    return coded[~np.isnan(coded[:, numeric]).any(axis=1)]
 
 
 def _fitting(cost: Cost, space: FeatureSpace) -> Cost:

@@ -233,7 +233,7 @@ class CellEngine(Engine[Problem]):
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
         """Solve a problem of trees so large that only those near the row are looked at."""
         prepared, problem, task = self._prepared, request.problem, request.task
-        known = prepared.known_rows_of(problem.target)
+        known = prepared.known_points(problem)
         part = prepared.tree_partition(problem)
         run = GrowingBall(problem, part, pruner, task.options, request.judge, request.excluded)
         searched: list[_CellForms] = []

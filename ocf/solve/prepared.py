@@ -14,13 +14,15 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError, OcfError, ProblemError
+from ocf.errors import DataError, ModelError, OcfError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
-from ocf.models.plausibility import Detector, KnownRows, Plausibility, make_detector
+from ocf.models.plausibility import Detector, Plausibility, make_detector
+from ocf.models.target_rows import RowsByTarget
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
@@ -38,9 +40,6 @@ from ocf.trees.joining import split_trees
 
 if TYPE_CHECKING:
     from ocf.solve.tree_search import TreeSearch
-
-#: Most candidate rows of a class that incumbents start from.
-MAX_CANDIDATES = 5000
 
 #: Leaves of all trees beyond which a row looks only at those near it, and a check of the reading at so many of them.
 MANY_LEAVES = 20_000
@@ -60,7 +59,7 @@ class PreparedModel:
     model : UserModel
     space : FeatureSpace
     table : DataFrame, optional
-        The data; its rows without missing values become the known rows.
+        The data; its rows that the model answers become the known rows.
     check : bool
         Whether to check the reading of the model against the library at every threshold.
     labelled : LabelledRows, optional
@@ -68,8 +67,8 @@ class PreparedModel:
 
     Attributes
     ----------
-    known : (n, n_features) float64
-        Coded rows of the data, at most `MAX_CANDIDATES`.
+    data : KnownRows
+        Rows of the data that the model answers.
     """
 
     def __init__(
@@ -81,16 +80,18 @@ class PreparedModel:
         check: bool,
         labelled: LabelledRows | None = None,
     ) -> None:
-        self.model, self.space, self.labelled = model.naming(space), space, labelled
+        self.model, self.space = model.naming(space), space
         self.ensemble = self.model.trees.ensemble
-        self.known = known_rows(space, table)
+        self.data = read_known_rows(space, table, self.model.decide)
+        self._rows = RowsByTarget(space, self.data, labelled)
         self._encodings: dict[tuple[str, ...], Encoding] = {}
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
         if check:
-            rows = None if table is None else self._encoded(self.space.to_frame(self.known[:64]), self.model.encode)
+            complete = self.data.complete[:64] if len(self.data.complete) else self.data.base(space)[None]
+            rows = None if table is None else self._encoded(self.space.to_frame(complete), self.model.encode)
             check_conformance(self.model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
         self._check = check
-        self._checked = self.known[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
+        self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self._passed: frozenset[Hashable] = frozenset()
         self._partitions: dict[Key, Partition] = {}
         self._lifted: dict[Key, Lifted] = {}
@@ -99,7 +100,6 @@ class PreparedModel:
         self._searches: dict[int, TreeSearch] = {}
         self._pruners: dict[int, Pruner] = {}
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
-        self._known_targets: dict[Target, FloatArray] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(frozenset())  # refuses what cannot be read before anything is asked
@@ -129,7 +129,7 @@ class PreparedModel:
         """The way from features in the dtypes of `space` to model columns."""
         key = tuple(f.dtype for f in space.features)
         if key not in self._encodings:
-            base = rounded(space, _base_row(self.space, self.known)[None])[0]
+            base = rounded(space, self.data.base(self.space)[None])[0]
             self._encodings[key] = Encoding(space, self.model.encode, base, self.model.preprocessing.read)
         return self._encodings[key]
 
@@ -227,18 +227,9 @@ class PreparedModel:
             return None
         key = (wish.key, target)
         if key not in self._detectors:
-            self._detectors[key] = make_detector(wish, self.model, self._rows_for(wish, target), key)
+            rows = self._rows.said(wish.by, target, self.model)
+            self._detectors[key] = make_detector(wish, self.model, rows, key)
         return self._detectors[key]
-
-    def _rows_for(self, wish: Plausibility, target: Target) -> KnownRows:
-        """Rows of the data that are of a target, by whom the wish asks."""
-        by = wish.by or ("prediction" if self.labelled is None else "label")
-        if by == "prediction":
-            return KnownRows(self.space.to_frame(self.known_rows_of(target)))
-        if self.labelled is None:
-            raise ProblemError("plausibility by label needs the labels of the data: Explainer(…, labels=y)")
-        rows = known_rows(self.space, self.labelled.with_target(target))
-        return KnownRows(self.space.to_frame(rows), by)
 
     @property
     def detectors(self) -> tuple[Detector, ...]:
@@ -372,10 +363,12 @@ class PreparedModel:
 
     def known_rows_of(self, target: Target) -> FloatArray:
         """Coded rows of the data that have a target."""
-        if target not in self._known_targets:
-            met = self.model.meets(target, self.space.to_frame(self.known)) if len(self.known) else slice(0)
-            self._known_targets[target] = self.known[met]
-        return self._known_targets[target]
+        return self._rows.coded(target, self.model)
+
+    def known_points(self, problem: Problem) -> FloatArray:
+        """Coded rows of the data that have the target; a feature that one lacks stays as it is in the row."""
+        rows = self.known_rows_of(problem.target)
+        return np.where(np.isnan(rows), problem.origin, rows)
 
     def known_cells(self, problem: Problem, part: Partition) -> IntArray:
         """Distinct cells of the data's rows that have the target.
@@ -386,8 +379,8 @@ class PreparedModel:
         part : Partition
             Of the problem.
         """
-        if problem.cuts_cells:
-            return np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
+        if problem.cuts_cells or np.isnan(self.known_rows_of(problem.target)).any():
+            return np.unique(part.locate(self.known_points(problem)), axis=0)
         key = (problem.target, *self._key_of(problem))
         if key not in self._candidates:
             self._candidates[key] = np.unique(part.locate(self.known_rows_of(problem.target)), axis=0)
@@ -479,40 +472,9 @@ class Matrices:
         return self._kept[key]
 
 
-def known_rows(space: FeatureSpace, table: pd.DataFrame | None) -> FloatArray:
-    """Rows of the data without missing values, coded; at most a few thousand.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-    table : DataFrame (n, n_columns) or None
-        None: there are no rows.
-    """
-    if table is None:
-        return np.zeros((0, len(space)))
-    coded = space.from_frame(table)
-    coded = coded[~np.isnan(coded).any(axis=1)]
-    if len(coded) > MAX_CANDIDATES:
-        coded = coded[np.sort(np.random.default_rng(0).permutation(len(coded))[:MAX_CANDIDATES])]
-    return coded
-
-
 def missing_places(origin: FloatArray) -> frozenset[int]:
     """Features whose value a coded row misses."""
     return frozenset(np.flatnonzero(np.isnan(origin)).tolist())
-
-
-def _base_row(space: FeatureSpace, known: FloatArray) -> FloatArray:
-    """A row from which features can be varied."""
-    if len(known):
-        return known[0]
-    middle = [
-        0.0 if f.discrete else float(f.at_most(np.clip((f.lower + f.upper) / 2, f.lower, f.upper)))
-        for f in space.features
-    ]
-    if not np.isfinite(middle).all():
-        raise DataError("without data every numeric feature needs finite bounds")
-    return np.array(middle)
 
 
 def _mask(places: frozenset[int], n: int) -> BoolArray:

@@ -14,13 +14,13 @@ from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.additive import as_additive, as_linear_model, requirement_signs
 from ocf.models.encoding import Encoding
+from ocf.models.known_rows import MAX_CANDIDATES
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem, Move
 from ocf.problem.targets import ClassTarget, Target
 from ocf.readers.linear import LinearModel
-from ocf.solve.prepared import MAX_CANDIDATES
 from ocf.solve.task import AskedRow
 from ocf.support.messages import listed, nearest
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,10 @@ class AskedRow:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is asked of every row."""
+    """What is asked of every row.
+
+    `data` says how many rows of the data there are and were of use, where some have missing values.
+    """
 
     target: Any
     probability: float | None
@@ -65,6 +69,7 @@ class Task:
     constraints: tuple[Constraint, ...] = ()
     several: Several = field(default_factory=Several)
     diagnose: bool = False
+    data: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
@@ -82,6 +87,7 @@ class Task:
         outcome : Outcome
         """
         last = outcome.results[-1] if outcome.results else None
+        said: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
         return {
             "formulation": way.formulation,
             "solver": way.solver,
@@ -91,4 +97,4 @@ class Task:
             "solver_version": last.version if last else "",
             "options": dict(last.options) if last else {},
             "reduction": self.reduce,
-        }
+        } | said

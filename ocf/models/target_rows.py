@@ -1,0 +1,60 @@
+"""Rows of the data that are of a target, by the model's answers or by their labels."""
+
+from __future__ import annotations
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.space import FeatureSpace
+from ocf.models.known_rows import KnownRows, few
+from ocf.models.labels import LabelledRows
+from ocf.models.plausibility import TargetRows
+from ocf.models.user_model import UserModel
+from ocf.problem.targets import Target
+
+
+class RowsByTarget:
+    """Rows of the data, to be asked which of them are of a target.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    data : KnownRows
+    labelled : LabelledRows or None
+        The data with its labels.
+    """
+
+    def __init__(self, space: FeatureSpace, data: KnownRows, labelled: LabelledRows | None) -> None:
+        self._space, self._data, self._labelled = space, data, labelled
+        self._met: dict[Target, FloatArray] = {}
+
+    def coded(self, target: Target, model: UserModel) -> FloatArray:
+        """Coded rows to which the model gives a target.
+
+        Parameters
+        ----------
+        target : Target
+        model : UserModel
+        """
+        if target not in self._met:
+            known = self._data.coded
+            met = model.meets(target, self._space.to_frame(known)) if len(known) else slice(0)
+            self._met[target] = known[met]
+        return self._met[target]
+
+    def said(self, by: str | None, target: Target, model: UserModel) -> TargetRows:
+        """Rows of a target, in the user's columns.
+
+        Parameters
+        ----------
+        by : {"prediction", "label"} or None
+            Who says so; None: the labels where there are some.
+        target : Target
+        model : UserModel
+        """
+        by = by or ("prediction" if self._labelled is None else "label")
+        if by == "prediction":
+            return TargetRows(self._space.to_frame(self.coded(target, model)), by, self._data.remark)
+        if self._labelled is None:
+            raise ProblemError("plausibility by label needs the labels of the data: Explainer(…, labels=y)")
+        coded = few(self._space.from_frame(self._labelled.with_target(target)))
+        return TargetRows(self._space.to_frame(coded), by)
