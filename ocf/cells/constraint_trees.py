@@ -134,7 +134,7 @@ def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
     """Where cells must end for the rows' sake, by feature."""
     cuts: dict[int, FloatArray] = {}
     for i, feature in enumerate(problem.space.features):
-        if feature.cost is not None:
+        if feature.cost is not None and not feature.is_special(problem.origin[i]):
             cuts[i] = np.unique(cuts_of(feature.cost, feature, float(problem.origin[i])))
     for row in (*rows, *_forms(problem)):
         for i, part in row.parts.items():
@@ -186,7 +186,7 @@ def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[Ce
     problem, part = forms[0].problem, forms[0].partition
     value, cost, far = forms[0].value.copy(), forms[0].cost.copy(), far.copy()
     for i, feature in enumerate(problem.space.features):
-        if feature.cost is None or math.isnan(problem.origin[i]):
+        if feature.cost is None or math.isnan(problem.origin[i]) or feature.is_special(problem.origin[i]):
             continue
         span = part.cells_of(i)
         other = problem.cost.of(feature, float(problem.origin[i]), far[span])
@@ -211,9 +211,10 @@ def _far_ends(cells: CellProblem) -> FloatArray:
         left = np.maximum(feature.above(part.lower[span]), feature.at_least(low) if np.isfinite(low) else low)
         right = np.minimum(feature.at_most(part.upper[span]), feature.at_most(high) if np.isfinite(high) else high)
         value = cells.value[span]
-        # a cell that holds the row's own value off the grid may have nothing else
-        end = np.where(right - value > value - left, right, left)
-        far[span] = np.where((left <= right) & (value != origin), end, value)
+        # a cell that holds the row's own value off the grid may have nothing else, nor does one of a special value
+        moves = (left <= right) & (value != origin) & ~feature.is_special(value)
+        near = np.where(moves, value, 0.0)
+        far[span] = np.where(moves, np.where(right - near > near - left, right, left), value)
     return far
 
 
@@ -226,7 +227,8 @@ def _amounts(
     for r, row in enumerate(rows):
         for i in set(constrained) & set(row.parts):
             span = part.cells_of(i)
-            for j in (span.start + np.flatnonzero(cells.open[span] & np.isfinite(value[span]))).tolist():
+            known = np.isfinite(value[span]) | cells.problem.space.features[i].is_special(value[span])
+            for j in (span.start + np.flatnonzero(cells.open[span] & known)).tolist():
                 out[j, r] = row.parts[i].of(float(value[j]))
     return out
 

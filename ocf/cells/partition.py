@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, UnsupportedModelError
+from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.trees.ensemble import Ensemble, SplitKind
 
@@ -211,7 +212,7 @@ class Partition:
         out = np.zeros(coded.shape, np.int64)
         for i in range(self.n_features):
             cuts = self.upper[self.cells_of(i)][:-1]
-            out[:, i] = np.searchsorted(cuts, np.nan_to_num(coded[:, i]), side="left")
+            out[:, i] = np.searchsorted(cuts, np.where(np.isnan(coded[:, i]), 0.0, coded[:, i]))
         return out
 
     def leaves_at(self, cells: IntArray) -> IntArray:
@@ -238,7 +239,7 @@ def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatA
     space : FeatureSpace
     cuts : mapping of feature index to (n,) float64, optional
         Ends of cells besides the thresholds, where something else than the ensemble changes; unordered features
-        have a cell for each level anyway.
+        have a cell for each level anyway. Special values have cells of their own.
 
     Raises
     ------
@@ -255,15 +256,26 @@ def partition(ensemble: Ensemble, space: FeatureSpace, cuts: Mapping[int, FloatA
             )
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
     uppers = [
-        np.append(np.unique(np.append((cuts or {}).get(i, []), ensemble.threshold[axis & (tested == i)])), np.inf)
+        np.append(
+            np.unique([*(cuts or {}).get(i, []), *_around_special(feature), *ensemble.threshold[axis & (tested == i)]]),
+            np.inf,
+        )
         if ordered[i]
-        else np.arange(len(feature.levels), dtype=np.float64)
+        else np.arange(feature.n_codes, dtype=np.float64)
         for i, feature in enumerate(space.features)
     ]
     lowers = [np.concatenate([[-np.inf], upper[:-1]]) if ordered[i] else upper - 1 for i, upper in enumerate(uppers)]
     offsets = np.cumsum([0, *map(len, uppers)])
     member_offsets = np.cumsum([0, *(0 if ordered[i] else len(u) for i, u in enumerate(uppers))])
     return Partition(ensemble, offsets, ordered, np.concatenate(lowers), np.concatenate(uppers), member_offsets)
+
+
+def _around_special(feature: Feature) -> FloatArray:
+    """Cuts that make a cell of each special value."""
+    found = feature.special_values
+    before = found - 1.0 if feature.discrete else np.nextafter(found, -np.inf)
+    cuts = np.unique(np.concatenate([before, found]))
+    return cuts[(cuts >= 0.0) & (cuts < feature.n_codes - 1)] if feature.discrete else cuts[np.isfinite(cuts)]
 
 
 def last_left(ensemble: Ensemble, uppers: Sequence[FloatArray]) -> NDArray[np.int32]:

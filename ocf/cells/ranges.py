@@ -42,11 +42,18 @@ def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origi
         The cells, in ascending order; of an ordered feature a run of them.
     origin : float
         Coded value of the row; NaN where it has none.
+
+    Returns
+    -------
+    Range
+        None too where a special value is among them: it is no part of a range.
     """
     if np.isnan(origin):
         return None
     span = cells.partition.cells_of(i)
     lower, upper = cells.partition.lower[span][own], cells.partition.upper[span][own]
+    if np.any((lower[0] < feature.special_values) & (feature.special_values <= upper[-1])):
+        return None
     low, high = feature.limits(float(origin))
     if feature.discrete:
         permitted = feature.permitted_codes()

@@ -141,12 +141,14 @@ class Told:
     monotone : dict of step name to {"increasing", "decreasing"}
     label : str or None
         Column of true classes.
+    special_values : list of number, or dict of feature name to such, or None
     """
 
     features: dict[str, dict[str, Any]]
     settings: dict[str, Any]
     monotone: dict[str, str]
     label: str | None = None
+    special_values: Any = None
 
 
 def told(
@@ -178,7 +180,8 @@ def told(
         settings["constraints"] = said.constraints
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
-    return Told(said.features, settings, said.monotone | parse_monotone(monotone), label or said.label)
+    words = said.monotone | parse_monotone(monotone)
+    return Told(said.features, settings, words, label or said.label, said.special_values)
 
 
 def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
@@ -239,7 +242,7 @@ def load(
     drop : sequence of str
         Columns to leave out.
     said : Told
-        Settings of features, words on functions, and the column of true classes.
+        Settings of features, words on functions, the column of true classes, and codes.
     trust_pickle : bool
     output : str, optional
         Of a model that has several.
@@ -257,5 +260,12 @@ def load(
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    explainer = Explainer(model, data=fitted[-1], features=said.features, labels=labels, monotone=said.monotone)
+    explainer = Explainer(
+        model,
+        data=fitted[-1],
+        features=said.features,
+        labels=labels,
+        special_values=said.special_values,
+        monotone=said.monotone,
+    )
     return explainer, fitted[0]

@@ -11,7 +11,7 @@ import typer
 from ocf.cli import options
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 from ocf.support.optional import optional
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ def regions(
     options.load_forest(said.settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle)
     question = {key: said.settings[key] for key in OF_PROBLEM if key in said.settings}
+    if question.pop("missing", None):
+        raise ProblemError(
+            "regions are those of a row whose missing values stay: leave [missing] out of the problem file"
+        )
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(
         table.iloc[[place]], **question, radius=radius, limit=limit, time_limit=time_limit

@@ -95,7 +95,7 @@ class Answer:
         rows = []
         if counterfactual is not None and self.space is not None and self.norm is not None:
             before, after = (as_pandas(t).rename(columns=str) for t in (self.original, counterfactual))
-            origin, point = self.space.from_frame(before)[0], self.space.from_frame(after)[0]
+            origin, point = (self.space.with_missing(self.space.from_frame(t)[0]) for t in (before, after))
             shares = self.norm.shares(self.space, origin, point)
             for i, feature in enumerate(self.space.features):
                 if origin[i] != point[i] and not np.isnan(point[i]):
@@ -114,6 +114,8 @@ def _label(feature: Feature, table: pd.DataFrame, code: float) -> Any:
 
 
 def _difference(feature: Feature, origin: float, value: float) -> float:
+    if feature.is_special(origin) or feature.is_special(value):
+        return np.nan
     if not feature.discrete:
         return float(value - origin)
     if feature.kind == "ordinal" and feature.numeric_levels:

@@ -358,7 +358,9 @@ def table_of_model(model: UserModel, table: pd.DataFrame, columns: tuple[str, ..
     return table[list(columns)]
 
 
-def space_of_table(model: UserModel, table: pd.DataFrame | None, features: Any) -> FeatureSpace:
+def space_of_table(
+    model: UserModel, table: pd.DataFrame | None, features: Any, special_values: Any = None
+) -> FeatureSpace:
     """The features of the data, as far as the settings leave them to be inferred.
 
     Parameters
@@ -366,9 +368,16 @@ def space_of_table(model: UserModel, table: pd.DataFrame | None, features: Any) 
     model : UserModel
     table : DataFrame (n, n_columns) or None
         None is refused: there is nothing to infer features from.
-    features : mapping of feature name to settings, or None
-        See `ocf.features.inference.infer_space`.
+    features : mapping of feature name to settings, FeatureSpace, or None
+        See `ocf.features.inference.infer_space`; a FeatureSpace is taken as it is.
+    special_values : sequence of number, or mapping of feature name to such, optional
     """
+    if isinstance(features, FeatureSpace):
+        if special_values is not None:
+            raise DataError("features is a FeatureSpace: say there which values are special")
+        return features
     if table is None:
         raise DataError("give data (ideally the training data) or a FeatureSpace as features")
-    return infer_space(table_of_model(model, table, table_columns(model, tuple(table.columns))), features)
+    return infer_space(
+        table_of_model(model, table, table_columns(model, tuple(table.columns))), features, special_values
+    )

@@ -26,6 +26,7 @@ from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
+from ocf.models.gaps import Gaps
 from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
@@ -33,13 +34,14 @@ from ocf.models.user_model import as_user_model
 from ocf.problem.conflicts import conflict
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
+from ocf.problem.missing import Missing
 from ocf.problem.problem import Problem
 from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
 from ocf.problem.targets import parse_target
 from ocf.solve.class_costs import checked_class_costs
 from ocf.solve.engines import CellEngine, LeafEngine, engine_for, infeasible
 from ocf.solve.method import AUTO, formulation_for
-from ocf.solve.prepared import PreparedModel, missing_places
+from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import SolverOptions
 
@@ -69,6 +71,12 @@ class Explainer(Asking[Problem]):
         target by their labels; see `ocf.Plausibility`.
     check : bool
         Whether to check the reading of the model against the library at every threshold.
+    special_values : sequence of number, or mapping of feature name to such, optional
+        Codes such as ``[-9, -8, -7]`` that stand for something else than their number, "no record" for example: levels
+        beside the numbers. Bounds and scales are those of the other values, and a code of a row stays unless `missing`
+        says otherwise. Of a sequence each number column has all.
+    missing : bool or mapping, optional
+        As in `explain`, where it does not say otherwise.
     monotone : mapping of step name to {"increasing", "decreasing"}, optional
         Your word on the functions of FunctionTransformers that ocf does not know: that each column that they give is
         monotone in the one that they take. Proofs then rest on it, and the answers say so. A step inside another is
@@ -86,6 +94,8 @@ class Explainer(Asking[Problem]):
         Class labels; empty for a regressor.
     constraints : tuple of Constraint
         Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
+    missing : Missing or None
+        What may happen to missing values where `explain` does not say so.
 
     Examples
     --------
@@ -106,6 +116,8 @@ class Explainer(Asking[Problem]):
         *,
         labels: Any = None,
         check: bool = True,
+        special_values: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+        missing: Any = None,
         monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
         output: int | str | None = None,
@@ -115,17 +127,19 @@ class Explainer(Asking[Problem]):
             from ocf.problem.problem_file import read_problem_file
 
             said = read_problem_file(Path(features))
-            features, self.constraints, monotone = (
-                said.features,
-                said.constraints,
-                {**said.monotone, **(monotone or {})},
-            )
+            features, self.constraints = said.features, said.constraints
+            monotone = {**said.monotone, **(monotone or {})}
+            missing = said.solve.get("missing") if missing is None else missing
+            special_values = said.special_values if special_values is None else special_values
         user_model = as_user_model(model, trust_pickle=trust_pickle, output=output).saying(monotone)
         table = None if data is None else as_table(data, user_model.columns)
         frames = kind_of(data)
         if table is not None:
             user_model = user_model.in_frames(frames, table.head(1))
-        space = features if isinstance(features, FeatureSpace) else space_of_table(user_model, table, features)
+        self.missing = Missing.parse(missing)
+        space = space_of_table(user_model, table, features, special_values)
+        if self.missing is not None:
+            self.missing.changes(space)  # refuses features that there are not
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         self.prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
         self.ensemble = self.prepared.ensemble
@@ -172,13 +186,14 @@ class Explainer(Asking[Problem]):
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
+        missing: Any = None,
     ) -> Problem:
         """The problem of one row, as the formulations see it.
 
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints
+        target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints, missing
             As in `explain`.
         """
         question = Question(
@@ -190,6 +205,7 @@ class Explainer(Asking[Problem]):
             permitted_range=permitted_range,
             plausibility=plausibility,
             constraints=constraints,
+            missing=missing,
         )
         frame, coded, task = self.read(one_row_of(self.space, row), question)
         return self.pose(self.asked_rows(frame, coded, task)[0], task)
@@ -231,6 +247,7 @@ class Explainer(Asking[Problem]):
         class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
+        missing: Any = None,
         n_explanations: int = 1,
         diversity: str = "region",
         min_distance: float = 0.1,
@@ -281,6 +298,11 @@ class Explainer(Asking[Problem]):
             as nine of ten of them.
         constraints : sequence of Constraint
             Relations between features that every counterfactual must respect: see `ocf.problem.constraints`.
+        missing : bool or mapping, optional
+            What may happen to values that a row misses, or that are special: ``{"cost_of_supplying": 2.0}`` (or a
+            number by feature) lets the answer supply them, ``{"may_become_missing": True,
+            "cost_of_becoming_missing": 1.0}`` lets values go missing; see `ocf.problem.missing.Missing`. True:
+            supplying one costs 1. By default they stay as they are, and no value becomes missing.
         n_explanations : int
             How many of each row: the best, then the best that differs from all before it.
         diversity : {"region", "features", "distance"}
@@ -339,9 +361,9 @@ class Explainer(Asking[Problem]):
         warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
-        for columns in {missing_places(row) for row in coded}:
+        for gaps in Gaps.groups(coded, task.space):
             # refuses missing values without a rule before any row is solved
-            self.prepared.partition(columns, None, task.space)
+            self.prepared.partition(gaps, None, task.space)
         found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
         return found.in_frames(self.frames_of(X))
 
@@ -370,7 +392,7 @@ class Explainer(Asking[Problem]):
             target=tuple(priced) if priced else q.target,
             probability=q.probability,
             cost=parse_norm(q.norm, self.space, known),
-            space=q.space_of(self.space),
+            space=q.space_of(self.space, self.missing),
             formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
             solver=q.solver,
             split_margin=q.split_margin,
@@ -467,7 +489,7 @@ class Explainer(Asking[Problem]):
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
         target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints
-            As in `explain`; a plausibility as a requirement only.
+            As in `explain`; a plausibility as a requirement only. Missing values stay, whatever else was said of them.
         radius : float
             Regions are listed whose nearest point costs at most this.
         limit : int, optional
@@ -496,6 +518,7 @@ class Explainer(Asking[Problem]):
             permitted_range=permitted_range,
             plausibility=wish,
             constraints=constraints,
+            missing=False,
         )
         why = self.prepared.unproven(problem)
         if why:

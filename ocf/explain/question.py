@@ -15,6 +15,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.problem.costs import Cost
 from ocf.problem.diversity import Several
+from ocf.problem.missing import Missing
 from ocf.solve.method import AUTO
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions
@@ -31,6 +32,7 @@ OF_PROBLEM = (
     "permitted_range",
     "plausibility",
     "constraints",
+    "missing",
 )
 
 
@@ -54,6 +56,7 @@ class Question:
     class_costs: Mapping[Any, float] | None = None
     plausibility: Any = None
     constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None
+    missing: Any = None
     n_explanations: int = 1
     diversity: str = "region"
     min_distance: float = 0.1
@@ -79,6 +82,7 @@ class Question:
             get_solver(self.solver)
         if not (np.isfinite(self.split_margin) and self.split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
+        Missing.parse(self.missing)
         if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
             raise ProblemError("features_to_vary is 'all' or a list of feature names")
 
@@ -99,9 +103,19 @@ class Question:
         """How many explanations of a row, and how they differ."""
         return Several(self.n_explanations, self.diversity, self.min_distance)
 
-    def space_of(self, space: FeatureSpace) -> FeatureSpace:
-        """Features with the weights, the permitted ranges and the freedom that are asked for."""
+    def space_of(self, space: FeatureSpace, missing: Missing | None = None) -> FeatureSpace:
+        """Features with the weights, the permitted ranges and the freedom that are asked for.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        missing : Missing, optional
+            What may happen to missing values where the question does not say so.
+        """
+        wish = missing if self.missing is None else Missing.parse(self.missing)
         changes: dict[str, dict[str, Any]] = {}
+        if wish is not None:
+            changes |= {name: {"special": special} for name, special in wish.changes(space).items()}
         for name, weight in (self.weights or {}).items():
             down, up = weight if isinstance(weight, tuple | list) else (weight, weight)
             changes.setdefault(name, {}).update(weight_down=float(down), weight_up=float(up))

@@ -127,11 +127,31 @@ def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[st
         With the columns of `Answer.changes`, which is the default.
     """
     return [
-        (str(name), word(old, new), word(new, old, new=True), number(cost))
+        (str(name), _said(e, name, old, word(old, new)), _said(e, name, new, word(new, old, new=True)), number(cost))
         for name, old, new, cost in (e.own_changes if changes is None else changes)[
             ["feature", "from", "to", "cost"]
         ].itertuples(index=False)
     ]
+
+
+def _said(e: Answer, name: str, value: Any, text: str) -> str:
+    """A value in words, by which a code is told from a number."""
+    special = None if e.space is None else e.space.features[e.space.index(name)].special
+    return f"{text} (a code)" if special is not None and value in special.codes else text
+
+
+def supplied(e: Answer) -> list[str]:
+    """What the row lacks and the answer supplies, and what goes missing, as sentences."""
+    found = []
+    for name, old, new in e.own_changes[["feature", "from", "to"]].itertuples(index=False):
+        special = None if e.space is None else e.space.features[e.space.index(name)].special
+        codes = () if special is None else special.codes
+        if old is None or old in codes:
+            lacked = "which is missing" if old is None else f"where {word(old)} stands, a code"
+            found.append(f"supply {name}, {lacked}")
+        elif new is None or new in codes:
+            found.append(f"{name} goes missing" + ("" if new is None else f": {word(new)} stands for that"))
+    return found
 
 
 def ties(e: Answer) -> list[str]:
@@ -164,7 +184,7 @@ def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
 
 def to_text(e: Answer) -> str:
     """Headline, what must not be missed, and the table of changes."""
-    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *remarks(e)])]
+    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *supplied(e), *remarks(e)])]
     rows = change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))

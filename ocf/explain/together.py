@@ -97,7 +97,8 @@ class Together(Generic[P]):
 
             def believed(point: FloatArray) -> bool:
                 """The row itself may have the target already; other points are taken on the word of the trees."""
-                return asked(point) if np.array_equal(point, row.coded, equal_nan=True) else True
+                same = np.array_equal(problem.space.without_missing(point), row.coded, equal_nan=True)
+                return asked(point) if same else True
 
             return answer(self._engine, problem, self._task, believed)
 

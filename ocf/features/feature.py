@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -19,11 +19,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.curve import Curve, exact
 from ocf.features.number_dtypes import number_dtype
+from ocf.features.special import Special
 from ocf.support.messages import nearest
 
 Kind = Literal["numeric", "integer", "binary", "ordinal", "categorical"]
@@ -63,6 +64,10 @@ class Feature:
         for the others. Unlike the bounds it may exclude the row's own value.
     cost : Curve or None
         What a change costs, in place of the norm and the weights; negative for states that are preferred.
+    special : Special or None
+        Values that are no points on the line of the others: codes, and perhaps a missing value.
+    none : bool
+        Whether a column of objects holds None where a value is missing, and not NaN: imputers tell them apart.
     """
 
     name: str
@@ -80,6 +85,8 @@ class Feature:
     weight_up: float = 1.0
     permitted: tuple[Any, ...] | None = None
     cost: Curve | None = None
+    special: Special | None = None
+    none: bool = False
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -156,6 +163,45 @@ class Feature:
         elif self.discrete:
             for code in range(len(self.levels)):
                 self.position(code)
+
+    # -- special values -----------------------------------------------------------------------------------
+
+    @property
+    def missing_code(self) -> float:
+        """Coded value of a missing value where that is a value like others: behind all of them."""
+        return float(len(self.levels)) if self.discrete else math.inf
+
+    @cached_property
+    def special_values(self) -> FloatArray:
+        """Coded special values, (n,)."""
+        if self.special is None:
+            return np.empty(0)
+        codes = [float(self.codes[c] if self.discrete else c) for c in self.special.codes]
+        return np.array(codes + [self.missing_code] * self.special.missing)
+
+    @property
+    def gap(self) -> Any:
+        """What stands in the column where a value is missing."""
+        return None if self.none else math.nan
+
+    @property
+    def n_codes(self) -> int:
+        """Number of coded values of a discrete feature: its levels, and perhaps a missing value."""
+        return len(self.levels) + (self.special is not None and self.special.missing)
+
+    def is_special(self, value: ArrayLike) -> BoolArray:
+        """Which coded values are special."""
+        return np.isin(value, self.special_values)
+
+    @property
+    def may_be_supplied(self) -> bool:
+        """Whether an ordinary value may take the place of a special one."""
+        return self.special is not None and self.special.supplying is not None and self.action != "fixed"
+
+    @property
+    def may_become_special(self) -> bool:
+        """Whether a special value may take the place of an ordinary one."""
+        return self.special is not None and self.special.becoming is not None and self.action != "fixed"
 
     # -- the grid of admissible coded values ---------------------------------------------------------------
 
@@ -242,35 +288,26 @@ class Feature:
         ProblemError
             A text where a list is due, a range with its ends the wrong way round, or something that is no range.
         """
-        if isinstance(allowed, str) or not isinstance(allowed, Iterable):
-            raise ProblemError(f"permitted range of {self.name!r}: give a list, such as [{allowed!r}], not {allowed!r}")
-        values = tuple(allowed)
-        if self.discrete:
-            return values
-        if len(values) != 2:
-            raise ProblemError(f"permitted range of {self.name!r} must be (lowest, highest), not {values}")
-        if self.is_time:
-            values = tuple(times.days(v, self.dtype) for v in values)
-        if not all(isinstance(v, int | float | np.number | Decimal) for v in values):
-            raise ProblemError(f"permitted range of {self.name!r}: give two numbers, not {values}")
-        if not values[0] <= values[1]:
-            raise ProblemError(
-                f"permitted range of {self.name!r} must be (lowest, highest), and {allowed!r} is the other way round"
-            )
-        return values
+        return _permitting(self, allowed)
 
     def limits(self, origin: float) -> tuple[float, float]:
         """Lowest and highest coded value that a counterfactual of a row with value `origin` may take.
 
-        The bounds are widened to the row's own value; the permitted range and the action are not.
+        The bounds are widened to the row's own value; the permitted range and the action are not. Of a special or
+        missing value they are those of what may be supplied.
         """
+        if self.is_special(origin) and not self.may_be_supplied:
+            return origin, origin
+        ordinary = not (math.isnan(origin) or self.is_special(origin))
         if self.discrete:
             low, high = 0.0, float(len(self.levels) - 1)
         else:
-            low, high = min(self.lower, origin), max(self.upper, origin)
+            low, high = (min(self.lower, origin), max(self.upper, origin)) if ordinary else (self.lower, self.upper)
             if self.permitted is not None:
                 first, last = self._permitted_ends(origin)
                 low, high = max(low, first), min(high, last)
+        if not ordinary:
+            return low, high
         if self.action in ("fixed", "increasing"):
             low = max(low, origin)
         if self.action in ("fixed", "decreasing"):
@@ -305,32 +342,9 @@ class Feature:
             Of coded values. Permitted levels may leave a choice on both sides of the origin, with other weights; the
             cheapest is taken. Default: the distance in levels.
         """
-        low, high = self.limits(origin)
-        left = np.maximum(self.above(lower), self.at_least(low) if np.isfinite(low) else low)
-        right = np.minimum(self.at_most(upper), self.at_most(high) if np.isfinite(high) else high)
-        value = np.where(left > origin, left, np.where(right < origin, right, origin))
-        value = np.where(left <= right, value, np.nan)
-        stays = (lower < origin) & (origin <= upper) & (low <= origin) & (origin <= high)
-        value = np.where(stays, origin, value)
-        codes = self.permitted_codes()
-        if codes is not None:
-            value = self._nearest_code(codes, lower, upper, low, high, cost or (lambda code: np.abs(code - origin)))
-        return value
-
-    def _nearest_code(
-        self,
-        codes: set[int],
-        lower: FloatArray,
-        upper: FloatArray,
-        low: float,
-        high: float,
-        cost: Callable[[FloatArray], FloatArray],
-    ) -> FloatArray:
-        allowed = np.array([c for c in sorted(codes) if low <= c <= high], np.float64)
-        out = np.full(len(lower), np.nan)
-        for code in allowed[np.argsort(-cost(allowed), kind="stable")]:  # the cheapest is written last
-            out[(lower < code) & (code <= upper)] = code
-        return out
+        if len(self.special_values):
+            return _nearest_with_special(self, lower, upper, origin, cost)
+        return _nearest_ordinary(self, lower, upper, origin, cost)
 
     def distance(self, origin: float, value: ArrayLike) -> FloatArray:
         """Signed distance from the origin in units of `scale`; 1 for any change of category.
@@ -353,7 +367,7 @@ class Feature:
 
     def label(self, code: float) -> Any:
         """Coded value in the user's words and dtype."""
-        if math.isnan(code):
+        if math.isnan(code) or code == self.missing_code:
             return None
         if self.discrete:
             return self.levels[int(code)]
@@ -362,6 +376,98 @@ class Feature:
         if self.dtype == "decimal":
             return Decimal(repr(float(code)))
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
+
+
+def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
+    """What a user permits; as `Feature.permitting`."""
+    if isinstance(allowed, str) or not isinstance(allowed, Iterable):
+        raise ProblemError(f"permitted range of {feature.name!r}: give a list, such as [{allowed!r}], not {allowed!r}")
+    values = tuple(allowed)
+    if feature.discrete:
+        return values
+    if len(values) != 2:
+        raise ProblemError(f"permitted range of {feature.name!r} must be (lowest, highest), not {values}")
+    if feature.is_time:
+        values = tuple(times.days(v, feature.dtype) for v in values)
+    if not all(isinstance(v, int | float | np.number | Decimal) for v in values):
+        raise ProblemError(f"permitted range of {feature.name!r}: give two numbers, not {values}")
+    if not values[0] <= values[1]:
+        raise ProblemError(
+            f"permitted range of {feature.name!r} must be (lowest, highest), and {allowed!r} is the other way round"
+        )
+    return values
+
+
+def _nearest_ordinary(
+    feature: Feature,
+    lower: FloatArray,
+    upper: FloatArray,
+    origin: float,
+    cost: Callable[[FloatArray], FloatArray] | None,
+) -> FloatArray:
+    """Nearest value in each interval of a feature without special values; as `Feature.nearest`."""
+    low, high = feature.limits(origin)
+    left = np.maximum(feature.above(lower), feature.at_least(low) if np.isfinite(low) else low)
+    right = np.minimum(feature.at_most(upper), feature.at_most(high) if np.isfinite(high) else high)
+    value = np.where(left > origin, left, np.where(right < origin, right, origin))
+    value = np.where(left <= right, value, np.nan)
+    stays = (lower < origin) & (origin <= upper) & (low <= origin) & (origin <= high)
+    value = np.where(stays, origin, value)
+    codes = feature.permitted_codes()
+    if codes is not None:
+        value = _nearest_code(codes, lower, upper, low, high, cost or (lambda code: np.abs(code - origin)))
+    return value
+
+
+def _nearest_code(
+    codes: set[int],
+    lower: FloatArray,
+    upper: FloatArray,
+    low: float,
+    high: float,
+    cost: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Cheapest of some codes in each interval; NaN where there is none."""
+    allowed = np.array([c for c in sorted(codes) if low <= c <= high], np.float64)
+    out = np.full(len(lower), np.nan)
+    for code in allowed[np.argsort(-cost(allowed), kind="stable")]:  # the cheapest is written last
+        out[(lower < code) & (code <= upper)] = code
+    return out
+
+
+def _typical(feature: Feature) -> float:
+    """An ordinary value from which to look where the row has none."""
+    low, high = feature.limits(math.nan)
+    if feature.discrete:
+        return low
+    middle = (low + high) / 2 if math.isfinite(high - low) else min(max(0.0, low), high)
+    below = float(feature.at_most(middle))
+    return below if below >= low else float(feature.at_least(low))
+
+
+def _nearest_with_special(
+    feature: Feature,
+    lower: FloatArray,
+    upper: FloatArray,
+    origin: float,
+    cost: Callable[[FloatArray], FloatArray] | None,
+) -> FloatArray:
+    """As `Feature.nearest`, among ordinary and special values."""
+    own = bool(feature.is_special(origin))
+    if not own:
+        value = replace(feature, special=None).nearest(lower, upper, origin, cost)
+    elif feature.may_be_supplied and _typical(feature) <= feature.limits(math.nan)[1]:
+        value = replace(feature, special=None, action="free").nearest(lower, upper, _typical(feature))
+    else:
+        value = np.full(len(lower), np.nan)
+    for code in feature.special_values.tolist():
+        here = (lower < code) & (code <= upper)
+        if code == origin or (not own and feature.may_become_special):
+            dearer = here if cost is None else here & ~(cost(value) <= cost(np.full(len(value), code)))
+            value = np.where(dearer, code, value)
+        else:
+            value = np.where(here & (value == code), np.nan, value)
+    return value
 
 
 def _faults_of_kind(feature: Feature) -> Iterator[str]:
@@ -397,5 +503,12 @@ def _faults_of_numbers(feature: Feature) -> Iterator[str]:
             yield f"weight {weight} must be finite and at least 0"
     if feature.cost is not None and (feature.weight_down, feature.weight_up) != (1.0, 1.0):
         yield "a cost of its own takes the place of norm and weight: give one of them"
+    if feature.special is not None:
+        yield from feature.special.faults()
+        codes = feature.special.codes
+        if codes and feature.discrete and not (feature.kind == "ordinal" and set(codes) <= set(feature.levels)):
+            yield f"the special values {list(codes)} are none of its levels, which stand beside each other anyway"
+        if feature.special.missing and (len(feature.columns) > 1 or feature.base):
+            yield "indicator columns hold no missing value"
     if math.isnan(lower) or math.isnan(upper) or lower > upper:
         yield f"bounds [{lower}, {upper}] hold no value"

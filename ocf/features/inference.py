@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -17,12 +17,13 @@ from ocf.features.feature import Feature, Kind
 from ocf.features.frames import table_of
 from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
+from ocf.features.special import Special
 from ocf.support.messages import nearest
 
 #: What a user may say of a feature (in a dict or in the ``[features.NAME]`` table of a problem file).
 SETTINGS = (
     "kind", "columns", "base", "levels", "bounds", "step", "scale", "actionability", "weight", "permitted_range",
-    "cost",
+    "cost", "special_values",
 )  # fmt: skip
 
 
@@ -52,7 +53,9 @@ def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
 
 
 def infer_space(
-    data: pd.DataFrame | ArrayLike, settings: Mapping[str, Mapping[str, Any]] | None = None
+    data: pd.DataFrame | ArrayLike,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    special_values: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
 ) -> FeatureSpace:
     """Describe the features of a table.
 
@@ -70,6 +73,9 @@ def infer_space(
         Any of `SETTINGS`. A categorical feature that the table holds as indicator columns is described by
         ``{"job": {"kind": "categorical", "columns": {"clerk": "job_clerk", "smith": "job_smith"}}}``; levels
         without an indicator go in ``base``: ``{"base": "none", …}``.
+    special_values : sequence of number, or mapping of feature name to such, optional
+        Codes that stand for something else than their number; a sequence is that of every number column. Bounds and
+        scales are those of the other values.
 
     Returns
     -------
@@ -78,7 +84,7 @@ def infer_space(
     table = as_table(data)
     if table.empty:
         raise DataError("the data table is empty: give at least one row")
-    settings = dict(settings or {})
+    settings = _with_special(table, settings or {}, special_values)
     groups = {name: s for name, s in settings.items() if isinstance(s.get("columns"), Mapping | list | tuple)}
     grouped = {column: name for name, s in groups.items() for column in _columns(s)}
     for name, setting in settings.items():
@@ -102,6 +108,42 @@ def infer_space(
     return FeatureSpace(tuple(features), tuple(table.columns))
 
 
+def _with_special(
+    table: pd.DataFrame,
+    settings: Mapping[str, Mapping[str, Any]],
+    special: Sequence[float] | Mapping[str, Sequence[float]] | None,
+) -> dict[str, Mapping[str, Any]]:
+    """Settings with the special values; what a feature's own setting says goes first."""
+    out = dict(settings)
+    if special is None:
+        return out
+    if not isinstance(special, Mapping):
+        codes = _codes_of(special)
+        held = {
+            c for s in settings.values() if isinstance(s.get("columns"), Mapping | list | tuple) for c in _columns(s)
+        }
+        plain = [c for c in table.columns if c not in held and _has_numbers(table[c].dropna(), settings.get(c, {}))]
+        special = dict.fromkeys(plain, codes)
+    for name, own in special.items():
+        out[name] = {"special_values": own, **out.get(name, {})}
+    return out
+
+
+def _codes_of(said: Any) -> list[Any]:
+    """Special values, as Python's own numbers."""
+    if isinstance(said, str | bytes) or not isinstance(said, Iterable):
+        raise DataError(f"special_values is a list of numbers such as [-9, -8], or such lists by feature, not {said!r}")
+    return [v.item() if isinstance(v, np.generic) else v for v in said]
+
+
+def _has_numbers(values: pd.Series[Any], setting: Mapping[str, Any]) -> bool:
+    """Whether a column is, or would be, a feature with a line of numbers."""
+    if values.empty:
+        return False
+    dtype, numeric = dtype_of(values)
+    return not times.is_time(dtype) and (setting.get("kind") or _kind(values, dtype, numeric)) in ("numeric", "integer")
+
+
 def _columns(setting: Mapping[str, Any]) -> list[str]:
     columns = setting["columns"]
     return [str(c) for c in (columns.values() if isinstance(columns, Mapping) else columns)]
@@ -109,7 +151,7 @@ def _columns(setting: Mapping[str, Any]) -> list[str]:
 
 def _one_hot(name: str, setting: Mapping[str, Any], table: pd.DataFrame) -> Feature:
     columns = _columns(setting)
-    unfit = {"levels", "bounds", "step"} & set(setting)
+    unfit = {"levels", "bounds", "step", "special_values"} & set(setting)
     if unfit:
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit))} does not fit indicator columns")
     if isinstance(setting["columns"], Mapping):
@@ -136,13 +178,18 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
         raise DataError(f"feature {name!r}: 'base' belongs to features with indicator columns")
     if values.empty:
         raise DataError(f"column {name!r} holds no value: drop it, or describe the feature without data")
+    special = None
+    if "special_values" in setting:
+        special = Special(tuple(_codes_of(setting["special_values"])))
+        for fault in special.faults():
+            raise DataError(f"feature {name!r}: {fault}")
     dtype, numeric = dtype_of(values)
     kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric))
     unfit = {"levels"} if kind in ("numeric", "integer") else {"bounds", "step"}
     if unfit & set(setting):
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit & set(setting)))} does not fit kind {kind!r}")
     if kind in ("numeric", "integer"):
-        return _of_numbers(values, dtype, kind, setting)
+        return _of_numbers(values, dtype, kind, setting, special)
     if times.is_time(dtype):
         raise DataError(
             f"feature {name!r}: dates and durations are ordered numbers, not {kind}: leave the kind out, or make the "
@@ -152,20 +199,31 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
     levels = tuple(setting.get("levels", ())) or truth or tuple(_sorted_levels(values))
     span = len(levels) - 1.0
     if kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):
-        span = float(levels[-1] - levels[0])
+        ordinary = [v for v in levels if special is None or v not in special.codes]
+        span = float(ordinary[-1] - ordinary[0]) if ordinary else span
     return Feature(
         name,
         kind,
         dtype=str(column.dtype),
         levels=levels,
+        special=special,
+        none=bool(column.dtype == object and any(v is None for v in column)),
         **_common(setting, default_scale=1.0 if kind == "binary" else span),
     )
 
 
-def _of_numbers(values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping[str, Any]) -> Feature:
+def _of_numbers(
+    values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping[str, Any], special: Special | None
+) -> Feature:
     """Feature of a column of numbers, dates or durations, none of them missing."""
     name = str(values.name)
     numbers, step = numbers_of(values, dtype), setting.get("step")
+    if special is not None:
+        if times.is_time(dtype):
+            raise DataError(f"feature {name!r}: special values are numbers, but the column holds dates or durations")
+        numbers = numbers[~np.isin(numbers, special.codes)]
+        if not len(numbers):
+            raise DataError(f"column {name!r} holds nothing but special values: drop it, or give it bounds and scale")
     if times.is_time(dtype):
         setting = _in_days(setting, dtype)
         step = setting.get("step") or (1.0 if kind == "integer" else 1 / times.parts_of(numbers))
@@ -186,6 +244,7 @@ def _of_numbers(values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping
         lower=float(lower),
         upper=float(upper),
         step=step,
+        special=special,
         **_common(setting, default_scale=float(upper) - float(lower)),
     )
 

@@ -131,7 +131,10 @@ def in_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
     """
     number = number_dtype(dtype) is not None and values.dtype != object
     # NumPy's own dtypes need no Series on the way into a table
-    held: Any = values if number and dtype == str(number_dtype(dtype)) else pd.Series(values)
+    held: Any = values
+    if not number or dtype != str(number_dtype(dtype)):
+        # pandas would choose a dtype other than that of objects by itself, and with it what stands for a missing value
+        held = pd.Series(values, dtype=object if dtype == "object" else None)
     try:
         with np.errstate(all="ignore"):
             typed = held.astype(dtype)

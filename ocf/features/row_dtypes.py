@@ -2,7 +2,7 @@
 
 A scaler computes in float32 where all its columns are float32, and in float64 otherwise. A row's numbers therefore stay
 in the row's own precision; whole numbers and truth values that arrive as floats, as those of a list do, go back to the
-data's dtype where that holds them exactly.
+data's dtype where that holds them exactly. Where a word is missing stands what does so in the data, None or NaN.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
             held = _of_objects(own, feature)
         else:
             held = _held(own, feature.dtype)
+            held = _with_gaps(own, feature) if held is None else held
         if held is not None:
             out = out.copy() if out is frame else out
             out.isetitem(place, held)
@@ -63,6 +64,14 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
         and number_dtype(feature.dtype) is not None
     }
     return space.updated(changes) if changes else space
+
+
+def _with_gaps(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | None:
+    """A column of objects with the gaps that the data's column has; None where it has no others."""
+    if values.dtype != object or not feature.discrete or not values.isna().any():
+        return None
+    filled = [feature.gap if absent else value for value, absent in zip(values, values.isna(), strict=True)]
+    return pd.Series(filled, index=values.index, name=values.name, dtype=object)
 
 
 def _categories(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | None:

@@ -18,6 +18,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.numbers import column_of, in_dtype, numbers_of
+from ocf.features.special import Special
 from ocf.support.documents import fit
 from ocf.support.messages import listed, nearest
 from ocf.support.schemas import FeatureSchema, SpaceSchema
@@ -38,6 +39,7 @@ def counterfactual_frame(
     """
     table = original.copy()
     places = {str(c): k for k, c in enumerate(table.columns)}
+    origin, point = space.without_missing(origin), space.without_missing(point)
     for i in np.flatnonzero((point != origin) & ~(np.isnan(point) & np.isnan(origin))):
         feature = space.features[i]
         for k, column in enumerate(feature.columns):
@@ -46,15 +48,20 @@ def counterfactual_frame(
             else:
                 value = feature.label(point[i])
             old: Any = table.iloc[0, places[column]]
-            if pd.isna(old) or old != value:
-                held = _held(value, table.dtypes.iloc[places[column]]).set_axis(table.index)
+            if value is None or pd.isna(old) or old != value:
+                held = _held(feature.gap if value is None else value, table.dtypes.iloc[places[column]]).set_axis(
+                    table.index
+                )
                 # as a Series, since pandas guesses the dtype of an array of objects anew
                 table.isetitem(places[column], held)
     return table
 
 
 def _held(value: Any, dtype: Any) -> Any:
-    """Column of one value, in the given dtype if that holds it exactly."""
+    """Column of one value, in the given dtype if that holds it exactly; None and NaN are missing values."""
+    if value is None or value != value:
+        blank = pd.Series([value], dtype=object)
+        return blank.astype(np.float64) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else blank.astype(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         categories = list(dtype.categories)
         known = categories if value in categories else [*categories, value]
@@ -116,6 +123,15 @@ class FeatureSpace:
             i = self.index(name)
             features[i] = replace(features[i], **change)
         return replace(self, features=tuple(features))
+
+    def with_missing(self, coded: FloatArray) -> FloatArray:
+        """Coded rows, (..., n_features), with the code of a missing value in the place of NaN, where it is a value."""
+        codes = [f.missing_code if f.special is not None and f.special.missing else np.nan for f in self.features]
+        return np.where(np.isnan(coded), codes, coded)
+
+    def without_missing(self, coded: FloatArray) -> FloatArray:
+        """Coded rows, (..., n_features), with NaN in the place of the code of a missing value."""
+        return np.where(coded == [f.missing_code for f in self.features], np.nan, coded)
 
     # -- table to coded rows -------------------------------------------------------------------------------
 
@@ -205,7 +221,7 @@ class FeatureSpace:
         ----------
         coded : (n, n_features) float64
         """
-        coded = np.atleast_2d(np.asarray(coded, np.float64))
+        coded = self.without_missing(np.atleast_2d(np.asarray(coded, np.float64)))
         out: dict[str, Any] = {}
         for i, feature in enumerate(self.features):
             if len(feature.columns) > 1 or feature.base:
@@ -215,7 +231,7 @@ class FeatureSpace:
                 missing = np.isnan(coded[:, i])
                 codes = np.where(missing, 0, coded[:, i]).astype(int)
                 levels = pd.Series(list(feature.levels), dtype=object).to_numpy()[codes]
-                levels[missing] = None
+                levels[missing] = feature.gap
                 out[feature.columns[0]] = in_dtype(levels, feature.dtype)
             else:
                 out[feature.columns[0]] = column_of(coded[:, i], feature.dtype, whole=feature.kind == "integer")
@@ -266,6 +282,7 @@ def _feature_from_schema(found: FeatureSchema) -> Feature:
         "upper": float(found.upper),
         "permitted": permitted,
         "cost": None if found.cost is None else Curve.parse(found.cost),
+        "special": None if found.special is None else Special(**msgspec.structs.asdict(found.special)),
     }
     return Feature(**made)
 

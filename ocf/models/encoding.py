@@ -143,6 +143,11 @@ class Encoding:
                 out[column.feature] = max(ends[0], low), min(ends[1], high)
         return out
 
+    def knows(self, rows: FloatArray) -> BoolArray:
+        """In which coded rows, (n, n_features), every number lies where its columns are known."""
+        first, last = self.known_range.T
+        return np.asarray(~((rows < first) | (rows > last)).any(axis=1))
+
     def refuse_unknown(self, space: FeatureSpace, origin: FloatArray) -> None:
         """Refuse a row of which a feature may go where its columns are not known.
 

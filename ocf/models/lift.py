@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ocf.errors import ConformanceError, DataError, ModelError, OcfError
 from ocf.features.lattice import Lattice, middle
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding, finite_range
+from ocf.models.gaps import with_gaps
 from ocf.models.oblique_encoding import as_hyperplanes, lift_oblique
 from ocf.models.unfolding import Fold, unfold
 from ocf.readers.transformers.flow import pieces
@@ -64,7 +66,12 @@ def why_unproven(lifted: Lifted) -> str:
     )
 
 
-def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = frozenset()) -> Lifted:
+def lift(
+    ensemble: Ensemble,
+    encoding: Encoding,
+    missing: frozenset[int] = frozenset(),
+    supplied: frozenset[int] = frozenset(),
+) -> Lifted:
     """The same trees with splits that test features, in coded values, instead of model columns.
 
     Parameters
@@ -74,6 +81,8 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
     encoding : Encoding
     missing : frozenset of int
         Features whose value is missing: the splits that it moves are decided by the preprocessing and the model's rule.
+    supplied : frozenset of int
+        Features of which missing is a value like others, coded as `Feature.missing_code`: behind all of them.
 
     Returns
     -------
@@ -87,10 +96,15 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         A split tests a column that depends on several features.
     """
     space = encoding.space
-    if ensemble.is_oblique and missing:
-        raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
+    if ensemble.is_oblique and missing | supplied:
+        raise DataError(
+            f"{_named(space, missing | supplied)} missing (NaN), and the model has no rule for it: fill in a value"
+        )
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)
+    gaps: dict[int, FloatArray] = {}
+    if supplied:
+        encoding, gaps = with_gaps(encoding, partial(_with_missing, encoding, ensemble), supplied)
     encoding.check_width(ensemble.feature_names)
     ensemble = as_hyperplanes(ensemble, encoding)
     inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
@@ -107,7 +121,8 @@ def lift(ensemble: Ensemble, encoding: Encoding, missing: frozenset[int] = froze
         raise DataError(f"{_named(space, missing)} missing (NaN), and the model has no rule for it: fill in a value")
     _decide(out, still, _goes_left(ensemble, still, row))
     nodes_of = {i: inner[owner == i] for i in np.unique(owner[owner >= 0]).tolist()}
-    folds, unsteady = _lift_features(ensemble, nodes_of, encoding, out, sets)
+    gone = {i: _side_of_gap(ensemble, nodes_of[i], gaps[i], space.names[i]) for i in gaps if i in nodes_of}
+    folds, unsteady = _lift_features(ensemble, nodes_of, encoding, out, sets, gone)
     # a node that no feature moves is decided already; give it some feature for the sake of shape
     out["feature"][still] = 0
     if ensemble.is_oblique:
@@ -131,22 +146,24 @@ def _lift_features(
     encoding: Encoding,
     out: dict[str, Any],
     sets: list[BoolArray],
+    gone: dict[int, BoolArray],
 ) -> tuple[dict[int, Fold], tuple[int, ...]]:
-    """Splits that features move, given the nodes of each; as `_lift_numbers`."""
+    """Splits that features move, given the nodes of each, and which send a missing value left; as `_lift_numbers`."""
     numbers: dict[int, IntArray] = {}
     levels = encoding.levels_of([i for i in nodes_of if encoding.space.features[i].discrete])
     for i, nodes in nodes_of.items():
         feature = encoding.space.features[i]
         out["feature"][nodes] = i
         if feature.discrete:
-            _lift_discrete(ensemble, nodes, levels[i], out, sets)
+            sides = np.array([_goes_left(ensemble, nodes, row) for row in levels[i]])
+            _lift_discrete(nodes, np.vstack([sides, gone[i]]) if i in gone else sides, out, sets)
         elif np.any(ensemble.kind[nodes] == SplitKind.SUBSET):
             raise DataError(
                 f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
             )
         else:
             numbers[i] = nodes
-    return _lift_numbers(ensemble, numbers, encoding, out)
+    return _lift_numbers(ensemble, numbers, encoding, out, gone)
 
 
 def _decide(out: dict[str, Any], nodes: IntArray, goes_left: BoolArray) -> None:
@@ -176,27 +193,29 @@ def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int
     return found
 
 
+def _side_of_gap(ensemble: Ensemble, nodes: IntArray, row: FloatArray, name: str) -> BoolArray:
+    """Side at each of `nodes` of model columns in which a feature is missing."""
+    if ensemble.missing_left is None and np.isnan(row[ensemble.feature[nodes]]).any():
+        raise DataError(
+            f"feature {name!r} is or may become missing (NaN), and the model has no rule for it: fill in a value"
+        )
+    return _goes_left(ensemble, nodes, row)
+
+
 def _named(space: FeatureSpace, missing: frozenset[int]) -> str:
     names = ", ".join(repr(space.names[i]) for i in sorted(missing))
     return f"feature {names} is" if len(missing) == 1 else f"features {names} are"
 
 
-def _lift_discrete(
-    ensemble: Ensemble,
-    nodes: IntArray,
-    rows: FloatArray,
-    out: dict[str, Any],
-    sets: list[BoolArray],
-) -> None:
-    """Splits of a discrete feature, from the model columns at each of its levels."""
-    goes_left = np.array([_goes_left(ensemble, nodes, row) for row in rows])  # (n_levels, n_split_nodes)
-    n_left = goes_left.sum(axis=0)
-    level = np.arange(len(rows))[:, None]
+def _lift_discrete(nodes: IntArray, goes_left: BoolArray, out: dict[str, Any], sets: list[BoolArray]) -> None:
+    """Splits of a discrete feature, given which of its levels go left at each, (n_levels, n_split_nodes)."""
+    count, n_left = len(goes_left), goes_left.sum(axis=0)
+    level = np.arange(count)[:, None]
     prefix = (goes_left == (level < n_left)).all(axis=0)
-    suffix = (goes_left == (level >= len(rows) - n_left)).all(axis=0)
+    suffix = (goes_left == (level >= count - n_left)).all(axis=0)
     if (prefix | suffix).all():  # such splits respect the order of the levels, even of categories
         out["kind"][nodes] = SplitKind.AXIS
-        out["threshold"][nodes] = np.where(prefix, n_left, len(rows) - n_left) - 0.5
+        out["threshold"][nodes] = np.where(prefix, n_left, count - n_left) - 0.5
         _swap_children(out, nodes[~prefix])
         return
     out["kind"][nodes] = SplitKind.SUBSET
@@ -443,13 +462,19 @@ def _between(low: _PerFeature, high: _PerFeature) -> list[_PerFeature]:
 
 
 def _lift_numbers(
-    ensemble: Ensemble, numbers: dict[int, IntArray], encoding: Encoding, out: dict[str, Any]
+    ensemble: Ensemble,
+    numbers: dict[int, IntArray],
+    encoding: Encoding,
+    out: dict[str, Any],
+    gone: dict[int, BoolArray],
 ) -> tuple[dict[int, Fold], tuple[int, ...]]:
     """Splits of numeric features, given the nodes of each; those that turn, and the features whose rounding does."""
-    cuts, places = {}, {}
+    cuts, places, gap_left = {}, {}, {}
     for i, nodes in numbers.items():
-        pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes]])
+        side = gone.get(i, np.zeros(len(nodes), bool))
+        pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes], side])
         unique, places[i] = np.unique(pairs, axis=0, return_inverse=True)
+        gap_left[i] = unique[:, 2] > 0
         cuts[i] = _cuts(encoding, i, unique[:, 0].astype(np.int64), unique[:, 1])
     columns = _Columns(encoding, cuts)
     found = columns.last_below()
@@ -458,12 +483,15 @@ def _lift_numbers(
     for i, nodes in numbers.items():
         own, place = columns.cuts[i], places[i].ravel()
         first, many = np.unique(own.split, return_index=True)[1], np.bincount(own.split)
-        bent = {int(own.split[cut]) for j, cut in wiggles if j == i} | set(np.flatnonzero(many > 1).tolist())
+        bent = {int(own.split[cut]) for j, cut in wiggles if j == i}
+        bent |= set(np.flatnonzero((many > 1) | (i in gone)).tolist())
         out["threshold"][nodes] = found[i][first][place]
         falls = ~own.rising[first]
         for k in sorted(bent):
             span = range(int(first[k]), int(first[k] + many[k]))
             fold = _fold(own, span, {cut: wiggles.get((i, cut), (float(found[i][cut]),)) for cut in span})
+            if i in gone:
+                fold = fold.then(float(np.finfo(np.float64).max), bool(gap_left[i][k]))
             here = nodes[place == k]
             if len(fold.cuts) > 1:
                 folds |= dict.fromkeys(here.tolist(), fold)
@@ -519,7 +547,9 @@ def _swap_children(out: dict[str, Any], nodes: IntArray) -> None:
     out["left"][nodes], out["right"][nodes] = out["right"][nodes], out["left"][nodes].copy()
 
 
-def check_lift(lifted: Lifted, ensemble: Ensemble, encoding: Encoding, seed: int = 0) -> None:
+def check_lift(
+    lifted: Lifted, ensemble: Ensemble, encoding: Encoding, supplied: frozenset[int] = frozenset(), seed: int = 0
+) -> None:
     """Send points at and next to every threshold through both ensembles: they must reach the same leaves.
 
     Parameters
@@ -529,6 +559,8 @@ def check_lift(lifted: Lifted, ensemble: Ensemble, encoding: Encoding, seed: int
     ensemble : Ensemble
         The same trees over model columns.
     encoding : Encoding
+    supplied : frozenset of int
+        As in `lift`.
     seed : int
         Of the random values of the other features.
 
@@ -547,11 +579,11 @@ def check_lift(lifted: Lifted, ensemble: Ensemble, encoding: Encoding, seed: int
         else:
             cuts = np.unique(trees.threshold[(trees.feature == i) & (trees.kind == SplitKind.AXIS)])
             lattice = Lattice.of(feature)
-            keys = lattice.at_most(cuts[np.isfinite(cuts)])
+            keys = lattice.at_most(cuts[np.abs(cuts) < np.finfo(np.float64).max])
             values = lattice.values(np.concatenate([keys, keys + 1]))
             if trees.is_oblique:
                 values = np.concatenate([values, np.linspace(*finite_range(feature, encoding.base[i]), 64)])
-        rows.append(values)
+        rows.append(np.append(values, feature.missing_code) if i in supplied else values)
     count = max(1, *map(len, rows))  # scalers refuse a table without rows
     points = np.column_stack(
         [
@@ -561,6 +593,7 @@ def check_lift(lifted: Lifted, ensemble: Ensemble, encoding: Encoding, seed: int
     )
     frame = space.to_frame(points)
     points = space.from_frame(frame)  # a narrow dtype may have rounded
+    points = np.where(np.isnan(points), [f.missing_code for f in space.features], points)
     wanted = ensemble.apply(encoding.encode(frame))
     found = lifted.apply(points)
     wrong = np.flatnonzero((wanted != found).any(axis=1) & ~trees.uncertain(points))

@@ -46,6 +46,17 @@ class Fold:
         before = sum(c <= low for c in self.cuts)
         return [c for c in self.cuts if low < c < high], self.first_left ^ bool(before % 2)
 
+    def then(self, cut: float, left: bool) -> Fold:
+        """The fold that goes to a side beyond a cut which lies behind all its own.
+
+        Parameters
+        ----------
+        cut : float
+        left : bool
+        """
+        last = self.first_left ^ bool(len(self.cuts) % 2)
+        return self if last == left else Fold((*self.cuts, cut), self.first_left)
+
 
 #: Feature -> interval ``(low, high]`` in which a node stands.
 _Box = dict[int, tuple[float, float]]

@@ -24,6 +24,7 @@ NORMS = ("l0", "l1", "l2")
 class Cost:
     """A mix of norms: ``sum_i w_i (l0 [d_i != 0] + l1 |d_i| + l2 d_i**2) + sum q_ij d_i d_j``.
 
+    A value that is missing or a code has no distance from the others, but a price: `ocf.features.special.Special`.
     ``d_i`` is the signed distance of feature i in units of its scale, ``w_i`` its weight in the direction of the
     change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
     Source: ocean, (30)-(32); fcca, (2).
@@ -65,12 +66,33 @@ class Cost:
     def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
 
+        Infinite where there is no such move: see `Special`.
+
         Parameters
         ----------
         feature : Feature
         origin : float
         value : (n,) float64
         """
+        special = feature.special
+        if special is None or not len(feature.special_values):
+            return self._along(feature, origin, value)
+        values = np.asarray(value, np.float64)
+        at_special = feature.is_special(values)
+        if feature.is_special(origin):
+            moved = np.where(at_special, np.inf, self._apart(special.supplying))
+            return np.where(np.isnan(values), np.nan, np.where(values == origin, 0.0, moved))
+        along = self._along(feature, origin, np.where(at_special, origin, values))
+        return np.where(at_special, self._apart(special.becoming), along)
+
+    def _apart(self, price: float | None) -> float:
+        """Cost of a move between a special value and an ordinary one: l0 counts it, the others take the price."""
+        if price is None:
+            return np.inf
+        return self.l0 + price * (self.l1 + self.l2 + bool(self.squares or self.forms))
+
+    def _along(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
+        """As `of`, among ordinary values."""
         if feature.cost is not None:
             values = np.asarray(value, np.float64)
             own = [
@@ -128,6 +150,8 @@ class Cost:
         if np.isnan(origin[i]) or point[i] == origin[i]:
             return 0.0
         feature = space.features[i]
+        if feature.is_special(origin[i]) or feature.is_special(point[i]):
+            return 0.0
         return feature.distance(origin[i], point[i]).item() * feature.scale
 
     def slope(self, feature: Feature, origin: float, value: float, step: float) -> tuple[float, float]:

@@ -39,7 +39,7 @@ class Problem:
         Its splits test the features of `space`, in coded values.
     space : FeatureSpace
     origin : (n_features,) float64
-        The coded row; NaN for a missing value, which stays missing.
+        The coded row; NaN for a missing value that stays so, see `Feature.missing_code` for another.
     target : Target
         What is wanted of the model's answer; see `ocf.problem.targets`.
     cost : Cost
@@ -99,8 +99,8 @@ class Problem:
         """
         self.target.check(self.ensemble)
         for feature, value in zip(self.space.features, self.origin.tolist(), strict=True):
-            fits = value in range(len(feature.levels)) if feature.discrete else math.isfinite(value)
-            if not (fits or math.isnan(value)):
+            fits = value in range(feature.n_codes) if feature.discrete else math.isfinite(value)
+            if not (fits or math.isnan(value) or feature.is_special(value)):
                 raise ProblemError(f"feature {feature.name!r}: the origin {value!r} is none of its values")
             feature.permitted_codes()
         if self.plausibility and (self.plausibility.forest.n_outputs != 1 or not self.plausibility.is_finite):

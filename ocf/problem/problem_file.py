@@ -18,6 +18,10 @@
     [monotone]                         # your word on functions in the Pipeline that ocf does not know, by step
     to_days = "increasing"
 
+    [missing]                          # what may happen to missing values, and to codes; see `ocf.problem.missing`
+    cost_of_supplying = 2.0            # or by feature: { age = 1.0, income = 3.0 }
+    special_values = [-9, -8]          # codes that are no numbers, of all number columns or { income = [-9] }
+
     [features.age]                     # settings of `ocf.features.inference.infer_space`, all optional
     kind = "integer"
     bounds = [18, 90]
@@ -80,6 +84,7 @@ from ocf.errors import ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Action, Kind
 from ocf.problem.constraints import Constraint, from_file, keys_of
+from ocf.problem.missing import Missing
 from ocf.support.documents import (
     AtLeastOne,
     AtLeastZero,
@@ -111,6 +116,8 @@ class ProblemFile:
         As `Explainer` takes it.
     label : str or None
         Column of the table that holds the true classes.
+    special_values : list of number, or dict of str to such, or None
+        As `ocf.Explainer` takes them.
     """
 
     features: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -118,6 +125,7 @@ class ProblemFile:
     constraints: tuple[Constraint, ...] = ()
     monotone: dict[str, str] = field(default_factory=dict)
     label: str | None = None
+    special_values: Any = None
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -151,6 +159,13 @@ _Names = Annotated[list[str], Meta(min_length=1)]
 _Diversity = Literal["region", "features", "distance"]
 
 
+_Codes = Annotated[list[Finite], Meta(description="a list of numbers that are codes, such as [-9, -8, -7]")]
+_Prices = Annotated[
+    AtLeastZero | dict[str, AtLeastZero],
+    Meta(description="a number of at least 0, or a table of such by feature, such as { age = 2 }"),
+]
+
+
 class FeatureSettings(TypedDict, total=False):
     """A section ``[features.NAME]``."""
 
@@ -178,6 +193,7 @@ class FeatureSettings(TypedDict, total=False):
         ),
     ]
     permitted_range: Annotated[list[Scalar], Meta(description="[lowest, highest], or a list of levels")]
+    special_values: _Codes
 
 
 class PlausibilitySettings(TypedDict, total=False):
@@ -193,6 +209,18 @@ class PlausibilitySettings(TypedDict, total=False):
     seed: _Seed
     by: Annotated[Literal["prediction", "label"], Meta(description='"prediction" or "label"')]
     label: Annotated[str, Meta(description="the name of a column of true classes")]
+
+
+class MissingSettings(TypedDict, total=False):
+    """The section ``[missing]``."""
+
+    cost_of_supplying: _Prices
+    may_become_missing: Annotated[bool | list[str], Meta(description="true, false, or a list of feature names")]
+    cost_of_becoming_missing: _Prices
+    special_values: Annotated[
+        list[Finite] | dict[str, list[Finite]],
+        Meta(description="a list of numbers that are codes, or a table of such lists by feature"),
+    ]
 
 
 class SolveSettings(TypedDict, total=False):
@@ -236,7 +264,7 @@ class SolveSettings(TypedDict, total=False):
 
 
 #: Top level of a file.
-SECTIONS = ("solve", "features", "constraints", "plausibility", "monotone")
+SECTIONS = ("solve", "features", "constraints", "plausibility", "missing", "monotone")
 
 #: Words on functions.
 _WORDS = ("increasing", "decreasing")
@@ -252,6 +280,8 @@ _ELSEWHERE = {
     "monotone": "give it a section of its own, [monotone]",
     "gap": "it is called 'mip_gap'",
     "plausibility": "give it a section of its own, [plausibility]",
+    "missing": "give it a section of its own, [missing]",
+    "special_values": "give it in the section [missing], or in the feature's own, [features.NAME]",
 }
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -299,12 +329,19 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         wish = dict(data["plausibility"])
         label = wish.pop("label", None)
         solve = solve | {"plausibility": wish or True}
+    missing = data.get("missing", {})
+    check_settings(missing, MissingSettings, f"{path}: [missing]", ProblemError)
+    wishes = {key: value for key, value in missing.items() if key != "special_values"}
+    if wishes:
+        solve = solve | {"missing": wishes}
     try:
         settings = with_interval(solve)
+        Missing.parse(wishes)
     except ProblemError as error:
-        raise ProblemError(f"{path}: [solve]: {error}") from None
+        raise ProblemError(f"{path}: {error}") from None
     constraints = _constraints(data.get("constraints", []), path)
-    return ProblemFile(features, settings, constraints, data.get("monotone", {}), label)
+    special = missing.get("special_values")
+    return ProblemFile(features, settings, constraints, data.get("monotone", {}), label, special)
 
 
 def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:

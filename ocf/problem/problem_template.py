@@ -98,6 +98,12 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # diagnose = false  # true: name what conflicts where a row is infeasible
 # options = {{}}  # the solver's own options
 
+# What may happen to missing values; without this they stay:
+# [missing]
+# cost_of_supplying = 1.0  # or by feature: {{ NAME = 1.0 }}
+# may_become_missing = []  # features, or true for all; say then cost_of_becoming_missing = 1.0
+# special_values = []  # codes such as -9 that are no numbers, of all number columns
+
 # Answers that an isolation forest does not take for outliers of the wanted class:
 # [plausibility]
 # quantile = 0.1  # share of the data's rows of that class that are taken for outliers
@@ -135,6 +141,8 @@ def _feature_section(feature: Feature) -> str:
     if feature.cost is not None:
         cost = feature.cost.to_plain()
         lines.append(f"cost = {toml_value(cost)}")
+    if feature.special is not None and feature.special.codes:
+        lines.append(f"special_values = {toml_value(list(feature.special.codes))}")
     lines.append(_permitted_range(feature))
     return "\n".join(lines) + "\n"
 

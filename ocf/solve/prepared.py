@@ -16,8 +16,9 @@ from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError, ModelError, OcfError
 from ocf.features.lattice import rounded
-from ocf.features.space import FeatureSpace, counterfactual_frame
+from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.gaps import Gaps, posed
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
@@ -28,10 +29,12 @@ from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
+from ocf.problem.missing import refuse_relations
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
 from ocf.solve.compile import compile_formulation
+from ocf.solve.judging import judge_of
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
@@ -102,7 +105,7 @@ class PreparedModel:
         self._compiled: dict[tuple[Any, ...], Compiled] = {}
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
-        self.partition(frozenset())  # refuses what cannot be read before anything is asked
+        self.partition(Gaps())  # refuses what cannot be read before anything is asked
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -112,7 +115,7 @@ class PreparedModel:
     @property
     def trees(self) -> Ensemble:
         """The model's trees over features, of rows that miss nothing."""
-        return self.partition(frozenset()).ensemble
+        return self.partition(Gaps()).ensemble
 
     def _encoded(self, table: pd.DataFrame, encode: Encoder) -> FloatArray:
         """Model columns of rows; names the level where the preprocessing refuses one."""
@@ -133,53 +136,49 @@ class PreparedModel:
             self._encodings[key] = Encoding(space, self.model.encode, base, self.model.preprocessing.read)
         return self._encodings[key]
 
-    def partition(
-        self, missing: frozenset[int], detector: Detector | None = None, space: FeatureSpace | None = None
-    ) -> Partition:
+    def partition(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Partition:
         """Cells of all trees, with the isolation trees behind those of the model.
 
         Parameters
         ----------
-        missing : frozenset of int
-            Features whose values are missing.
+        gaps : Gaps
+            Which features are missing, and of which that is a value like others.
         detector : Detector, optional
             Whose isolation trees are added.
         space : FeatureSpace, optional
             With the dtypes of the rows; by default those of the data.
         """
         space = space or self.space
-        key = self._key(missing, detector, space)
+        key = self._key(gaps, detector, space)
         if key not in self._partitions:
             ensemble, encoding = self.ensemble, self.encoding_of(space if key[-1] else self.space)
             if detector is not None:
-                if missing and detector.forest.ensemble.missing_left is None:
+                if (gaps.missing or gaps.supplied) and detector.forest.ensemble.missing_left is None:
                     raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")
                 ensemble, encoding = detector.beside(ensemble, encoding)
-            lifted = lift(ensemble, encoding, missing)
-            if self._check and not missing:
-                check_lift(lifted, ensemble, encoding)
-            part = partition(lifted.ensemble, self.space)
+            lifted = lift(ensemble, encoding, gaps.missing, gaps.supplied)
+            if self._check and not gaps.missing:
+                check_lift(lifted, ensemble, encoding, gaps.supplied)
+            part = partition(lifted.ensemble, gaps.opened(self.space))
             if self._check:
-                self._check_rows(ensemble, lifted, encoding, part, missing)
+                self._check_rows(ensemble, lifted, encoding, part, gaps)
             self._lifted[key] = lifted
             self._partitions[key] = part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted.ensemble, self.ensemble)[1])
         return self._partitions[key]
 
-    def _check_rows(
-        self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, missing: frozenset[int]
-    ) -> None:
+    def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
 
         The columns of the isolation trees, where there are some, lie behind those of the model.
         """
-        rows = self._checked[(np.isnan(self._checked) == _mask(missing, len(self.space))).all(axis=1)]
-        first, last = encoding.known_range.T
-        rows = rows[~((rows < first) | (rows > last)).any(axis=1)]
+        missing, either = (_mask(places, len(self.space)) for places in gaps)
+        alike = ((np.isnan(self._checked) == missing) | either).all(axis=1)
+        rows = self._checked[alike & encoding.knows(self._checked)]
         if not len(rows):
             return
-        coded = rounded(encoding.space, rows)
+        coded = gaps.opened(encoding.space).with_missing(rounded(encoding.space, rows))
         table = encoding.space.to_frame(coded)
         columns = self._encoded(table, encoding.encode)
         check_three_ways(ensemble, lifted, columns, part, encoding.space, coded)
@@ -187,7 +186,7 @@ class PreparedModel:
             own = columns[:, : self.ensemble.n_features]
             check_decisions(self.ensemble, own, np.asarray(self.model.decide(table)))
 
-    def _key(self, missing: frozenset[int], detector: Detector | None, space: FeatureSpace) -> Key:
+    def _key(self, gaps: Gaps, detector: Detector | None, space: FeatureSpace) -> Key:
         """Under which a partition and what depends on it are kept.
 
         Without a preprocessing the dtypes of a row do not matter: the trees compare the numbers themselves.
@@ -195,17 +194,17 @@ class PreparedModel:
         through = bool(self.model.preprocessing.steps) or detector is not None
         dtypes = tuple(f.dtype for f in space.features)
         own = through and dtypes != tuple(f.dtype for f in self.space.features)
-        return (missing, None if detector is None else detector.key, dtypes if own else ())
+        return (gaps, None if detector is None else detector.key, dtypes if own else ())
 
     def _key_of(self, problem: Problem) -> Key:
         """Under which the partition of a problem of this model is kept."""
         found = [key for key, depth in self._depths.items() if depth is problem.plausibility]
-        return found[0] if found else self._key(missing_places(problem.origin), None, problem.space)
+        return found[0] if found else self._key(Gaps.of(problem.origin, problem.space), None, problem.space)
 
     def tree_partition(self, problem: Problem) -> Partition:
         """The partition by the splits of the trees alone."""
         found = self._partitions.get(self._key_of(problem))
-        return self.partition(missing_places(problem.origin), None, problem.space) if found is None else found
+        return self.partition(Gaps.of(problem.origin, problem.space), None, problem.space) if found is None else found
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
@@ -257,16 +256,19 @@ class PreparedModel:
         constraints : tuple of Constraint
         wish : Plausibility, optional
         """
-        self.encoding_of(space).refuse_unknown(space, origin)
         detector = self.detector(wish, target)
-        part = self.partition(missing_places(origin), detector, space)
+        origin, space = posed(origin, space)
+        self.encoding_of(space).refuse_unknown(space, origin)
+        refuse_relations(space, origin, cost, constraints)
+        gaps = Gaps.of(origin, space)
+        part = self.partition(gaps, detector, space)
         if self._check and not (detector is None and self._asked_key(origin, space) in self._passed):
-            lifted = self._lifted[self._key(missing_places(origin), detector, space)]
+            lifted = self._lifted[self._key(gaps, detector, space)]
             columns = encoded(self.model.encode, space.to_frame(origin))
             check_three_ways(self.ensemble, lifted, columns, part, space, origin[None])
         if detector is None:
             return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
-        depth = self._depths[self._key(missing_places(origin), detector, space)]
+        depth = self._depths[self._key(gaps, detector, space)]
         model = split_trees(part.ensemble, self.ensemble)[0]
         return Problem(model, space, origin, target, cost, depth, constraints)
 
@@ -286,21 +288,21 @@ class PreparedModel:
         if not self._check:
             return
         passed: set[Hashable] = set()
-        for missing in {missing_places(row) for row in rows}:
-            alike = rows[(np.isnan(rows) == _mask(missing, len(space))).all(axis=1)]
+        for gaps, alike in Gaps.groups(rows, space).items():
+            opened = gaps.opened(space)
             try:
-                part = self.partition(missing, None, space)
-                columns = encoded(self.model.encode, space.to_frame(alike))
-                lifted = self._lifted[self._key(missing, None, space)]
-                check_three_ways(self.ensemble, lifted, columns, part, space, alike)
+                part = self.partition(gaps, None, opened)
+                columns = encoded(self.model.encode, opened.to_frame(alike))
+                lifted = self._lifted[self._key(gaps, None, opened)]
+                check_three_ways(self.ensemble, lifted, columns, part, opened, alike)
             except OcfError:
                 continue
-            passed |= {self._asked_key(row, space) for row in alike}
+            passed |= {self._asked_key(origin, opened) for origin in alike}
         self._passed = frozenset(passed)
 
     @staticmethod
     def _asked_key(row: FloatArray, space: FeatureSpace) -> Hashable:
-        return row.tobytes(), tuple(f.dtype for f in space.features)
+        return row.tobytes(), Gaps.of(row, space), tuple(f.dtype for f in space.features)
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this model whose target has a single alternative."""
@@ -350,16 +352,7 @@ class PreparedModel:
             Of the row; without a plausibility the detector is not asked.
         detector : Detector, optional
         """
-        detector = detector if problem.plausibility is not None else None
-        target = problem.target
-
-        def confirm(point: FloatArray) -> bool:
-            if detector is None and target.probability is None and np.array_equal(point, row.coded, equal_nan=True):
-                return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
-            table = counterfactual_frame(problem.space, row.original, row.coded, point)
-            return bool(self.model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
-
-        return confirm
+        return judge_of(self.model, row, problem, detector)
 
     def known_rows_of(self, target: Target) -> FloatArray:
         """Coded rows of the data that have a target."""
@@ -368,6 +361,7 @@ class PreparedModel:
     def known_points(self, problem: Problem) -> FloatArray:
         """Coded rows of the data that have the target; a feature that one lacks stays as it is in the row."""
         rows = self.known_rows_of(problem.target)
+        rows = problem.space.with_missing(rows)
         return np.where(np.isnan(rows), problem.origin, rows)
 
     def known_cells(self, problem: Problem, part: Partition) -> IntArray:
@@ -470,11 +464,6 @@ class Matrices:
             self.seconds["build"] += made.build_seconds
             self.seconds["compile"] += made.compile_seconds
         return self._kept[key]
-
-
-def missing_places(origin: FloatArray) -> frozenset[int]:
-    """Features whose value a coded row misses."""
-    return frozenset(np.flatnonzero(np.isnan(origin)).tolist())
 
 
 def _mask(places: frozenset[int], n: int) -> BoolArray:

@@ -47,6 +47,9 @@ class PreparedLinear:
         priced = [f.name for f in space.features if f.cost is not None]
         if priced:
             raise ProblemError(f"linear models take a weight, not a cost of its own: feature {listed(priced)}")
+        special = [f.name for f in space.features if f.special is not None]
+        if special:
+            raise ProblemError(f"linear models know no special values: feature {listed(special)}")
         linear: Any = model.trees
         assert isinstance(linear, LinearModel)
         rows = coded[:MAX_CANDIDATES]

@@ -98,9 +98,15 @@ def table_from_schema(found: TableSchema, row: Any) -> pd.DataFrame:
     return table
 
 
+#: Dtype of a column of objects that holds NaN, where another might hold None: imputers tell them apart.
+_NAN = "object[nan]"
+
+
 def _dtype_record(column: pd.Series[Any]) -> Any:
     dtype, value = column.dtype, column.iloc[0]
     if dtype == "object":
+        if isinstance(value, float) and math.isnan(value):
+            return _NAN
         return next((word for word, (kind, _) in OBJECTS.items() if type(value) is kind), "object")
     if isinstance(dtype, pd.CategoricalDtype):
         return {"categories": plain(list(dtype.categories)), "ordered": bool(dtype.ordered)}
@@ -114,9 +120,9 @@ def _column(value: Any, dtype: Any) -> Any:
         raise DataError(f"{dtype[:40]!r} is no dtype of a column")
     if dtype in OBJECTS and value is not None:
         value = OBJECTS[dtype][1](value)
-    if dtype == "object" or dtype in OBJECTS:
+    if dtype in ("object", _NAN) or dtype in OBJECTS:
         held = np.empty(1, dtype=object)
-        held[0] = value
+        held[0] = math.nan if dtype == _NAN else value
         return held
     if value is None and dtype.startswith("float"):
         value = np.nan

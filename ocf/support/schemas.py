@@ -90,6 +90,15 @@ ConstraintSchema = LinearSchema | ImplicationSchema | BudgetSchema | MaxChangesS
 # -- features and costs ----------------------------------------------------------------------------------------
 
 
+class SpecialSchema(Struct, forbid_unknown_fields=True):
+    """A `Special`."""
+
+    codes: list[float] = []
+    missing: bool = False
+    supplying: Amount | None = None
+    becoming: Amount | None = None
+
+
 class FeatureSchema(Struct, forbid_unknown_fields=True):
     """A `Feature`; its own cost is checked by `Curve.parse`."""
 
@@ -108,6 +117,8 @@ class FeatureSchema(Struct, forbid_unknown_fields=True):
     permitted: list[Label] | None
     dtype: str = "float64"
     cost: Any = None
+    special: SpecialSchema | None = None
+    none: bool = False
 
 
 class SpaceSchema(Struct):

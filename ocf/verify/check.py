@@ -364,18 +364,47 @@ def _check_changes(
             readable = False
             continue
         changes[feature["name"]] = (feature, old, new)
-        if old is None and new is None:
+        if old == new and _stands_apart(feature, old):
             continue
-        if old is None or new is None:
-            problems.append(f"{feature['name']!r}: a missing value must stay missing, but {old!r} became {new!r}.")
-            readable = False
+        if _stands_apart(feature, old) or _stands_apart(feature, new):
+            price, objections = _supplied(feature, norm, old, new)
+            problems += objections
+            readable = readable and price is not None
+            cost += price or 0.0
             continue
+        assert old is not None
+        assert new is not None
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
     if readable:
         cost += quadratic_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
+
+
+def _stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
+    """Whether a value is missing, or a code that stands for something else than its number."""
+    if value is None:
+        return True
+    codes = (feature.get("special") or {}).get("codes", ())
+    return (feature["levels"][int(value)] if feature["levels"] else value) in codes
+
+
+def _supplied(
+    feature: Mapping[str, Any], norm: Mapping[str, Any], old: float | None, new: float | None
+) -> tuple[float | None, list[str]]:
+    """What it costs to supply a value, or that one goes missing, and what is wrong with that; None: it has no price."""
+    name, special = feature["name"], feature.get("special") or {}
+    was, is_ = (_stands_apart(feature, value) for value in (old, new))
+    price = None if was and is_ else special.get("supplying" if was else "becoming")
+    if price is None:
+        said = "missing value must stay missing" if old is None or new is None else "special value must stay as it is"
+        return None, [f"{name!r}: a {said}, but {old!r} became {new!r}."]
+    problems = [f"{name!r} is fixed, but {old!r} became {new!r}."] if feature["action"] == "fixed" else []
+    if new is not None and not is_:
+        problems += _inadmissible(feature, new, None)
+    squares = bool(norm.get("squares") or norm.get("forms"))
+    return float(norm["l0"] + price * (norm["l1"] + norm["l2"] + squares)), problems
 
 
 def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
@@ -427,15 +456,21 @@ def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[s
         yield f"{name!r} may only increase, but {change}."
     if action == "decreasing" and new > old:
         yield f"{name!r} may only decrease, but {change}."
-    permitted = feature["permitted"]
+    yield from _inadmissible(feature, new, old)
+
+
+def _inadmissible(feature: Mapping[str, Any], new: float, old: float | None) -> Iterator[str]:
+    """Why a value may not be chosen in the place of another; None: there was none."""
+    name, levels, permitted = feature["name"], feature["levels"], feature["permitted"]
     if levels:
         if permitted is not None and levels[int(new)] not in permitted:
-            yield f"{name!r}: {word(new)} is none of the permitted levels {list(permitted)}."
+            yield f"{name!r}: {levels[int(new)]!r} is none of the permitted levels {list(permitted)}."
         return
     # the grid and the bounds of the feature hold for values that were chosen, not for the row's own
     if new != old:
         lower, upper, step = float(feature["lower"]), float(feature["upper"]), feature["step"]
-        if not min(lower, old) <= new <= max(upper, old):
+        own = [] if old is None else [old]
+        if not min([lower, *own]) <= new <= max([upper, *own]):
             yield f"{name!r}: {new!r} is outside the bounds [{lower!r}, {upper!r}]."
         if feature["kind"] == "integer" and not new.is_integer():
             yield f"{name!r}: {new!r} is not a whole number."

@@ -152,6 +152,44 @@ def test_forbidden_changes(after: dict[str, Any], changes: dict[str, Any], sente
     assert any(sentence in problem for problem in found.problems), found.problems
 
 
+SPECIAL = {"codes": [-9.0], "missing": True, "supplying": 0.5, "becoming": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "special", "sentence"),
+    [
+        ({"rate": np.nan}, {"rate": 0.07}, {}, ""),
+        ({"rate": -9.0}, {"rate": 0.07}, {}, ""),
+        ({"rate": -9.0}, {"rate": -9.0}, {"supplying": None}, "wanted 'yes'"),
+        ({"rate": np.nan}, {"rate": 0.1}, {}, "no multiple of 0.07"),
+        ({"rate": np.nan}, {"rate": 7.0}, {}, "outside the bounds"),
+        ({"rate": np.nan}, {"rate": 0.07}, {"supplying": None}, "a missing value must stay missing"),
+        ({"rate": -9.0}, {"rate": 0.07}, {"supplying": None}, "a special value must stay as it is"),
+        ({"rate": -9.0}, {"rate": np.nan}, {"becoming": 0.5}, "must stay"),
+        ({"rate": 0.35}, {"rate": -9.0}, {}, "a special value must stay as it is"),
+        ({"rate": 0.35}, {"rate": np.nan}, {}, "a missing value must stay missing"),
+        ({"rate": 0.35}, {"rate": np.nan}, {"becoming": 0.25}, "The changes cost 0.25, not 0.5"),
+        ({"rate": 0.35}, {"rate": -9.0}, {"becoming": 0.5}, ""),
+    ],
+)
+def test_special_values(before: dict[str, Any], after: dict[str, Any], special: dict[str, Any], sentence: str) -> None:
+    found = check(
+        table(**after),
+        replace(OLDER, cost=0.5, bound=0.5, predicted=None, decided=None),
+        target="no" if sentence != "wanted 'yes'" else "yes",
+        original=table(**before),
+        rate={"special": SPECIAL | special, "upper": 1.0},
+    )
+    assert found.ok == (not sentence), found.problems
+    assert not sentence or any(sentence in problem for problem in found.problems), found.problems
+
+
+def test_a_fixed_feature_is_not_supplied() -> None:
+    changes = {"special": SPECIAL, "action": "fixed"}
+    found = check(table(rate=0.07), replace(OLDER, cost=0.5, bound=0.5), original=table(rate=np.nan), rate=changes)
+    assert any("'rate' is fixed" in problem for problem in found.problems), found.problems
+
+
 @pytest.mark.parametrize("k", [1, 3, 7, 11, 100, 10**7])
 def test_multiples_of_a_decimal_step_are_on_the_grid(k: int) -> None:
     value = k * 7 / 100

@@ -1,0 +1,40 @@
+"""Who tells of a point whether it counts: the user's own model, and the isolation forest's own library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.features.space import counterfactual_frame
+from ocf.models.plausibility import Detector
+from ocf.models.user_model import UserModel
+from ocf.problem.problem import Problem
+from ocf.solve.task import AskedRow
+
+
+def judge_of(
+    model: UserModel, row: AskedRow, problem: Problem, detector: Detector | None
+) -> Callable[[FloatArray], bool]:
+    """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier.
+
+    Parameters
+    ----------
+    model : UserModel
+    row : AskedRow
+    problem : Problem
+        Of the row; without a plausibility the detector is not asked.
+    detector : Detector or None
+    """
+    detector = detector if problem.plausibility is not None else None
+    target = problem.target
+
+    def confirm(point: FloatArray) -> bool:
+        same = np.array_equal(problem.space.without_missing(point), row.coded, equal_nan=True)
+        if detector is None and target.probability is None and same:
+            return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+        table = counterfactual_frame(problem.space, row.original, row.coded, point)
+        return bool(model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
+
+    return confirm

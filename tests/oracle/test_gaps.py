@@ -1,0 +1,130 @@
+"""Missing values that may be supplied, values that may go missing, and codes, against all rows of small tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracle.gappy import CODES, MODELS, NORMS, NUMBERS, VALUES, WORD, Gappy, gappy_table
+
+from ocf import Explainer
+from ocf.formulations import FORMULATIONS
+from ocf.solvers import CELL_SOLVERS, SOLVERS
+from ocf.verify.check import verify_file
+
+#: Whole numbers, in columns that hold gaps.
+WHOLE = {name: {"kind": "integer", "bounds": [VALUES[0], VALUES[-1]]} for name in NUMBERS}
+
+PRICES = {"a": 0.35, "b": 1.2, "c": 0.0, WORD: 0.6}
+
+
+def fitted(name: str, seed: int, **shares: float) -> tuple[Any, pd.DataFrame, Explainer]:
+    table, classes = gappy_table(seed, **shares)
+    model = MODELS[name]().fit(table, classes)
+    codes = CODES if shares.get("codes") else None
+    return model, table, Explainer(model, table, WHOLE, special_values=codes)
+
+
+def agree(found: Any, asked: Gappy, target: int) -> None:
+    """The answer costs what the best of all rows costs, is one of them, and is verified."""
+    best = asked.cheapest(target)
+    if math.isinf(best):
+        assert found.status == "infeasible", found
+        return
+    assert found.status == "optimal", (found, best)
+    assert found.cost == pytest.approx(best, rel=1e-9, abs=1e-12), (found, best)
+    assert found.verified, found.checks
+    for name in asked.row.columns:
+        new = found.counterfactual[name].iloc[0]
+        values = [v for v, _ in asked.choices(name)]
+        assert new in values or (pd.isna(new) and any(pd.isna(v) for v in values)), (name, new)
+    assert found.changes["cost"].sum() == pytest.approx(found.cost, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_supplying_and_going_missing(name: str, norm: str) -> None:
+    model, table, explainer = fitted(name, 5)
+    said = {"cost_of_supplying": PRICES, "may_become_missing": ["a", WORD], "cost_of_becoming_missing": 0.45}
+    predicted = model.predict(table)
+    for target in (0, 1):
+        rows = table[(predicted != target) & (table.isna().sum(axis=1) > 0)].iloc[:3]
+        rows = pd.concat([rows, table[(predicted != target) & table.notna().all(axis=1)].iloc[:1]])
+        for k, answer in enumerate(explainer.explain(rows, target, NORMS[norm], missing=said)):
+            asked = Gappy(model, rows.iloc[[k]], NORMS[norm], PRICES, {"a": 0.45, WORD: 0.45})
+            agree(answer, asked, target)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_codes_and_gaps_together(name: str) -> None:
+    model, table, explainer = fitted(name, 8, missing=0.1, codes=0.3)
+    rows = table[(model.predict(table) == 0) & (table[list(NUMBERS)] < 0).any(axis=1)].iloc[:4]
+    said = {"cost_of_supplying": 0.7, "may_become_missing": ["b"], "cost_of_becoming_missing": {"b": 0.4}}
+    for k in range(len(rows)):
+        row = rows.iloc[[k]]
+        stays = Gappy(model, row, "l1", codes=CODES)
+        agree(explainer.explain(row, 1)[0], stays, 1)
+        moves = Gappy(model, row, "l1", dict.fromkeys(table, 0.7), {"b": 0.4}, CODES)
+        agree(explainer.explain(row, 1, missing=said)[0], moves, 1)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "solver"),
+    [*itertools.product(FORMULATIONS, SOLVERS), *(("interval", name) for name in CELL_SOLVERS)],
+)
+def test_all_formulations_and_solvers(formulation: str, solver: str) -> None:
+    for name in ("forest behind indicators", "hist"):
+        model, table, explainer = fitted(name, 21, missing=0.2, codes=0.15)
+        rows = table[(model.predict(table) == 0) & table.isna().any(axis=1)].iloc[:2]
+        said = {"cost_of_supplying": 0.5, "may_become_missing": ["a"], "cost_of_becoming_missing": 0.25}
+        for reduce in (True, False):
+            found = explainer.explain(rows, 1, missing=said, formulation=formulation, solver=solver, reduce=reduce)
+            for k, answer in enumerate(found):
+                asked = Gappy(model, rows.iloc[[k]], "l1", dict.fromkeys(table, 0.5), {"a": 0.25}, CODES)
+                agree(answer, asked, 1)
+
+
+def test_fixed_features_and_permitted_ranges_bind_what_is_supplied() -> None:
+    model, table, explainer = fitted("hist", 5)
+    rows = table[(model.predict(table) == 0) & table["a"].isna()].iloc[:3]
+    permitted = {"a": (1, 2), "b": (0, 4)}
+    for k in range(len(rows)):
+        row = rows.iloc[[k]]
+        found = explainer.explain(row, 1, missing=True, permitted_range=permitted, features_to_vary=["a", "b", "c"])[0]
+        asked = Gappy(model, row, "l1", dict.fromkeys(table, 1.0), fixed=(WORD,), permitted=permitted)
+        agree(found, asked, 1)
+
+
+def test_constraints_on_the_number_of_changes_count_what_is_supplied() -> None:
+    model, table, explainer = fitted("forest", 5)
+    said = {"cost_of_supplying": 0.01, "may_become_missing": ["a"], "cost_of_becoming_missing": 0.01}
+    rows = table[model.predict(table) == 0].iloc[:6]
+    most = [{"kind": "max_changes", "most": 1}]
+    free = explainer.explain(rows, 1, missing=said)
+    bound = explainer.explain(rows, 1, missing=said, constraints=most)
+    assert all(len(e.changes) <= 1 and e.verified for e in bound if e.found)
+    assert any(len(e.changes) > 1 for e in free)
+    for k, answer in enumerate(bound):
+        asked = Gappy(model, rows.iloc[[k]], "l0", dict.fromkeys(table, 0.0), {"a": 0.0})
+        assert answer.found == (asked.cheapest(1) <= 1.0)
+
+
+def test_answers_and_problems_survive_a_file_and_a_check_by_the_model_alone(tmp_path: Any) -> None:
+    from ocf import Explanations, Problem
+
+    model, table, explainer = fitted("hist", 5, missing=0.2, codes=0.1)
+    said = {"cost_of_supplying": 0.5, "may_become_missing": [WORD], "cost_of_becoming_missing": 0.25}
+    rows = table[(model.predict(table) == 0) & table.isna().any(axis=1)].iloc[:4]
+    found = explainer.explain(rows, 1, missing=said)
+    path = tmp_path / "found.json"
+    path.write_text(found.to_json())
+    assert Explanations.from_json(found.to_json()) == found
+    assert all(v.ok for _, v in verify_file(path, explainer.model))
+    problem = explainer.problem(rows.iloc[[0]], 1, missing=said)
+    again = Problem.from_json(problem.to_json())
+    assert again.to_json() == problem.to_json()
+    assert np.array_equal(again.origin, problem.origin, equal_nan=True)

@@ -1,0 +1,132 @@
+"""What a user says of missing values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Explainer, LinearExplainer
+from ocf.errors import DataError, OcfError, ProblemError
+from ocf.features.feature import Feature
+from ocf.features.space import FeatureSpace
+from ocf.features.special import Special
+from ocf.problem.costs import Cost
+from ocf.problem.missing import Missing
+
+SPACE = FeatureSpace((Feature("age", "numeric"), Feature("debt", "numeric", special=Special((-9.0,)))))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("yes", "missing is True or a mapping"),
+        ({"cost_of_suplying": 1}, "did you mean 'cost_of_supplying'"),
+        ({"cost_of_supplying": -1}, "at least 0, not -1"),
+        ({"cost_of_supplying": math.nan}, "at least 0"),
+        ({"cost_of_supplying": {"age": "2"}}, "at least 0, not '2'"),
+        ({"cost_of_supplying": True}, "at least 0"),
+        ({"may_become_missing": True}, "say what it costs"),
+        ({"may_become_missing": "age", "cost_of_becoming_missing": 1}, "list of feature names"),
+        ({"cost_of_becoming_missing": 1}, "needs may_become_missing"),
+    ],
+)
+def test_what_means_nothing_is_refused(said: Any, message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        Missing.parse(said)
+
+
+def test_features_that_there_are_not_are_refused() -> None:
+    for said in ({"cost_of_supplying": {"ages": 1}}, {"may_become_missing": ["ages"], "cost_of_becoming_missing": 1}):
+        with pytest.raises(ProblemError, match="did you mean 'age'"):
+            Missing(**said).changes(SPACE)
+    with pytest.raises(ProblemError, match="has no number for 'age'"):
+        Missing(may_become_missing=["age"], cost_of_becoming_missing={"debt": 1}).changes(SPACE)
+
+
+def test_prices_of_some_features_leave_the_others() -> None:
+    wish = Missing({"age": 2}, ["debt"], 3)
+    assert wish.changes(SPACE) == {
+        "age": Special((), supplying=2.0),
+        "debt": Special((-9.0,), supplying=None, becoming=3.0),
+    }
+    assert Missing.parse(True) == Missing()
+    assert Missing.parse(None) is None
+
+
+def test_l0_counts_one_and_the_other_norms_take_the_price() -> None:
+    feature = Feature("x", "numeric", upper=9.0, scale=9.0, special=Special((-9.0,), True, 3.0, 5.0))
+    for norm, leaves, enters in [
+        ({"l0": 1}, 1, 1), ({"l1": 1}, 3, 5), ({"l2": 1}, 3, 5), ({"l0": 0.5, "l1": 2}, 6.5, 10.5)
+    ]:  # fmt: skip
+        cost = Cost.parse(norm)
+        assert cost.of(feature, math.inf, [math.inf, 4.0, -9.0]).tolist() == [0.0, leaves, math.inf]
+        assert cost.of(feature, -9.0, [math.inf, 4.0, -9.0]).tolist() == [math.inf, leaves, 0.0]
+        assert cost.of(feature, 4.0, [math.inf, 4.0, -9.0]).tolist() == [enters, 0.0, enters]
+
+
+def data(n: int = 80, *, holes: bool) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"age": rng.integers(20, 60, n).astype(float), "debt": rng.integers(0, 9, n).astype(float)})
+    y = (table["age"] - 5 * table["debt"] > 20).to_numpy()
+    return (table.mask(rng.random(table.shape) < 0.2) if holes else table), y
+
+
+def test_a_model_without_a_rule_for_gaps_is_asked_for_none() -> None:
+    x, y = data(holes=False)
+    model = make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=3, random_state=0)).fit(x, y)
+    explainer = Explainer(model, x)
+    row = x[~model.predict(x)].iloc[[0]]
+    wish = {"may_become_missing": ["age"], "cost_of_becoming_missing": 1}
+    with pytest.raises(DataError, match=r"'age'.*no rule for it"):
+        explainer.explain(row, True, missing=wish)
+    with pytest.raises(DataError, match=r"'debt' is or may become missing.*fill in a value"):
+        explainer.explain(row.assign(debt=np.nan), True, missing=True)
+
+
+def test_relations_between_values_are_refused_where_one_may_be_missing() -> None:
+    x, y = data(holes=True)
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5, random_state=0).fit(x, y)
+    explainer = Explainer(model, x)
+    row = x[~model.predict(x) & x["age"].isna() & x["debt"].notna()].iloc[[0]]
+    linear = [{"kind": "linear", "terms": {"age": 1, "debt": 1}, "sense": "<=", "bound": 100}]
+    said = explainer.explain(row, True, missing=True, constraints=linear)[0]
+    assert said.status == "error"
+    assert "needs a number of age" in said.message
+    assert "needs a number of age" in explainer.explain(row, True, "mahalanobis", missing=True)[0].message
+    other = [{"kind": "linear", "terms": {"debt": 1}, "sense": "<=", "bound": 100}]
+    assert explainer.explain(row, True, missing=True, constraints=other)[0].verified
+
+
+def test_the_explainer_says_it_once_for_all_questions() -> None:
+    x, y = data(holes=True)
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5, random_state=0).fit(x, y)
+    row = x[~model.predict(x) & x["debt"].isna()].iloc[[0]]
+    said = {"cost_of_supplying": {"debt": 0.001}}
+    once = Explainer(model, x, missing=said).explain(row, True)[0]
+    assert once == Explainer(model, x).explain(row, True, missing=said)[0] or once.cost == 0.001
+    assert once.cost == 0.001
+    assert once.changes["from"].tolist() == [None]
+    assert "supply debt, which is missing" in str(once)
+    assert Explainer(model, x, missing=said).explain(row, True, missing=False)[0].cost != 0.001
+    with pytest.raises(ProblemError, match="did you mean 'debt'"):
+        Explainer(model, x, missing={"cost_of_supplying": {"debts": 1}})
+
+
+def test_models_over_values_refuse_special_ones() -> None:
+    x, y = data(holes=False)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(x, y)
+    row = x[~tree.predict(x)].iloc[[0]]
+    with pytest.raises(OcfError, match="knows no special values"):
+        Explainer(tree, x, special_values=[0]).explain(row, True, formulation="oblique")
+    linear = LogisticRegression().fit(x, y)
+    with pytest.raises(OcfError, match="special"):
+        LinearExplainer(linear, x, {"debt": {"special_values": [0]}})
