@@ -63,6 +63,7 @@ class Answer:
     constraints: tuple[Constraint, ...] = ()
     rank: int = 1
     conflict: tuple[str, ...] = ()
+    imputations: dict[str, Any] | None = None
     frames: FrameKind = PANDAS
 
     def __post_init__(self) -> None:

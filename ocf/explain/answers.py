@@ -87,6 +87,7 @@ def from_finding(
         ties=ties,
         ties_complete=found.ties_complete,
         ranges=tuple(map(dict, found.ranges)),
+        imputations=None if row.imputed is None else row.imputed.to_dict() | {"met": verification.met},
     )
 
 
@@ -159,6 +160,7 @@ def _check(
         ),
         forest=detector.recount if detector else None,
         constraints=[c.to_dict() for c in problem.constraints],
+        imputations=None if row.imputed is None else row.imputed.to_dict(),
     )
     return verification, plausible
 

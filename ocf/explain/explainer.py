@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.errors import ProblemError
 from ocf.explain.asking import Asking, one_row_of, rows_of, space_of_table
+from ocf.explain.diagnosis import diagnosed
 from ocf.explain.diverse import explain_several
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import Question, warn_of_broken
-from ocf.explain.regions import Regions
+from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.saved import load, save
 from ocf.explain.together import Together
 from ocf.features.frames import kind_of
@@ -31,7 +31,6 @@ from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import as_user_model
-from ocf.problem.conflicts import conflict
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.missing import Missing
@@ -39,7 +38,8 @@ from ocf.problem.problem import Problem
 from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
 from ocf.problem.targets import parse_target
 from ocf.solve.class_costs import checked_class_costs
-from ocf.solve.engines import CellEngine, LeafEngine, engine_for, infeasible
+from ocf.solve.completed import completed_problem, completed_rows
+from ocf.solve.engines import CellEngine, LeafEngine, engine_for
 from ocf.solve.method import AUTO, formulation_for
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
@@ -47,9 +47,6 @@ from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
-
-#: Of an infeasible row.
-NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
 
 
 class Explainer(Asking[Problem]):
@@ -248,6 +245,8 @@ class Explainer(Asking[Problem]):
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         missing: Any = None,
+        imputations: pd.DataFrame | Mapping[Any, pd.DataFrame] | None = None,
+        share: float = 1.0,
         n_explanations: int = 1,
         diversity: str = "region",
         min_distance: float = 0.1,
@@ -303,6 +302,12 @@ class Explainer(Asking[Problem]):
             number by feature) lets the answer supply them, ``{"may_become_missing": True,
             "cost_of_becoming_missing": 1.0}`` lets values go missing; see `ocf.problem.missing.Missing`. True:
             supplying one costs 1. By default they stay as they are, and no value becomes missing.
+        imputations : DataFrame, or mapping of row label to DataFrame, optional
+            Completions of the values that a row misses, such as the draws of a multiple imputation: a row for each
+            completion, with just the missing columns. The answer changes the other features, and gets the target
+            whichever completion is true. What the row misses stays missing.
+        share : float
+            Least share of the completions that must get the target; 1 for all.
         n_explanations : int
             How many of each row: the best, then the best that differs from all before it.
         diversity : {"region", "features", "distance"}
@@ -361,7 +366,8 @@ class Explainer(Asking[Problem]):
         warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
-        for gaps in Gaps.groups(coded, task.space):
+        # completions leave no gaps
+        for gaps in () if task.imputations is not None else Gaps.groups(coded, task.space):
             # refuses missing values without a rule before any row is solved
             self.prepared.partition(gaps, None, task.space)
         found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
@@ -406,7 +412,22 @@ class Explainer(Asking[Problem]):
             several=q.several,
             diagnose=q.diagnose,
             data=used,
+            imputations=q.imputations,
+            share=float(q.share),
         )
+
+    def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
+        """As of all models; of a row with completions, what most of these get is its class or value.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+        coded : (n, n_features) float64
+        task : Task
+        """
+        if task.imputations is None:
+            return super().asked_rows(frame, coded, task)
+        return completed_rows(self.prepared, frame, coded, task.imputations, task.share)
 
     def pose(self, row: AskedRow, task: Task) -> Problem:
         """The problem of a row.
@@ -418,6 +439,8 @@ class Explainer(Asking[Problem]):
         """
         current = int(row.current) if self.classes else None
         target = parse_target(self.ensemble, task.target, current, task.probability)
+        if row.imputed is not None:
+            return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints)
         return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
@@ -448,20 +471,8 @@ class Explainer(Asking[Problem]):
         """
         found = explain_several(partial(self.solve, row, task), problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
-            found[0] = self._diagnosed(row, task, problem, found[0])
+            found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
         return found
-
-    def _diagnosed(self, row: AskedRow, task: Task, problem: Problem, explanation: Explanation) -> Explanation:
-        """The explanation of an infeasible row with the wishes that conflict."""
-        engine, detector = engine_for(self._engines, task), self.prepared.detector(task.plausibility, problem.target)
-
-        def hopeless(relaxed: Problem) -> bool:
-            return infeasible(engine, relaxed, task, self.prepared.judge(row, relaxed, detector))
-
-        found = conflict(problem, hopeless)
-        said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
-        words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
-        return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
 
     def counterfactual_regions(
         self,
@@ -520,14 +531,8 @@ class Explainer(Asking[Problem]):
             constraints=constraints,
             missing=False,
         )
-        why = self.prepared.unproven(problem)
-        if why:
-            raise ProblemError(f"which regions there are is not known: {why}")
         alternatives = self.alternatives(problem)
-        if alternatives[0].coupling:
-            raise ProblemError(f"with {alternatives[0].coupling} regions are no boxes: ask for them without")
-        if alternatives[0].leaf_cost is not None:
-            raise ProblemError("in a region all points are worth the same: ask for plausibility without a weight")
+        refuse_without_boxes(alternatives[0], self.prepared.unproven(problem))
         return Regions(
             alternatives,
             self.model,

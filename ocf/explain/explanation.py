@@ -106,6 +106,10 @@ class Explanation(Answer):
     conflict : tuple of str
         Of a row that is infeasible, when `explain` was asked to diagnose it: a smallest set of the user's wishes that
         cannot hold together. Empty as well where the target is out of reach without any of them.
+    imputations : dict or None
+        Of a row whose missing values have completions: their ``values`` by column, the ``share`` that was wanted, which
+        is the ``least`` number of them, and how many ``met`` the target. `predicted` and `decided` are then what most
+        completions get.
     frames : FrameKind
         The library of the tables, and the dtypes of their columns; see `ocf.features.frames`.
     """
@@ -164,6 +168,7 @@ class Explanation(Answer):
             "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
             "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
             "constraints": records.plain([c.to_dict() for c in self.constraints]),
+            "imputations": None if self.imputations is None else records.plain(self.imputations),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -386,6 +391,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "plausibility": msgspec.to_builtins(found.plausibility),
         "constraints": tuple(map(from_schema, found.constraints)),
         "conflict": tuple(found.conflict),
+        "imputations": None if found.imputations is None else asdict(found.imputations),
     }
     del made["features"]
     return Explanation(**made)

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocf.explain.text import MOST_ROWS, change_rows, counted, data_used, headline, plausibility, supplied, ties
+from ocf.explain.text import (
+    MOST_ROWS,
+    change_rows,
+    completions,
+    counted,
+    data_used,
+    headline,
+    plausibility,
+    supplied,
+    ties,
+)
 from ocf.support.pages import render
 from ocf.support.wording import number
 
@@ -68,7 +78,7 @@ def _said(e: Answer) -> dict[str, Any]:
         "headline": headline(e),
         "status": e.status,
         "verified": e.verified,
-        "notes": [*([e.message] if e.message else []), *plausibility(e), *data_used(e), *supplied(e)],
+        "notes": [*([e.message] if e.message else []), *plausibility(e), *data_used(e), *supplied(e), *completions(e)],
         "problems": e.checks,
         "changes": _changes(e),
         "ties": ties(e),

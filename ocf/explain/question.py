@@ -12,6 +12,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
+from ocf.models.completed import check_share
 from ocf.problem.constraints import Constraint, broken_by, checked, unsatisfiable
 from ocf.problem.costs import Cost
 from ocf.problem.diversity import Several
@@ -57,6 +58,8 @@ class Question:
     plausibility: Any = None
     constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None
     missing: Any = None
+    imputations: Any = None
+    share: float = 1.0
     n_explanations: int = 1
     diversity: str = "region"
     min_distance: float = 0.1
@@ -83,6 +86,9 @@ class Question:
         if not (np.isfinite(self.split_margin) and self.split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
         Missing.parse(self.missing)
+        check_share(self.share, self.imputations is not None)
+        if self.imputations is not None and self.plausibility:
+            raise ProblemError("imputations and plausibility do not go together: a forest sees one row, not several")
         if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
             raise ProblemError("features_to_vary is 'all' or a list of feature names")
 

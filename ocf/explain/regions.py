@@ -206,6 +206,23 @@ class Regions:
         return plot(self, x, y, ax, held=held)
 
 
+def refuse_without_boxes(cells: CellProblem, why: str) -> None:
+    """Refuse a question whose regions are no boxes, or not known.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    why : str
+        Why nothing is proven through the user's preprocessing; empty where proofs hold.
+    """
+    if why:
+        raise ProblemError(f"which regions there are is not known: {why}")
+    if cells.coupling:
+        raise ProblemError(f"with {cells.coupling} regions are no boxes: ask for them without")
+    if cells.leaf_cost is not None:
+        raise ProblemError("in a region all points are worth the same: ask for plausibility without a weight")
+
+
 # -- boxes in the user's words ---------------------------------------------------------------------------------
 
 

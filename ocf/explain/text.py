@@ -154,6 +154,16 @@ def supplied(e: Answer) -> list[str]:
     return found
 
 
+def completions(e: Answer) -> list[str]:
+    """How many completions of the row's missing values get the target, as a sentence; empty where there are none."""
+    said = e.imputations
+    if said is None or said.get("met") is None:
+        return []
+    count = len(next(iter(said["values"].values())))
+    names = ", ".join(said["values"])
+    return [f"{said['met']} of {count} completions of {names} get it, at least {said['least']} were wanted"]
+
+
 def ties(e: Answer) -> list[str]:
     """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
     found = [f"for the same cost: {said}" for said in (_ranges(e, own) for own in e.ranges[:1]) if said]
@@ -184,7 +194,10 @@ def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
 
 def to_text(e: Answer) -> str:
     """Headline, what must not be missed, and the table of changes."""
-    lines = [headline(e), *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *supplied(e), *remarks(e)])]
+    lines = [
+        headline(e),
+        *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *supplied(e), *completions(e), *remarks(e)]),
+    ]
     rows = change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))

@@ -14,6 +14,7 @@ from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.models.encoding import Encoding
+from ocf.problem.problem import Problem
 from ocf.readers.transformers.column import Column
 
 
@@ -42,6 +43,11 @@ class Gaps(NamedTuple):
         """
         supplied = [i for i, f in enumerate(space.features) if f.special is not None and f.special.missing]
         return cls(frozenset(np.flatnonzero(np.isnan(origin)).tolist()), frozenset(supplied))
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> Gaps:
+        """Those of a problem's row; completions leave none."""
+        return cls() if problem.completions is not None else cls.of(problem.origin, problem.space)
 
     @classmethod
     def groups(cls, rows: FloatArray, space: FeatureSpace) -> dict[Gaps, FloatArray]:

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
+from ocf.problem.completions import Completions
 from ocf.problem.constraints import Constraint, from_schema
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
@@ -47,6 +48,8 @@ class Problem:
         How deep the point must lie in isolation trees.
     constraints : tuple of Constraint
         What every counterfactual must respect; see `ocf.problem.constraints`.
+    completions : Completions or None
+        Of the row's missing values: the ensemble holds the trees of all of them.
     """
 
     ensemble: Ensemble
@@ -56,6 +59,7 @@ class Problem:
     cost: Cost
     plausibility: IsolationDepth | None = None
     constraints: tuple[Constraint, ...] = ()
+    completions: Completions | None = None
 
     def __post_init__(self) -> None:
         if self.origin.shape != (len(self.space),):
@@ -69,8 +73,12 @@ class Problem:
 
     @property
     def cuts_cells(self) -> bool:
-        """Whether cells must also end where something else than the ensemble changes: a constraint or a user's cost."""
-        return bool(self.constraints or self.cost.forms) or any(f.cost is not None for f in self.space.features)
+        """Whether cells must also end where something else than the ensemble changes: a constraint or a user's cost.
+
+        The trees of a row's own completions are its own, too.
+        """
+        own = bool(self.constraints or self.cost.forms or self.completions)
+        return own or any(f.cost is not None for f in self.space.features)
 
     @cached_property
     def trees(self) -> Ensemble:
@@ -80,7 +88,10 @@ class Problem:
     @cached_property
     def alternatives(self) -> tuple[Requirements, ...]:
         """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
-        asked = self.target.alternatives(self.ensemble)
+        if self.completions is not None:
+            asked = self.completions.alternatives(self.target, self.ensemble)
+        else:
+            asked = self.target.alternatives(self.ensemble)
         return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
 
     @cached_property
@@ -105,6 +116,8 @@ class Problem:
             feature.permitted_codes()
         if self.plausibility and (self.plausibility.forest.n_outputs != 1 or not self.plausibility.is_finite):
             raise ProblemError("the plausibility holds a number that is not finite, or trees of more than one depth")
+        if self.completions is not None:
+            self.completions.check(self.ensemble)
         for constraint in self.constraints:
             constraint.check(self.space)
 
@@ -119,6 +132,7 @@ class Problem:
             "cost": self.cost.to_dict(),
             "plausibility": None if self.plausibility is None else self.plausibility.to_dict(),
             "constraints": plain([c.to_dict() for c in self.constraints]),
+            "completions": None if self.completions is None else self.completions.to_dict(),
         }
         return json.dumps(data)
 
@@ -145,6 +159,7 @@ class Problem:
                 Cost(**asdict(found.cost)),
                 None if found.plausibility is None else IsolationDepth.from_schema(found.plausibility),
                 tuple(map(from_schema, found.constraints)),
+                None if found.completions is None else Completions(**asdict(found.completions)),
             )
             problem.check()
             return problem

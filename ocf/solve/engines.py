@@ -366,6 +366,8 @@ class LeafEngine(Engine[Problem]):
             return f"the formulation {task.formulation!r} has cells, which trees with oblique splits have not"
         if any(f.special is not None for f in task.space.features):
             return f"the formulation {task.formulation!r} knows no special values and supplies none that are missing"
+        if task.imputations is not None:
+            return f"the formulation {task.formulation!r} knows no completions of missing values"
         if task.cross_check and (task.split_margin > 0 or task.class_costs):
             return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
         if task.several.n > 1 or task.n_optimal > 1:

@@ -32,9 +32,12 @@ def judge_of(
 
     def confirm(point: FloatArray) -> bool:
         same = np.array_equal(problem.space.without_missing(point), row.coded, equal_nan=True)
-        if detector is None and target.probability is None and same:
+        if detector is None and target.probability is None and same and row.imputed is None:
             return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
         table = counterfactual_frame(problem.space, row.original, row.coded, point)
+        if row.imputed is not None:
+            met = model.meets(target, row.imputed.complete(table))
+            return int(met.sum()) >= row.imputed.least
         return bool(model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 
     return confirm

@@ -168,6 +168,27 @@ class PreparedModel:
                 self._depths[key] = detector.requirement(split_trees(lifted.ensemble, self.ensemble)[1])
         return self._partitions[key]
 
+    def checked_partition(
+        self, gaps: Gaps, detector: Detector | None, space: FeatureSpace, table: pd.DataFrame, coded: FloatArray
+    ) -> Partition:
+        """As `partition`, once rows that are asked about reach the same leaves in all three ways.
+
+        Parameters
+        ----------
+        gaps : Gaps
+        detector : Detector or None
+        space : FeatureSpace
+        table : DataFrame (n, n_columns)
+            The rows in the user's columns.
+        coded : (n, n_features) float64
+            The same rows.
+        """
+        part = self.partition(gaps, detector, space)
+        if self._check:
+            lifted = self._lifted[self._key(gaps, detector, space)]
+            check_three_ways(self.ensemble, lifted, encoded(self.model.encode, table), part, space, coded)
+        return part
+
     def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
 
@@ -199,12 +220,12 @@ class PreparedModel:
     def _key_of(self, problem: Problem) -> Key:
         """Under which the partition of a problem of this model is kept."""
         found = [key for key, depth in self._depths.items() if depth is problem.plausibility]
-        return found[0] if found else self._key(Gaps.of(problem.origin, problem.space), None, problem.space)
+        return found[0] if found else self._key(Gaps.of_problem(problem), None, problem.space)
 
     def tree_partition(self, problem: Problem) -> Partition:
         """The partition by the splits of the trees alone."""
         found = self._partitions.get(self._key_of(problem))
-        return self.partition(Gaps.of(problem.origin, problem.space), None, problem.space) if found is None else found
+        return self.partition(Gaps.of_problem(problem), None, problem.space) if found is None else found
 
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
@@ -261,11 +282,10 @@ class PreparedModel:
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)
-        part = self.partition(gaps, detector, space)
-        if self._check and not (detector is None and self._asked_key(origin, space) in self._passed):
-            lifted = self._lifted[self._key(gaps, detector, space)]
-            columns = encoded(self.model.encode, space.to_frame(origin))
-            check_three_ways(self.ensemble, lifted, columns, part, space, origin[None])
+        if detector is None and self._asked_key(origin, space) in self._passed:
+            part = self.partition(gaps, detector, space)
+        else:
+            part = self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
         if detector is None:
             return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
         depth = self._depths[self._key(gaps, detector, space)]
@@ -291,10 +311,7 @@ class PreparedModel:
         for gaps, alike in Gaps.groups(rows, space).items():
             opened = gaps.opened(space)
             try:
-                part = self.partition(gaps, None, opened)
-                columns = encoded(self.model.encode, opened.to_frame(alike))
-                lifted = self._lifted[self._key(gaps, None, opened)]
-                check_three_ways(self.ensemble, lifted, columns, part, opened, alike)
+                self.checked_partition(gaps, None, opened, opened.to_frame(alike), alike)
             except OcfError:
                 continue
             passed |= {self._asked_key(origin, opened) for origin in alike}

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.features.space import FeatureSpace
+from ocf.models.completed import Imputed
 from ocf.models.plausibility import Plausibility
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -34,12 +35,15 @@ class AskedRow:
     coded : (n_features,) float64
     current : int or float
         Index of the class that the user's model gives it, or the value.
+    imputed : Imputed or None
+        Completions of its missing values; `current` is what most of them get.
     """
 
     label: Any
     original: pd.DataFrame
     coded: FloatArray
     current: int | float
+    imputed: Imputed | None = None
 
     def answer(self, classes: tuple[Any, ...]) -> Any:
         """What the user's model gives it: one of these classes, or the value where there are none."""
@@ -70,12 +74,15 @@ class Task:
     several: Several = field(default_factory=Several)
     diagnose: bool = False
     data: Mapping[str, int] = field(default_factory=dict)
+    imputations: Any = None
+    share: float = 1.0
 
     @property
     def is_plain(self) -> bool:
         """Whether the best point is all that is asked of a row, and the model alone judges it."""
         more = self.cross_check or self.diagnose or self.n_optimal > 1 or self.several.n > 1
-        return not more and self.plausibility is None and not self.class_costs
+        judged = self.plausibility is not None or self.imputations is not None
+        return not (more or judged or self.class_costs)
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about.

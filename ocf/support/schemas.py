@@ -269,6 +269,13 @@ class IsolationDepthSchema(Struct):
     weight: Amount
 
 
+class CompletionsSchema(Struct):
+    """`Completions` of a problem."""
+
+    trees: list[list[Count]]
+    least: Count
+
+
 class ProblemSchema(Struct):
     """A `Problem`."""
 
@@ -279,6 +286,7 @@ class ProblemSchema(Struct):
     cost: CostSchema
     plausibility: IsolationDepthSchema | None = None
     constraints: list[ConstraintSchema] = []
+    completions: CompletionsSchema | None = None
 
 
 # -- explanations ----------------------------------------------------------------------------------------------
@@ -319,6 +327,15 @@ class EndsSchema(Struct):
     highest: MaybeNumber
 
 
+class ImputationsSchema(Struct):
+    """Completions of a row's missing values."""
+
+    values: dict[str, list[Label]]
+    share: float
+    least: Count
+    met: Count | None = None
+
+
 class ClaimsSchema(Struct):
     """What of an explanation is checked by `ocf.verify.check`."""
 
@@ -337,6 +354,7 @@ class ClaimsSchema(Struct):
     ties: list[TableSchema] = []
     plausibility: DepthSchema | None = None
     constraints: list[ConstraintSchema] = []
+    imputations: ImputationsSchema | None = None
 
 
 class ExplanationSchema(ClaimsSchema, kw_only=True):

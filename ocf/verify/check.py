@@ -74,13 +74,16 @@ class Verification:
     cost : float or None
         Recomputed from the raw values; None without a counterfactual, or when it has none.
     decided : label, float or None
-        Class, or value, of the counterfactual by the user's model.
+        Class, or value, of the counterfactual by the user's model; with completions what most of them get.
+    met : int or None
+        How many completions get the target; None without completions.
     """
 
     ok: bool
     problems: tuple[str, ...]
     cost: float | None = None
     decided: Any = None
+    met: int | None = None
 
 
 def verify(
@@ -95,6 +98,7 @@ def verify(
     claims: Claims,
     forest: Callable[[pd.DataFrame], float] | None = None,
     constraints: Sequence[Mapping[str, Any]] = (),
+    imputations: Mapping[str, Any] | None = None,
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -116,6 +120,9 @@ def verify(
         Average depth of a row, by the isolation forest's own trees. Without it a claimed depth is believed.
     constraints : sequence of mappings
         As ``Constraint.to_dict`` writes them.
+    imputations : mapping, optional
+        ``values`` of the columns that the row lacks, lists of one value for each completion, and the ``least`` number
+        of completions that must get the target.
 
     Returns
     -------
@@ -126,14 +133,26 @@ def verify(
     after = (
         None if counterfactual is None else _arranged(counterfactual, features["columns"], "counterfactual", problems)
     )
-    predicted = _ask(model, before, "original", problems)
-    decided = _ask(model, after, "counterfactual", problems)
+    predicted, decided, met = None, None, None
+    if imputations is None:
+        predicted = _ask(model, before, "original", problems)
+        decided = _ask(model, after, "counterfactual", problems)
+    else:
+        predicted = _most(model, _ask_each(model, before, imputations, "original", problems))
+        answers = _ask_each(model, after, imputations, "counterfactual", problems)
+        decided = _most(model, answers)
     if claims.predicted is not None and predicted is not None and not _same(predicted, claims.predicted):
         problems.append(f"The model gives the original {predicted!r}, not {claims.predicted!r} as claimed.")
     if claims.decided is not None and decided is not None and not _same(decided, claims.decided):
         problems.append(f"The model gives the counterfactual {decided!r}, not {claims.decided!r} as claimed.")
-    if decided is not None:
+    if decided is not None and imputations is None:
         problems += _missed(model, after, decided, target, probability)
+    elif decided is not None and imputations is not None:
+        tables = _completed(after, imputations)
+        failing = [list(_missed(model, t, a, target, probability)) for t, a in zip(tables, answers, strict=True)]
+        met, least = sum(not own for own in failing), int(imputations["least"])
+        if met < least:
+            problems.append(f"{met} of {len(failing)} completions get the target, {least} are wanted.")
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, constraints, problems)
@@ -142,7 +161,7 @@ def verify(
             cost = None if cost is None else cost + lacking
         if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
-    return Verification(not problems, tuple(problems), cost, decided)
+    return Verification(not problems, tuple(problems), cost, decided, met)
 
 
 def verify_file(
@@ -209,6 +228,7 @@ def _verify_record(
             claims=claims,
             forest=forest,
             constraints=record.get("constraints", ()),
+            imputations=record.get("imputations"),
         )
 
     found = check(changed)
@@ -278,6 +298,37 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
+
+
+def _completed(table: pd.DataFrame | None, imputations: Mapping[str, Any]) -> list[pd.DataFrame]:
+    """The row with the values of each completion in the place of those that it lacks."""
+    if table is None:
+        return []
+    values = imputations["values"]
+    out = []
+    for k in range(len(next(iter(values.values())))):
+        own = table.copy()
+        for name, column in values.items():
+            dtype = own[name].dtype
+            filled = pd.Series([column[k]], index=own.index)
+            own[name] = filled.astype(dtype) if filled.astype(dtype).iloc[0] == column[k] else filled
+        out.append(own)
+    return out
+
+
+def _ask_each(
+    model: UserModel, table: pd.DataFrame | None, imputations: Mapping[str, Any], which: str, problems: list[str]
+) -> list[Any]:
+    """What the user's model gives each completion of a row; nothing where it cannot be asked."""
+    answers = [_ask(model, own, which, problems) for own in _completed(table, imputations)]
+    return [] if any(answer is None for answer in answers) else answers
+
+
+def _most(model: UserModel, answers: Sequence[Any]) -> Any:
+    """The class that is answered most often, of several the first of the model's; of values the median."""
+    if not answers:
+        return None
+    return max(model.classes, key=answers.count) if model.classes else float(np.median(answers))
 
 
 def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability: float | None) -> Iterator[str]:

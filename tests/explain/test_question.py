@@ -37,6 +37,7 @@ def test_suites_and_the_command_line_know_no_other_settings() -> None:
     assert {"plausibility", "n_explanations"} <= set(settings_known()) <= set(SETTINGS)
     flags = {p.name for p in get_command(app).commands["solve"].params}  # type: ignore[attr-defined]
     other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help"}
+    other |= {"monotone", "label", "model_output"}  # the explainer's
     worded = {"gap": "mip_gap", "option": "options", "no_reduce": "reduce"}
     of_explainer = {"label": "labels", "monotone": "monotone"}
     assert set(of_explainer.values()) <= set(inspect.signature(Explainer).parameters)
@@ -79,7 +80,17 @@ def test_what_a_problem_file_says_is_a_question(tmp_path: Path) -> None:
     question = Question(**read_problem_file(path).solve)
     default = Question()
     told = {name for name in SETTINGS if getattr(question, name) != getattr(default, name)}
-    of_python = {"weights", "permitted_range", "split_margin", "class_costs", "constraints", "log", "progress"}
+    of_python = {
+        "weights",
+        "permitted_range",
+        "split_margin",
+        "class_costs",
+        "constraints",
+        "log",
+        "progress",
+        "imputations",
+        "share",
+    }
     assert set(SETTINGS) - told == of_python | {"threads"}
 
 

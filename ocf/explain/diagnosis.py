@@ -1,0 +1,47 @@
+"""What to say of a row that is infeasible: the wishes of the user's that conflict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ocf.explain.explanation import Explanation
+from ocf.problem.conflicts import conflict
+from ocf.problem.problem import Problem
+from ocf.solve.engines import Engine, infeasible
+from ocf.solve.prepared import PreparedModel
+from ocf.solve.task import AskedRow, Task
+
+#: Of an infeasible row.
+NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
+
+
+def diagnosed(
+    prepared: PreparedModel,
+    engine: Engine[Problem],
+    row: AskedRow,
+    task: Task,
+    problem: Problem,
+    explanation: Explanation,
+) -> Explanation:
+    """The explanation of an infeasible row with the wishes that conflict.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    engine : Engine
+        That answers the task.
+    row : AskedRow
+    task : Task
+    problem : Problem
+        Of the row.
+    explanation : Explanation
+    """
+    detector = prepared.detector(task.plausibility, problem.target)
+
+    def hopeless(relaxed: Problem) -> bool:
+        return infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector))
+
+    found = conflict(problem, hopeless)
+    said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
+    words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
+    return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))

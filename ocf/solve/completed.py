@@ -1,0 +1,81 @@
+"""The problem of a row whose missing values have several completions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.features.space import FeatureSpace
+from ocf.models.completed import imputed
+from ocf.models.gaps import Gaps
+from ocf.problem.completions import completed_trees
+from ocf.problem.constraints import Constraint
+from ocf.problem.costs import Cost
+from ocf.problem.missing import refuse_relations
+from ocf.problem.problem import Problem
+from ocf.problem.targets import Target
+from ocf.solve.prepared import PreparedModel
+from ocf.solve.task import AskedRow
+from ocf.support.messages import listed
+
+
+def completed_rows(
+    prepared: PreparedModel, frame: pd.DataFrame, coded: FloatArray, imputations: Any, share: float
+) -> list[AskedRow]:
+    """Rows with their completions: what most of these get is the row's class or value.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    frame : DataFrame (n, n_columns)
+    coded : (n, n_features) float64
+    imputations, share
+        As in `ocf.models.completed.imputed`.
+    """
+    rows = []
+    for k, label in enumerate(frame.index):
+        own = imputed(imputations, share, frame.iloc[[k]])
+        answers = prepared.model.decide(own.complete(frame.iloc[[k]]))
+        rows.append(AskedRow(label, frame.iloc[[k]], coded[k], own.common(answers), own))
+    return rows
+
+
+def completed_problem(
+    prepared: PreparedModel,
+    row: AskedRow,
+    target: Target,
+    cost: Cost,
+    space: FeatureSpace,
+    constraints: tuple[Constraint, ...] = (),
+) -> Problem:
+    """The problem of a row with completions, in the dtypes of `space`.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    row : AskedRow
+        With completions.
+    target : Target
+    cost : Cost
+    space : FeatureSpace
+    constraints : tuple of Constraint
+
+    Raises
+    ------
+    ProblemError
+        What is completed may also be supplied.
+    """
+    assert row.imputed is not None
+    table, missing = row.imputed.complete(row.original), np.isnan(row.coded)
+    supplied = [space.names[i] for i in np.flatnonzero(missing) if space.features[i].may_be_supplied]
+    if supplied:
+        raise ProblemError(f"missing= supplies {listed(supplied)}, and imputations= says what they may be: give one")
+    rows = space.from_frame(table)
+    part = prepared.checked_partition(Gaps(), None, space, table, rows)
+    refuse_relations(space, row.coded, cost, constraints)
+    joint, completions = completed_trees(part.ensemble, rows, missing, row.imputed.least)
+    return Problem(joint, space, row.coded, target, cost, None, constraints, completions)
