@@ -127,6 +127,37 @@ def test_models_of_other_libraries(kind: str, files: Path, tmp_path: Path) -> No
     assert "3" in Answer("inspect", path).out
 
 
+def test_missing_values_and_codes_of_a_problem_file(tmp_path: Path, write: Callable[[str, str], Path]) -> None:
+    library = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 9, (120, 3)).astype(float), columns=["a", "b", "c"])
+    wanted = (table["a"] + table["b"] > 9).astype(int)
+    table = table.mask(rng.random(table.shape) < 0.2).mask(rng.random(table.shape) < 0.15, -9.0)
+    model = library.XGBClassifier(n_estimators=4, max_depth=3).fit(table, wanted)
+    model.save_model(tmp_path / "model.json")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    lacks = table.isna() | (table == -9)
+    lacking = np.flatnonzero(lacks["a"] & ~lacks["b"] & (model.predict(table) == 0))[:3]
+    path = write("p.toml", "[missing]\ncost_of_supplying = { a = 0.05 }\nspecial_values = [-9]\n")
+    out = tmp_path / "out.json"
+    rows = ",".join(map(str, lacking))
+    answer = Answer(
+        "solve", tmp_path / "model.json", tmp_path / "data.csv", "--rows", rows, "--target", "1", "--problem", path,
+        "-o", out,
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    found = Explanations.from_json(out)
+    explainer = Explainer(model, table, special_values=[-9], missing={"cost_of_supplying": {"a": 0.05}})
+    assert [e.cost for e in found] == [e.cost for e in explainer.explain(table.iloc[lacking], 1)]
+    assert any(e.cost == 0.05 and e.changes["feature"].tolist() == ["a"] for e in found)
+    assert all(f["lower"] == 0.0 for f in found[0].to_dict()["features"]["features"])
+    check = Answer("verify", out, "--model", tmp_path / "model.json")
+    assert (check.code, check.out) == (0, "3 rows checked: 3 hold, 0 do not\n")
+    for text, word in [("cost_of_supplying = -1", "at least 0"), ("special_values = ['a']", "list of numbers")]:
+        bad = write("bad.toml", f"[missing]\n{text}\n")
+        refused("solve", tmp_path / "model.json", tmp_path / "data.csv", "--problem", bad, words=["[missing]", word])
+
+
 def test_the_gravest_exit_code_wins() -> None:
     row = pd.DataFrame({"age": [1]})
 
