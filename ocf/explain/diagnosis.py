@@ -41,6 +41,11 @@ def diagnosed(
     def hopeless(relaxed: Problem) -> bool:
         return infeasible(engine, relaxed, task, prepared.judge(row, relaxed, detector))
 
+    if row.imputed is None:  # where nothing is fixed, values may be supplied that are not otherwise
+        p = problem
+        problem = prepared.problem(
+            row.coded, p.target, p.cost, task.space, p.constraints, task.plausibility, fixed=True
+        )
     found = conflict(problem, hopeless)
     said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
     words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT

@@ -44,7 +44,7 @@ def explain_several(ask: AskAgain, problem: Problem, several: Several) -> list[E
     excluded: tuple[IntArray, ...] = ()
     now = problem
     while len(found) < several.n and found[-1].counterfactual is not None:
-        point = problem.space.from_frame(found[-1].counterfactual)[0]
+        point = problem.space.with_missing(problem.space.from_frame(found[-1].counterfactual)[0])
         if several.diversity == "region":
             excluded = (*excluded, problem.ensemble.apply(point[None, :])[0])
         else:
@@ -73,5 +73,6 @@ def _different(problem: Problem, point: FloatArray, several: Several, rank: int)
     if several.diversity == "features":
         changed = tuple(space.names[i] for i in present if point[i] != origin[i])
         return Keeps(changed, name=f"other features than explanation {rank}")
-    own = tuple((space.names[i], float(point[i])) for i in present)
+    # from a special value there is no distance
+    own = tuple((space.names[i], float(point[i])) for i in present if not len(space.features[i].special_values))
     return Apart(own, several.min_distance, name=f"apart from explanation {rank}")

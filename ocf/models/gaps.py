@@ -69,7 +69,7 @@ class Gaps(NamedTuple):
         return space.updated({space.names[i]: {"special": _with_missing(space.features[i])} for i in self.supplied})
 
 
-def posed(origin: FloatArray, space: FeatureSpace) -> tuple[FloatArray, FeatureSpace]:
+def posed(origin: FloatArray, space: FeatureSpace, *, fixed: bool = False) -> tuple[FloatArray, FeatureSpace]:
     """A coded row, and its features: missing is a value of those that may be supplied, or may become missing.
 
     Parameters
@@ -77,13 +77,16 @@ def posed(origin: FloatArray, space: FeatureSpace) -> tuple[FloatArray, FeatureS
     origin : (n_features,) float64
         NaN where a value is missing.
     space : FeatureSpace
+    fixed : bool
+        Whether features that are fixed are posed like those that are not, for a question of what if they were free.
     """
     changes = {}
     for feature, value in zip(space.features, origin.tolist(), strict=True):
         special = feature.special
         if special is None or len(feature.columns) > 1 or feature.base:
             continue
-        if feature.may_be_supplied if np.isnan(value) else feature.may_become_special and not special.codes:
+        price = special.supplying if np.isnan(value) else None if special.codes else special.becoming
+        if price is not None and (fixed or feature.action != "fixed"):
             changes[feature.name] = {"special": _with_missing(feature)}
     space = space.updated(changes) if changes else space
     return space.with_missing(origin), space

@@ -75,6 +75,8 @@ def completed_problem(
     if supplied:
         raise ProblemError(f"missing= supplies {listed(supplied)}, and imputations= says what they may be: give one")
     rows = space.from_frame(table)
+    for own in rows:
+        prepared.encoding_of(space).refuse_unknown(space, own)
     part = prepared.checked_partition(Gaps(), None, space, table, rows)
     refuse_relations(space, row.coded, cost, constraints)
     joint, completions = completed_trees(part.ensemble, rows, missing, row.imputed.least)

@@ -264,6 +264,8 @@ class PreparedModel:
         space: FeatureSpace,
         constraints: tuple[Constraint, ...] = (),
         wish: Plausibility | None = None,
+        *,
+        fixed: bool = False,
     ) -> Problem:
         """The problem of one coded row in the dtypes of `space`.
 
@@ -276,9 +278,11 @@ class PreparedModel:
         space : FeatureSpace
         constraints : tuple of Constraint
         wish : Plausibility, optional
+        fixed : bool
+            As in `ocf.models.gaps.posed`.
         """
         detector = self.detector(wish, target)
-        origin, space = posed(origin, space)
+        origin, space = posed(origin, space, fixed=fixed)
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)

@@ -128,3 +128,59 @@ def test_answers_and_problems_survive_a_file_and_a_check_by_the_model_alone(tmp_
     again = Problem.from_json(problem.to_json())
     assert again.to_json() == problem.to_json()
     assert np.array_equal(again.origin, problem.origin, equal_nan=True)
+
+
+SAID = {"cost_of_supplying": PRICES, "may_become_missing": ["a"], "cost_of_becoming_missing": 0.45}
+
+
+def gaps_of(table: pd.DataFrame, model: Any, count: int) -> pd.DataFrame:
+    return table[(model.predict(table) == 0) & table.isna().any(axis=1)].iloc[:count]
+
+
+@pytest.mark.parametrize("diversity", ["region", "features", "distance"])
+def test_the_next_answers_are_no_cheaper_and_verified(diversity: str) -> None:
+    model, table, explainer = fitted("hist", 5, missing=0.2, codes=0.1)
+    rows = gaps_of(table, model, 3)
+    found = explainer.explain(rows, 1, missing=SAID, n_explanations=2, diversity=diversity)
+    assert all(e.status == "optimal" and e.verified for e in found if e.rank == 1)
+    for label in rows.index:
+        first, *others = (e for e in found if e.row == label)
+        if diversity == "features" and others and others[0].found:
+            assert set(first.changes["feature"]) - set(others[0].changes["feature"])
+        space = first.problem.space
+        points = [space.with_missing(space.from_frame(e.counterfactual)) for e in (first, *others) if e.found]
+        regions = [first.problem.ensemble.apply(point)[0].tolist() for point in points]
+        assert diversity != "region" or len(set(map(tuple, regions))) == len(regions)
+        for other in others:
+            assert other.status == "infeasible" or (other.verified and other.cost >= first.cost), other.message
+
+
+def test_tied_answers_are_counted_by_trying_all() -> None:
+    model, table, explainer = fitted("hist", 5, missing=0.2)
+    row = gaps_of(table, model, 1)
+    found = explainer.explain(row, 1, missing=SAID, n_optimal=50)[0]
+    assert found.ties_complete
+    assert found.verified
+    agree(found, Gappy(model, row, "l1", PRICES, {"a": 0.45}), 1)
+    for tie in found.ties:
+        assert model.predict(tie)[0] == 1
+        assert found.changes_to(tie)["cost"].sum() == pytest.approx(found.cost, abs=1e-12)
+
+
+def test_trees_near_the_row_alone_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, table, explainer = fitted("hist", 5, missing=0.2, codes=0.1)
+    rows = gaps_of(table, model, 4)
+    wanted = [e.cost for e in explainer.explain(rows, 1, missing=SAID)]
+    monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 5)
+    near = Explainer(model, table, WHOLE, special_values=CODES).explain(rows, 1, missing=SAID)
+    assert [e.cost for e in near] == wanted
+    assert all("balls" in e.sizes for e in near)
+
+
+def test_a_fixed_feature_that_might_be_supplied_is_named() -> None:
+    model, table, explainer = fitted("hist", 5, missing=0.2, codes=0.1)
+    rows = gaps_of(table, model, 4)
+    found = explainer.explain(rows, 1, missing=SAID, features_to_vary=[], diagnose=True)
+    assert all(e.status == "infeasible" for e in found)
+    free = explainer.explain(rows, 1, missing=SAID)
+    assert [bool(e.conflict) for e in found] == [e.found for e in free]
