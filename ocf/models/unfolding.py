@@ -83,8 +83,9 @@ class _Growing:
             if new > self.most:
                 names = listed([self.ensemble.feature_names[i] for i in sorted(self.watched)])
                 raise UnsupportedModelError(
-                    f"the preprocessing of {names} turns so often that trees of {len(self.ensemble.kind)} nodes would "
-                    f"become more than {self.most}: give ocf the table after that step"
+                    f"the splits of {names} turn so often, or ask so often for what may be missing, that trees of "
+                    f"{len(self.ensemble.kind)} nodes would become more than {self.most}: give ocf the table after the "
+                    "preprocessing, or supply fewer features"
                 )
             if parent >= 0:
                 self.children[side][parent] = new
