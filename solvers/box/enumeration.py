@@ -21,7 +21,7 @@ from ocf.cells.reduction import reduce as reduce_cells
 from ocf.solvers.box.decomposition import PureBox
 from ocf.solvers.box.instance import assign, pack, unpack
 from ocf.solvers.box.points import cheapest_point, meets_target
-from ocf.solvers.box.propagation import propagate, relaxed_bound
+from ocf.solvers.box.propagation import MOST_ROUNDS, propagate, relaxed_bound
 from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.box.worker import Worker
 from ocf.solvers.cell_form import Compiled
@@ -129,7 +129,7 @@ class _Enumerator(Worker):
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
         multipliers, basis = node.multipliers, None
-        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work))
+        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
         if bound >= search.limit:
             return []
         box = self._box_at_cheapest()
@@ -146,7 +146,7 @@ class _Enumerator(Worker):
             share = relaxed.share
             if relaxed.multipliers is not None:
                 multipliers, basis = relaxed.multipliers, relaxed.basis
-                bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work))
+                bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
                 if bound >= search.limit:
                     return []
         return self._branch(bound, multipliers, basis, share)
@@ -192,7 +192,9 @@ class _Enumerator(Worker):
         left: list[OpenNode] = []
 
         def keep() -> None:
-            at = max(bound, propagate(instance, self.scratch, node.multipliers, self.search.limit, self.work))
+            at = max(
+                bound, propagate(instance, self.scratch, node.multipliers, self.search.limit, self.work, MOST_ROUNDS)
+            )
             if at < self.search.limit:
                 left.append(self.search.node(at, node.multipliers, pack(instance, self.scratch), node.basis))
 
