@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,16 +74,10 @@ def regions(
         **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
     }
-    from ocf.explain.question import OF_PROBLEM
-
     said = options.told(problem, flags, monotone=monotone or [])
     options.load_forest(said.settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle)
-    question = {key: said.settings[key] for key in OF_PROBLEM if key in said.settings}
-    if question.pop("missing", None):
-        raise ProblemError(
-            "regions are those of a row whose missing values stay: leave [missing] out of the problem file"
-        )
+    question = _question(said.settings)
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(
         table.iloc[[place]], **question, radius=radius, limit=limit, time_limit=time_limit
@@ -97,6 +91,18 @@ def regions(
     if not found.complete:
         raise typer.Exit(ExitCode.FEASIBLE)
     raise typer.Exit(ExitCode.SOLVED if len(found) else ExitCode.INFEASIBLE)
+
+
+def _question(settings: dict[str, Any]) -> dict[str, Any]:
+    """What of the settings regions are asked for."""
+    from ocf.explain.question import OF_PROBLEM
+
+    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
+    if question.pop("missing", None):
+        raise ProblemError(
+            "regions are those of a row whose missing values stay: leave [missing] out of the problem file"
+        )
+    return question
 
 
 def _axes(text: str | None) -> tuple[str | None, str | None]:
