@@ -245,7 +245,7 @@ class Explainer(Asking[Problem]):
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         missing: Any = None,
-        imputations: pd.DataFrame | Mapping[Any, pd.DataFrame] | None = None,
+        imputations: Any = None,
         share: float = 1.0,
         n_explanations: int = 1,
         diversity: str = "region",
@@ -302,7 +302,7 @@ class Explainer(Asking[Problem]):
             number by feature) lets the answer supply them, ``{"may_become_missing": True,
             "cost_of_becoming_missing": 1.0}`` lets values go missing; see `ocf.problem.missing.Missing`. True:
             supplying one costs 1. By default they stay as they are, and no value becomes missing.
-        imputations : DataFrame, or mapping of row label to DataFrame, optional
+        imputations : table, or mapping of row label to table, optional
             Completions of the values that a row misses, such as the draws of a multiple imputation: a row for each
             completion, with just the missing columns. The answer changes the other features, and gets the target
             whichever completion is true. What the row misses stays missing.

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError, ProblemError
+from ocf.features.frames import table_of
 from ocf.support.messages import listed
 
 
@@ -62,7 +63,7 @@ def imputed(said: Any, share: float, row: pd.DataFrame) -> Imputed:
 
     Parameters
     ----------
-    said : DataFrame, or mapping of row label to DataFrame
+    said : table, or mapping of row label to table
         With the columns that the row lacks, and no others.
     share : float
     row : DataFrame (1, n_columns)
@@ -72,8 +73,8 @@ def imputed(said: Any, share: float, row: pd.DataFrame) -> Imputed:
     DataError
         There are none for the row, its columns are others, or cells of theirs are missing too.
     """
-    table = said.get(row.index[0]) if isinstance(said, Mapping) else said
-    if not isinstance(table, pd.DataFrame):
+    table = table_of(said.get(row.index[0]) if isinstance(said, Mapping) else said)
+    if table is None:
         raise DataError(
             f"imputations: give row {row.index[0]!r} a table of its missing columns, a row for each completion"
         )
