@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
@@ -63,6 +63,11 @@ class Gaps(NamedTuple):
             origin, own = posed(row, space)
             found.setdefault(cls.of(origin, own), []).append(origin)
         return {gaps: np.array(origins) for gaps, origins in found.items()}
+
+    def holds(self, rows: FloatArray) -> BoolArray:
+        """Which coded rows, (n, n_features), miss these features; what is a value like others they may have or not."""
+        missing, either = (np.isin(np.arange(rows.shape[1]), list(places)) for places in self)
+        return np.asarray(((np.isnan(rows) == missing) | either).all(axis=1))
 
     def opened(self, space: FeatureSpace) -> FeatureSpace:
         """Features of which some have missing as a value."""

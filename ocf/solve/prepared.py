@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
@@ -194,9 +194,7 @@ class PreparedModel:
 
         The columns of the isolation trees, where there are some, lie behind those of the model.
         """
-        missing, either = (_mask(places, len(self.space)) for places in gaps)
-        alike = ((np.isnan(self._checked) == missing) | either).all(axis=1)
-        rows = self._checked[alike & encoding.knows(self._checked)]
+        rows = self._checked[gaps.holds(self._checked) & encoding.knows(self._checked)]
         if not len(rows):
             return
         coded = gaps.opened(encoding.space).with_missing(rounded(encoding.space, rows))
@@ -485,7 +483,3 @@ class Matrices:
             self.seconds["build"] += made.build_seconds
             self.seconds["compile"] += made.compile_seconds
         return self._kept[key]
-
-
-def _mask(places: frozenset[int], n: int) -> BoolArray:
-    return np.isin(np.arange(n), list(places))
