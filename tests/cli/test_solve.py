@@ -199,7 +199,7 @@ import sys, time
 from ocf.cli import main
 from ocf.explain.explainer import Explainer
 
-explain_row, count = Explainer.explain_row, 0
+pose, count = Explainer.pose, 0
 
 def slow(self, row, task):
     global count
@@ -207,9 +207,9 @@ def slow(self, row, task):
     if count == 3:
         print("third row", file=sys.stderr, flush=True)
         time.sleep(10_000)
-    return explain_row(self, row, task)
+    return pose(self, row, task)
 
-Explainer.explain_row = slow
+Explainer.pose = slow
 main()
 """
 
