@@ -78,6 +78,7 @@ class Regions:
         self._source = self._search()
         self._next: CounterfactualRegion | None = None
         self._exhausted = False
+        self._error: BaseException | None = None
 
     @property
     def complete(self) -> bool | None:
@@ -117,7 +118,13 @@ class Regions:
         """Find one more region; False when there is none, or when a limit is reached."""
         if self._exhausted:
             return False
-        region = next(self._source, None)
+        if self._error is not None:  # what failed once must not look like the end
+            raise self._error
+        try:
+            region = next(self._source, None)
+        except BaseException as error:
+            self._error = error
+            raise
         self._exhausted = region is None or len(self._found) == self.limit
         if self._exhausted:
             self._next = region

@@ -34,25 +34,20 @@ class _Counter(event.Listener):
             self._done(dispatcher.py_func.__name__)
 
 
-def kernels() -> list[Any]:
-    """All kernels that Python calls, compiled or not."""
+def count_kernels() -> int:
+    """How many kernels Python may call, compiled or not."""
     for name in KERNELS:
         import_module("ocf." + name.removesuffix(".py").replace("/", "."))
-    return list(CALLED)
+    return len(CALLED)
 
 
-def warm_up(done: Callable[[str], None] = lambda name: None) -> list[str]:
-    """Compile all kernels, or load them from the cache.
+def warm_up(done: Callable[[str], None] = lambda name: None) -> None:
+    """Compile all kernels that answers need, or load them from the cache.
 
     Parameters
     ----------
     done : callable
         Told the name of each kernel that was compiled, when it is.
-
-    Returns
-    -------
-    list of str
-        Names of kernels that are still to be compiled: none, unless one of ocf's own is not asked for here.
     """
     counter = _Counter(done)
     event.register("numba:compile", counter)
@@ -64,7 +59,6 @@ def warm_up(done: Callable[[str], None] = lambda name: None) -> list[str]:
             step()
     finally:
         event.unregister("numba:compile", counter)
-    return [kernel.py_func.__name__ for kernel in kernels() if not kernel.signatures]
 
 
 def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[Callable[[], Any]]:

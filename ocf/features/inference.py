@@ -189,7 +189,7 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
     if unfit & set(setting):
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit & set(setting)))} does not fit kind {kind!r}")
     if kind in ("numeric", "integer"):
-        return _of_numbers(values, dtype, kind, setting, special)
+        return _of_numbers(values, dtype, kind, setting, special, _holds_none(column))
     if times.is_time(dtype):
         raise DataError(
             f"feature {name!r}: dates and durations are ordered numbers, not {kind}: leave the kind out, or make the "
@@ -207,15 +207,20 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
         dtype=str(column.dtype),
         levels=levels,
         special=special,
-        none=bool(column.dtype == object and any(v is None for v in column)),
+        none=_holds_none(column),
         **_common(setting, default_scale=1.0 if kind == "binary" else span),
     )
 
 
+def _holds_none(column: pd.Series[Any]) -> bool:
+    """Whether None, and not NaN, stands in a column of objects where a value is missing."""
+    return bool(column.dtype == object and any(v is None for v in column))
+
+
 def _of_numbers(
-    values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping[str, Any], special: Special | None
+    values: pd.Series[Any], dtype: str, kind: Kind, setting: Mapping[str, Any], special: Special | None, none: bool
 ) -> Feature:
-    """Feature of a column of numbers, dates or durations, none of them missing."""
+    """Feature of a column of numbers, dates or durations, none of them missing; `none` as in `Feature`."""
     name = str(values.name)
     numbers, step = numbers_of(values, dtype), setting.get("step")
     if special is not None:
@@ -245,6 +250,7 @@ def _of_numbers(
         upper=float(upper),
         step=step,
         special=special,
+        none=none,
         **_common(setting, default_scale=float(upper) - float(lower)),
     )
 

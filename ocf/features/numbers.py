@@ -93,7 +93,7 @@ def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
     return values
 
 
-def column_of(coded: FloatArray, dtype: str, *, whole: bool = False) -> pd.Series[Any] | NDArray[Any]:
+def column_of(coded: FloatArray, dtype: str, *, whole: bool = False, gap: Any = None) -> pd.Series[Any] | NDArray[Any]:
     """Numbers as a column of a dtype; as they are where it does not hold them exactly.
 
     Parameters
@@ -104,17 +104,17 @@ def column_of(coded: FloatArray, dtype: str, *, whole: bool = False) -> pd.Serie
         Of the feature.
     whole : bool
         Whether objects are Python's whole numbers.
+    gap : None or NaN
+        What stands among objects where a number is missing.
     """
     if times.is_time(dtype):
         return times.column_of(coded, dtype)
     if dtype in ("object", DECIMAL):
-        return pd.Series([_object(v, dtype, whole) for v in coded.tolist()], dtype=object)
+        return pd.Series([gap if v != v else _object(v, dtype, whole) for v in coded.tolist()], dtype=object)
     return in_dtype(coded, dtype)
 
 
 def _object(value: float, dtype: str, whole: bool) -> Any:
-    if value != value:
-        return None
     if dtype == DECIMAL:
         return Decimal(repr(value))
     return int(value) if whole and value.is_integer() else value

@@ -92,7 +92,9 @@ def _of_objects(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | No
     if dtype_of(values)[0] == feature.dtype:
         return None
     coded = numbers_of(values, feature.dtype)
-    held = pd.Series(column_of(coded, feature.dtype, whole=feature.kind == "integer")).set_axis(values.index)
+    held = pd.Series(column_of(coded, feature.dtype, whole=feature.kind == "integer", gap=feature.gap)).set_axis(
+        values.index
+    )
     if not np.array_equal(numbers_of(held.rename(str(values.name)), feature.dtype), coded, equal_nan=True):
         raise DataError(
             f"column {values.name!r} holds times that the data's {feature.dtype} cannot hold: round them, such as by "

@@ -234,7 +234,9 @@ class FeatureSpace:
                 levels[missing] = feature.gap
                 out[feature.columns[0]] = in_dtype(levels, feature.dtype)
             else:
-                out[feature.columns[0]] = column_of(coded[:, i], feature.dtype, whole=feature.kind == "integer")
+                out[feature.columns[0]] = column_of(
+                    coded[:, i], feature.dtype, whole=feature.kind == "integer", gap=feature.gap
+                )
         return pd.DataFrame({column: out[column] for column in self.columns})
 
     # -- JSON ----------------------------------------------------------------------------------------------

@@ -72,8 +72,12 @@ class Foreseen:
 
 
 def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
-    """Columns with their dtypes, and values by type and bits; a NaN is equal to none but itself."""
+    """Columns with their dtypes, and values by type and bits."""
     form = (tuple(table.columns), tuple(map(str, table.dtypes)))
     values = table.astype(object).to_numpy()[0]
-    # the two zeros are equal, and yet a function of the user's may tell them apart
-    return form, tuple((type(v), str(v) if isinstance(v, float) and v == 0 else v) for v in values)
+    return form, tuple((type(v), str(v) if _by_text(v) else v) for v in values)
+
+
+def _by_text(value: Any) -> bool:
+    """Whether equality says too much or too little: of the zeros, which a function may tell apart, and of NaN."""
+    return isinstance(value, float) and (value == 0 or value != value)

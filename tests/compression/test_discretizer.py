@@ -140,7 +140,7 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
     X, y = cancer
     monkeypatch.setattr(ocf.compression.discretizer, "CHUNK", 10)
     path = tmp_path / "rows"
-    real, calls = Explainer.explain_row, []
+    real, calls = Explainer.pose, []
 
     def interrupted(self, row, task):
         calls.append(row.label)
@@ -148,13 +148,13 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
             raise KeyboardInterrupt
         return real(self, row, task)
 
-    monkeypatch.setattr(Explainer, "explain_row", interrupted)
+    monkeypatch.setattr(Explainer, "pose", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
     assert len(path.read_text().splitlines()) == 1 + 33  # rows of a chunk that was not full are kept as well
     calls.append(None)  # no further interruption
     again = CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
-    assert len(calls) == 34 + 1 + len(again.rows_) - 33
+    assert len(set(calls[34 + 1 :])) == len(again.rows_) - 33
     pd.testing.assert_frame_equal(again.thresholds_, fitted.thresholds_)
     assert CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y).statuses_ == fitted.statuses_
     with pytest.raises(DataError, match="belongs to other data, another model or other settings"):

@@ -180,6 +180,21 @@ def test_regions_that_an_isolation_forest_accepts() -> None:
         explainer.counterfactual_regions(row, 1, radius=1, plausibility={"required": False, "weight": 1.0})
 
 
+def test_a_search_that_fails_is_not_taken_for_one_that_has_ended(houses) -> None:
+    table, explainer = houses
+    cells = explainer.cells(explainer.problem(table.iloc[[3]], (350, None)))
+
+    class Refusing(_Judge):
+        def decide(self, table: pd.DataFrame) -> np.ndarray:
+            raise TypeError("the model refuses this")
+
+    regions = Regions([cells], Refusing(cells.problem), radius=1.0)  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(TypeError, match="refuses"):
+            list(regions)
+    assert regions.complete is None
+
+
 def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
     table, explainer = houses
     row = table.iloc[[3]]

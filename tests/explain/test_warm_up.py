@@ -1,21 +1,45 @@
-"""Every kernel is asked for by the warm-up, under the types that the product calls it with."""
+"""After the warm-up no answer waits for a kernel."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from numba.core import event
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
-from ocf import Explainer
-from ocf.explain.warm_up import kernels, warm_up
+from ocf import CounterfactualRules, Explainer
+from ocf.explain.warm_up import count_kernels, warm_up
 
 
-def test_no_kernel_is_left_and_no_answer_needs_another_form_of_one() -> None:
-    assert warm_up() == []
-    forms = {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels()}
-    assert len(forms) == len(kernels()) > 20
+class _Compiled(event.Listener):
+    """Names of the functions that Numba compiles."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, event: Any) -> None:
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def test_nothing_is_left_to_be_compiled() -> None:
+    told: list[str] = []
+    warm_up(told.append)
+    assert len(told) <= count_kernels()
+    assert count_kernels() > 20
     x, y = load_breast_cancer(return_X_y=True, as_frame=True)
     forest = RandomForestClassifier(30, max_depth=4, random_state=1).fit(x, y)
     rows = x[forest.predict(x) == 0].iloc[:2]
-    for solver, norm in (("auto", "l1"), ("box", "l0"), ("highs", "l2")):
-        Explainer(forest, data=x).explain(rows, target=1, solver=solver, norm=norm)
-    assert forms == {kernel.py_func.__name__: len(kernel.signatures) for kernel in kernels()}
+    listener = _Compiled()
+    event.register("numba:compile", listener)
+    try:
+        for solver, norm in (("auto", "l1"), ("box", "l0"), ("highs", "l2")):
+            Explainer(forest, data=x).explain(rows, target=1, solver=solver, norm=norm)
+        few = ["worst perimeter", "worst concave points"]
+        CounterfactualRules(None, x[few], y, n_estimators=3, candidates=2).local(rows[few].iloc[:1], target=1)
+    finally:
+        event.unregister("numba:compile", listener)
+    assert listener.names == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
@@ -61,3 +63,19 @@ def test_zeros_of_both_signs_and_cells_that_no_dict_takes() -> None:
     foreseen = Foreseen(model)
     foreseen.foresee(tables)
     assert [int(foreseen.model.decide(table)[0]) for table in tables] == [0, 1, 1]
+
+
+def test_rows_with_gaps_are_foreseen_too() -> None:
+    x = pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0]})
+    model = as_user_model(HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=1).fit(x, [0, 0, 1, 1]))
+    calls: list[int] = []
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        calls.append(len(table))
+        return model.decide(table)
+
+    foreseen = Foreseen(replace(model, decide=decide))
+    tables = [x.iloc[[k]] for k in range(4)]
+    foreseen.foresee(tables)
+    assert [foreseen.model.decide(table)[0] for table in tables] == list(model.decide(x))
+    assert calls == [4]

@@ -10,6 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle.gappy import CODES, MODELS, NORMS, NUMBERS, VALUES, WORD, Gappy, gappy_table
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
 from ocf import Explainer
 from ocf.formulations import FORMULATIONS
@@ -184,3 +188,26 @@ def test_a_fixed_feature_that_might_be_supplied_is_named() -> None:
     assert all(e.status == "infeasible" for e in found)
     free = explainer.explain(rows, 1, missing=SAID)
     assert [bool(e.conflict) for e in found] == [e.found for e in free]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gaps_of_words_are_asked_about_as_the_data_marks_them(seed: int) -> None:
+    """An encoder tells None from NaN: a row with the other mark is explained as the data would hold it."""
+    rng = np.random.default_rng(seed)
+    mark, of_row = (np.nan, None)[seed % 2], (np.nan, None)[(seed // 2) % 2]
+    words = pd.Series(rng.choice(np.array(["a", "b", "c", mark], object), 80), dtype=object)
+    table = pd.DataFrame({"x": rng.integers(0, 9, 80).astype(float), "w": words})
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    model = make_pipeline(
+        make_column_transformer((encoder, ["w"]), remainder="passthrough"),
+        ExtraTreesClassifier(6, max_depth=4, random_state=seed),
+    ).fit(table, (table.x > 4) ^ table.w.isna())
+    row = pd.DataFrame({"x": [4.0], "w": pd.Series([of_row], dtype=object)})
+    found = Explainer(model, data=table).explain(row)[0]
+    grid = pd.DataFrame({"x": np.linspace(table.x.min(), table.x.max(), 801)})
+    grid["w"] = pd.Series([mark] * len(grid), dtype=object)
+    flipped = model.predict(grid) != found.predicted
+    cost = np.abs(grid.x - 4)[flipped].min() / np.ptp(table.x) if flipped.any() else np.inf
+    assert (np.inf if found.cost is None else found.cost) <= cost + 1e-9
+    if found.counterfactual is not None:
+        assert model.predict(found.counterfactual)[0] == found.decided != found.predicted
