@@ -140,21 +140,22 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
     X, y = cancer
     monkeypatch.setattr(ocf.compression.discretizer, "CHUNK", 10)
     path = tmp_path / "rows"
-    real, calls = Explainer.pose, []
+    real, calls = Explainer.explain_each, []
 
-    def interrupted(self, row, task):
-        calls.append(row.label)
-        if len(calls) == 34:
-            raise KeyboardInterrupt
-        return real(self, row, task)
+    def interrupted(self, rows, task):
+        for explanations in real(self, rows, task):
+            calls.append(explanations[0].row)
+            if len(calls) == 34:
+                raise KeyboardInterrupt
+            yield explanations
 
-    monkeypatch.setattr(Explainer, "pose", interrupted)
+    monkeypatch.setattr(Explainer, "explain_each", interrupted)
     with pytest.raises(KeyboardInterrupt):
         CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
     assert len(path.read_text().splitlines()) == 1 + 33  # rows of a chunk that was not full are kept as well
     calls.append(None)  # no further interruption
     again = CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y)
-    assert len(set(calls[34 + 1 :])) == len(again.rows_) - 33
+    assert len(calls) == 34 + 1 + len(again.rows_) - 33
     pd.testing.assert_frame_equal(again.thresholds_, fitted.thresholds_)
     assert CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y).statuses_ == fitted.statuses_
     with pytest.raises(DataError, match="belongs to other data, another model or other settings"):
