@@ -159,6 +159,7 @@ def _facts(model: UserModel) -> Table:
         if ensemble.missing_left is None
         else "each split sends them left or right",
         "arithmetic": f"scores are summed in {ensemble.precision}",
+        "size for ocf": _size(ensemble),
     }.items():
         if value:
             table.add_row(name, escape(value))
@@ -190,6 +191,16 @@ def _features(model: UserModel) -> str:
         return f"{count}; the model does not know their names"
     encoded = f" (encoded as {count})" if len(model.columns) != count else ""
     return f"{len(model.columns)}{encoded}: {listed(model.columns)}"
+
+
+def _size(ensemble: Ensemble) -> str:
+    from ocf.solve.size import size_of
+
+    size = size_of(ensemble)
+    said = f"{sum(size.thresholds):,} thresholds, about {size.memory / 1e9:.1f} GB of memory"
+    if size.with_boxes > size.memory:
+        said += f" (with constraints, own costs or plausibility {size.with_boxes / 1e9:.1f} GB)"
+    return said
 
 
 def _decision(ensemble: Ensemble) -> str:

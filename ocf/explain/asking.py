@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from ocf.errors import DataError, OcfError
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.saved import load, save
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import infer_space
 from ocf.features.space import FeatureSpace
@@ -123,6 +125,28 @@ class Asking(ABC, Generic[P]):
         if isinstance(rows, pd.DataFrame | pd.Series):
             return PANDAS
         return kind_of(rows) or self._frames
+
+    def save(self, path: str | Path) -> None:
+        """Write the explainer with all that is prepared, so that another process need not read and check the model.
+
+        Parameters
+        ----------
+        path : str or Path
+            Replaced if it is there.
+        """
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, trust_pickle: bool = False) -> Self:
+        """The explainer that `save` wrote, with the same versions of ocf and of the libraries.
+
+        Parameters
+        ----------
+        path : str or Path
+        trust_pickle : bool
+            The file holds a pickle, which runs whatever code it contains: only for files of known origin.
+        """
+        return load(cls, path, trust_pickle=trust_pickle)
 
     @abstractmethod
     def pose(self, row: AskedRow, task: Task) -> P:

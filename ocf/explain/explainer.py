@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.explain.asking import Asking, one_row_of, rows_of, space_of_table
-from ocf.explain.diagnosis import diagnosed
-from ocf.explain.diverse import explain_several
-from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.asking import one_row_of, rows_of, space_of_table
+from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
-from ocf.explain.saved import load, save
-from ocf.explain.together import Together
+from ocf.explain.tree_asking import TreeAsking
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
-from ocf.features.row_dtypes import conformed, in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.gaps import Gaps
-from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import as_user_model
@@ -35,21 +26,16 @@ from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.missing import Missing
 from ocf.problem.problem import Problem
-from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
 from ocf.problem.targets import parse_target
-from ocf.solve.class_costs import checked_class_costs
-from ocf.solve.completed import completed_problem, completed_rows
-from ocf.solve.engines import CellEngine, LeafEngine, engine_for
-from ocf.solve.method import AUTO, formulation_for
+from ocf.solve.method import AUTO
 from ocf.solve.prepared import PreparedModel
-from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import SolverOptions
 
 if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
 
 
-class Explainer(Asking[Problem]):
+class Explainer(TreeAsking):
     """Finds optimal counterfactuals of one model.
 
     Parameters
@@ -133,41 +119,10 @@ class Explainer(Asking[Problem]):
         frames = kind_of(data)
         if table is not None:
             user_model = user_model.in_frames(frames, table.head(1))
-        self.missing = Missing.parse(missing)
         space = space_of_table(user_model, table, features, special_values)
-        if self.missing is not None:
-            self.missing.changes(space)  # refuses features that there are not
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
-        self.prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
-        self.ensemble = self.prepared.ensemble
-        encoding = self.prepared.encoding_of(space)
-        self._split = split_numbers(self.ensemble, encoding)
-        if table is not None:
-            refuse_indistinct(table, self.ensemble, encoding)
-        self._leaves = LeafEngine(self.prepared)
-        super().__init__(self.prepared, (CellEngine(self.prepared), self._leaves), frames)
-
-    def save(self, path: str | Path) -> None:
-        """Write the explainer with all that is prepared, so that another process need not read and check the model.
-
-        Parameters
-        ----------
-        path : str or Path
-            Replaced if it is there.
-        """
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path, *, trust_pickle: bool = False) -> Explainer:
-        """The explainer that `save` wrote, with the same versions of ocf and of the libraries.
-
-        Parameters
-        ----------
-        path : str or Path
-        trust_pickle : bool
-            The file holds a pickle, which runs whatever code it contains: only for files of known origin.
-        """
-        return load(cls, path, trust_pickle=trust_pickle)
+        prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
+        super().__init__(prepared, table, frames, Missing.parse(missing))
 
     # -- problems ------------------------------------------------------------------------------------------
 
@@ -372,107 +327,6 @@ class Explainer(Asking[Problem]):
             self.prepared.partition(gaps, None, task.space)
         found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
         return found.in_frames(self.frames_of(X))
-
-    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
-        """Rows, the same coded, and what is asked of them, in their dtypes.
-
-        Parameters
-        ----------
-        frame : DataFrame (n, n_columns)
-        question : Question
-        """
-        coded, task = self.space.from_frame(frame), self._task(question)
-        frame = conformed(frame, self.space)
-        refuse_beyond_double(frame, self._split)
-        return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))
-
-    def _task(self, question: Question) -> Task:
-        """What is asked of every row."""
-        q = question
-        priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
-        wish = Plausibility.parse(q.plausibility)
-        known, used = self.prepared.data.all, self.prepared.data.used()
-        if used and names_mahalanobis(q.norm):
-            used["covariance"] = len(rows_with_numbers(self.space, known))
-        return Task(
-            target=tuple(priced) if priced else q.target,
-            probability=q.probability,
-            cost=parse_norm(q.norm, self.space, known),
-            space=q.space_of(self.space, self.missing),
-            formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
-            solver=q.solver,
-            split_margin=q.split_margin,
-            class_costs=tuple(priced.items()),
-            options=q.solver_options,
-            reduce=q.reduce,
-            cross_check=q.cross_check,
-            n_optimal=q.n_optimal,
-            plausibility=wish,
-            constraints=q.constraints_of(self.space, self.constraints),
-            several=q.several,
-            diagnose=q.diagnose,
-            data=used,
-            imputations=q.imputations,
-            share=float(q.share),
-        )
-
-    def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
-        """As of all models; of a row with completions, what most of these get is its class or value.
-
-        Parameters
-        ----------
-        frame : DataFrame (n, n_columns)
-        coded : (n, n_features) float64
-        task : Task
-        """
-        if task.imputations is None:
-            return super().asked_rows(frame, coded, task)
-        return completed_rows(self.prepared, frame, coded, task.imputations, task.share)
-
-    def pose(self, row: AskedRow, task: Task) -> Problem:
-        """The problem of a row.
-
-        Parameters
-        ----------
-        row : AskedRow
-        task : Task
-        """
-        current = int(row.current) if self.classes else None
-        target = parse_target(self.ensemble, task.target, current, task.probability)
-        if row.imputed is not None:
-            return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints)
-        return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
-
-    def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
-        """The explanations of each row, in order; plain questions are judged by the user's model together.
-
-        Parameters
-        ----------
-        rows : sequence of AskedRow
-        task : Task
-        """
-        engine = engine_for(self._engines, task)
-        together = isinstance(engine, CellEngine) and task.is_plain and len(rows) > 1
-        if not together:
-            return super().explain_each(rows, task)
-        self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
-        return Together(self, engine, task).explain(rows)
-
-    def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
-        """The best explanation of a row, the best that differ, and what conflicts where there is none.
-
-        Parameters
-        ----------
-        row : AskedRow
-        task : Task
-            Says how many are wanted, and whether to find out what conflicts.
-        problem : Problem
-            Of the row.
-        """
-        found = explain_several(partial(self.solve, row, task), problem, task.several)
-        if task.diagnose and found[0].status == "infeasible":
-            found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
-        return found
 
     def counterfactual_regions(
         self,

@@ -1,0 +1,166 @@
+"""From a question about trees to tasks, problems and explanations of rows: what is behind an Explainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import FloatArray
+from ocf.explain.asking import Asking
+from ocf.explain.diagnosis import diagnosed
+from ocf.explain.diverse import explain_several
+from ocf.explain.explanation import Explanation
+from ocf.explain.question import Question
+from ocf.explain.together import Together
+from ocf.features.frames import FrameKind
+from ocf.features.row_dtypes import conformed, in_dtypes_of
+from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
+from ocf.models.plausibility import Plausibility
+from ocf.problem.constraints import Constraint
+from ocf.problem.missing import Missing
+from ocf.problem.problem import Problem
+from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
+from ocf.problem.targets import parse_target
+from ocf.solve.class_costs import checked_class_costs
+from ocf.solve.completed import completed_problem, completed_rows
+from ocf.solve.engines import CellEngine, LeafEngine, engine_for
+from ocf.solve.method import formulation_for
+from ocf.solve.prepared import PreparedModel
+from ocf.solve.task import AskedRow, Task
+
+
+class TreeAsking(Asking[Problem]):
+    """Explains rows of one model of trees.
+
+    Parameters
+    ----------
+    prepared : PreparedModel
+    table : DataFrame (n, n_columns) or None
+        The data.
+    frames : FrameKind
+        Of the data.
+    missing : Missing or None
+        What may happen to missing values, where a question does not say so.
+    """
+
+    #: Those of every row, where a question has none of its own.
+    constraints: tuple[Constraint, ...] = ()
+
+    def __init__(
+        self, prepared: PreparedModel, table: pd.DataFrame | None, frames: FrameKind, missing: Missing | None
+    ) -> None:
+        if missing is not None:
+            missing.changes(prepared.space)  # refuses features that there are not
+        self.prepared, self.missing = prepared, missing
+        self.ensemble = prepared.ensemble
+        encoding = prepared.encoding_of(prepared.space)
+        self._split = split_numbers(self.ensemble, encoding)
+        if table is not None:
+            refuse_indistinct(table, self.ensemble, encoding)
+        self._leaves = LeafEngine(prepared)
+        super().__init__(prepared, (CellEngine(prepared), self._leaves), frames)
+
+    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """Rows, the same coded, and what is asked of them, in their dtypes.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+        question : Question
+        """
+        coded, task = self.space.from_frame(frame), self._task(question)
+        frame = conformed(frame, self.space)
+        refuse_beyond_double(frame, self._split)
+        return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))
+
+    def _task(self, question: Question) -> Task:
+        """What is asked of every row."""
+        q = question
+        priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
+        wish = Plausibility.parse(q.plausibility)
+        known, used = self.prepared.data.all, self.prepared.data.used()
+        if used and names_mahalanobis(q.norm):
+            used["covariance"] = len(rows_with_numbers(self.space, known))
+        return Task(
+            target=tuple(priced) if priced else q.target,
+            probability=q.probability,
+            cost=parse_norm(q.norm, self.space, known),
+            space=q.space_of(self.space, self.missing),
+            formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
+            solver=q.solver,
+            split_margin=q.split_margin,
+            class_costs=tuple(priced.items()),
+            options=q.solver_options,
+            reduce=q.reduce,
+            cross_check=q.cross_check,
+            n_optimal=q.n_optimal,
+            plausibility=wish,
+            constraints=q.constraints_of(self.space, self.constraints),
+            several=q.several,
+            diagnose=q.diagnose,
+            data=used,
+            imputations=q.imputations,
+            share=float(q.share),
+        )
+
+    def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
+        """As of all models; of a row with completions, what most of these get is its class or value.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+        coded : (n, n_features) float64
+        task : Task
+        """
+        if task.imputations is None:
+            return super().asked_rows(frame, coded, task)
+        return completed_rows(self.prepared, frame, coded, task.imputations, task.share)
+
+    def pose(self, row: AskedRow, task: Task) -> Problem:
+        """The problem of a row.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        """
+        current = int(row.current) if self.classes else None
+        target = parse_target(self.ensemble, task.target, current, task.probability)
+        if row.imputed is not None:
+            return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints)
+        return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
+
+    def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
+        """The explanations of each row, in order; plain questions are judged by the user's model together.
+
+        Parameters
+        ----------
+        rows : sequence of AskedRow
+        task : Task
+        """
+        engine = engine_for(self._engines, task)
+        together = isinstance(engine, CellEngine) and task.is_plain and len(rows) > 1
+        if not together:
+            return super().explain_each(rows, task)
+        self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
+        return Together(self, engine, task).explain(rows)
+
+    def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
+        """The best explanation of a row, the best that differ, and what conflicts where there is none.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+            Says how many are wanted, and whether to find out what conflicts.
+        problem : Problem
+            Of the row.
+        """
+        found = explain_several(partial(self.solve, row, task), problem, task.several)
+        if task.diagnose and found[0].status == "infeasible":
+            found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
+        return found
