@@ -27,6 +27,7 @@ from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation
 from ocf.explain.question import Question as OcfQuestion
 from ocf.formulations import FORMULATIONS
+from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem
 from ocf.solve.cell_search import solve_alternatives
 from ocf.solve.compile import compile_formulation
@@ -146,6 +147,7 @@ def case_of(instance: Instance) -> Case:
     frame, coded, task = explainer.read(rows_of(explainer.space, instance.row), question)
     row = explainer.asked_rows(frame, coded, task)[0]
     problem = explainer.pose(row, task)
+    explainer.prepared.model = _remembering(explainer.prepared.model)
     cells = explainer.alternatives(problem)[0]
     part = cells.partition
     named = _named(instance.data, problem.space.columns)
@@ -159,6 +161,25 @@ def case_of(instance: Instance) -> Case:
         dtypes=named.dtypes,
     )
     return Case(instance, explainer, row, task, problem, cells, asked)
+
+
+def _remembering(model: UserModel) -> UserModel:
+    """The model, which answers what it was asked before from memory: most methods come to the same point."""
+
+    def remembered(ask: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
+        known: dict[Any, Any] = {}
+
+        def answer(table: pd.DataFrame) -> Any:
+            values = table.astype(object).to_numpy().tolist()
+            key = (tuple(table.columns), tuple(map(str, table.dtypes)), repr(values))
+            if key not in known:
+                known[key] = ask(table)
+            return known[key].copy()
+
+        return answer
+
+    shown = model.probabilities
+    return replace(model, decide=remembered(model.decide), probabilities=None if shown is None else remembered(shown))
 
 
 def _named(data: Any, columns: tuple[str, ...]) -> pd.DataFrame:
