@@ -126,7 +126,13 @@ def _column(value: Any, dtype: Any) -> Any:
         return held
     if value is None and dtype.startswith("float"):
         value = np.nan
-    return pd.array([value], dtype=dtype) if value is None else pd.Series([_native(value, dtype)], dtype=dtype).array
+    try:
+        held = (
+            pd.array([value], dtype=dtype) if value is None else pd.Series([_native(value, dtype)], dtype=dtype).array
+        )
+    except Exception:  # of damaged names pandas raises anything, from assertions to zones that do not exist
+        raise DataError(f"{dtype[:40]!r} is no dtype of a column that holds {value!r}") from None
+    return held
 
 
 def _native(value: Any, dtype: str) -> Any:
