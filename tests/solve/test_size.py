@@ -30,11 +30,11 @@ def test_memory_is_of_the_size_that_is_said() -> None:
     """In bytes that NumPy and Python ask for, which are the same on every machine."""
     x, y = make_classification(1500, 20, n_informative=8, flip_y=0.2, random_state=0)
     table = pd.DataFrame(x).rename(columns=str)
-    model = as_user_model(RandomForestClassifier(50, random_state=0).fit(table, y))
-    Explainer(RandomForestClassifier(2, max_depth=2, random_state=0).fit(table, y), data=table)  # imports, kernels
+    model = as_user_model(RandomForestClassifier(30, random_state=0).fit(table, y))
+    small = RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, y)
+    Explainer(small, data=table)  # imports and kernels are no part of what is measured
     tracemalloc.start()
-    explainer = Explainer(model, data=table)
-    explainer.explain(table.iloc[:1])
+    Explainer(model, data=table)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     size = size_of(model.trees.ensemble)
