@@ -18,6 +18,7 @@ from ocf.explain.question import Question
 from ocf.explain.together import Together
 from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import conformed, in_dtypes_of
+from ocf.models.foreseen import answers_row_by_row
 from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.plausibility import Plausibility
 from ocf.problem.constraints import Constraint
@@ -143,8 +144,8 @@ class TreeAsking(Asking[Problem]):
         task : Task
         """
         engine = engine_for(self._engines, task)
-        together = isinstance(engine, CellEngine) and task.is_plain and len(rows) > 1
-        if not together:
+        alike = isinstance(engine, CellEngine) and answers_row_by_row(self.model)
+        if len(rows) < 2 or not (alike and task.is_plain):
             return super().explain_each(rows, task)
         self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
         return Together(self, engine, task).explain(rows)

@@ -13,6 +13,19 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.models.user_model import UserModel
 
+#: Libraries that add up a row's trees one by one, whatever the other rows are.
+ROW_BY_ROW = ("scikit-learn", "xgboost", "lightgbm", "catboost")
+
+
+def answers_row_by_row(model: UserModel) -> bool:
+    """Whether a row gets the same answer, to the last bit, by itself and among others.
+
+    onnxruntime adds up trees in an order that follows the number of rows, and so does the linear algebra behind stacks
+    and other models that stand on the scores of others.
+    """
+    library = model.trees.library.partition(" ")[0]
+    return library in ROW_BY_ROW and not model.trees.ensemble.decision.stands_on_others
+
 
 class Foreseen:
     """What the user's model says of some rows, asked about all of them together.

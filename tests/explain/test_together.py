@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, StackingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.models.user_model import UserModel
@@ -53,6 +55,20 @@ def test_the_model_is_asked_about_many_rows_at_once() -> None:
     assert all(e.verified and e.status == "optimal" for e in found)
     assert sum(calls) <= 4 * len(rows)
     assert max(calls) >= 10
+
+
+def test_models_whose_answers_may_follow_the_number_of_rows_are_asked_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(200, 2)), columns=list("ab"))
+    trees = [(name, DecisionTreeClassifier(max_depth=3, random_state=k)) for k, name in enumerate("pq")]
+    stack = StackingClassifier(trees, LogisticRegression(), cv=2).fit(x, (x.a > 0).astype(int))
+    explainer = Explainer(stack, data=x)
+    rows = x[stack.predict(x) == 0].iloc[:6]
+    explainer.explain(rows.iloc[:2], target=1)
+    calls = counted(explainer)
+    assert all(e.verified for e in explainer.explain(rows, target=1))
+    assert calls[0] == len(rows)  # what the rows get, as they are read
+    assert set(calls[1:]) == {1}
 
 
 def test_a_point_that_the_model_refuses_is_looked_for_again() -> None:
