@@ -259,22 +259,9 @@ class Asking(ABC, Generic[P]):
         """
         begin = time.perf_counter()
         detector = self._common.detector(task.plausibility, problem.target)
-        judge = self.judge(row, problem, detector)
+        judge = self._common.judge(row, problem, detector)
         found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
         return self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
-
-    def judge(self, row: AskedRow, problem: P, detector: Detector | None = None) -> Callable[[FloatArray], bool]:
-        """Who tells of a coded point whether the user's model gives it the target.
-
-        Parameters
-        ----------
-        row : AskedRow
-        problem : Problem or LinearProblem
-            Of the row.
-        detector : Detector, optional
-            That must not take the point for an outlier.
-        """
-        return self._common.judge(row, problem, detector)
 
     def explained(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -22,7 +22,7 @@ from ocf.arrays import FloatArray
 from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import Foreseen
-from ocf.solve.engines import Engine, Finding, P, answer
+from ocf.solve.engines import Engine, Finding, Judge, P, answer
 
 if TYPE_CHECKING:
     from ocf.explain.asking import Asking
@@ -61,14 +61,17 @@ class Together(Generic[P]):
     Parameters
     ----------
     asking : Asking
+    judge : callable
+        Row and problem -> whether the user's model gives the target to a coded point.
     engine : Engine
         Whose points follow from the trees alone.
     task : Task
         One explanation a row; no isolation forest.
     """
 
-    def __init__(self, asking: Asking[P], engine: Engine[P], task: Task) -> None:
+    def __init__(self, asking: Asking[P], judge: Callable[[AskedRow, P], Judge], engine: Engine[P], task: Task) -> None:
         self._asking: Asking[P] = asking
+        self._judge: Callable[[AskedRow, P], Judge] = judge
         self._engine: Engine[P] = engine
         self._task = task
         self._foreseen = Foreseen(asking.model)
@@ -82,7 +85,7 @@ class Together(Generic[P]):
                 waiting.append(self._searched(row))
                 if len(waiting) == ROWS or time.perf_counter() - begin > SECONDS:
                     yield from self._judged(waiting)
-                    waiting, begin = [], time.perf_counter()
+                    begin = time.perf_counter()
         except KeyboardInterrupt:
             yield from self._judged(waiting)
             raise
@@ -93,7 +96,7 @@ class Together(Generic[P]):
 
         def search() -> Finding[P]:
             problem = self._asking.pose(row, self._task)
-            asked = self._asking.judge(row, problem)
+            asked = self._judge(row, problem)
 
             def believed(point: FloatArray) -> bool:
                 """The row itself may have the target already; other points are taken on the word of the trees."""
@@ -109,8 +112,8 @@ class Together(Generic[P]):
             point = counterfactual_frame(problem.space, row.original, problem.origin, found.outcome.point)
         return _Waiting(row, found, point, time.perf_counter() - begin)
 
-    def _judged(self, waiting: Sequence[_Waiting[P]]) -> Iterator[list[Explanation]]:
-        """Explanations of rows that were searched, in order."""
+    def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
+        """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
         tables = [table for one in waiting for table in (one.row.original, one.point) if table is not None]
         try:
@@ -118,8 +121,10 @@ class Together(Generic[P]):
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         each = (time.perf_counter() - begin) / max(len(waiting), 1)
-        for one in waiting:
-            yield self._explained(one, each)
+        while waiting:
+            explanations = self._explained(waiting[0], each)
+            del waiting[0]
+            yield explanations
 
     def _explained(self, one: _Waiting[P], judging: float) -> list[Explanation]:
         row, task, asking = one.row, self._task, self._asking

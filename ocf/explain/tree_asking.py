@@ -148,7 +148,7 @@ class TreeAsking(Asking[Problem]):
         if len(rows) < 2 or not (alike and task.is_plain):
             return super().explain_each(rows, task)
         self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
-        return Together(self, engine, task).explain(rows)
+        return Together(self, self.prepared.judge, engine, task).explain(rows)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
         """The best explanation of a row, the best that differ, and what conflicts where there is none.

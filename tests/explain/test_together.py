@@ -115,6 +115,26 @@ def test_a_model_that_stumbles_over_many_rows_is_asked_one_by_one(credit) -> Non
     assert [(e.cost, e.verified) for e in found] == [(e.cost, e.verified) for e in plain]
 
 
+def test_an_interruption_while_answers_are_checked_hands_over_none_twice(credit, monkeypatch) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:5]
+    explained, calls = explainer.explained, []
+
+    def interrupted(row, *args, **kwargs):
+        calls.append(row.label)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return explained(row, *args, **kwargs)
+
+    # the model is asked about four rows, and the fifth is still open
+    monkeypatch.setattr("ocf.explain.together.ROWS", 4)
+    monkeypatch.setattr(explainer, "explained", interrupted)
+    found = explainer.explain(rows, target="granted")
+    assert [e.row for e in found] == list(rows.index)
+    assert [e.status for e in found] == ["optimal"] * 4 + ["interrupted"]
+    assert all(e.verified for e in found[:4])
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_processes_take_parts_of_the_rows(credit, jobs: int) -> None:
     table, model, explainer = credit
