@@ -21,7 +21,7 @@ from ocf.cells.reduction import reduce as reduce_cells
 from ocf.solvers.box.decomposition import PureBox
 from ocf.solvers.box.instance import assign, pack, unpack
 from ocf.solvers.box.points import cheapest_point, meets_target
-from ocf.solvers.box.propagation import MOST_ROUNDS, propagate, relaxed_bound
+from ocf.solvers.box.propagation import MOST_ROUNDS, propagate
 from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.box.worker import Worker
 from ocf.solvers.cell_form import Compiled
@@ -39,7 +39,7 @@ class _Ranks(NamedTuple):
     lo, hi : (n_features,) int64
         First and last rank of ordered features.
     level : (n_open,) bool
-        Ranks of unordered ones.
+        Whether each rank is in the box; only that of unordered features is looked at.
     """
 
     lo: IntArray
@@ -92,7 +92,7 @@ class NearestBoxes:
             cells = cells.with_(live=live)
         if not cells.infeasible:
             shared.start(cells, 0.0)
-            worker = _Enumerator(shared, self.cells)
+            worker = _Enumerator(shared)
             while (node := shared.take(0, None)[0]) is not None:
                 self.complete_to = min(shared.bound(), shared.limit)
                 yield from worker.known_below(self.complete_to)
@@ -109,13 +109,11 @@ class _Enumerator(Worker):
     Parameters
     ----------
     search : Shared
-    whole : CellProblem
-        With all cells that may be part of a box.
+        Over all cells that may be part of a box.
     """
 
-    def __init__(self, search: Shared, whole: CellProblem) -> None:
+    def __init__(self, search: Shared) -> None:
         super().__init__(search)
-        self._whole = whole
         self._seen: dict[bytes, _Ranks] = {}
         self._found: list[tuple[float, int, PureBox]] = []
 
@@ -128,28 +126,18 @@ class _Enumerator(Worker):
         """Bound a node, take a box out of it or split it; returns what is left of it."""
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
-        multipliers, basis = node.multipliers, None
+        multipliers = node.multipliers
         bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
         if bound >= search.limit:
             return []
         box = self._box_at_cheapest()
         if box is not None:
             return self._beside(box, node, bound)
-        share = np.ones(len(instance.cell))
         self.load()
-        if self.relaxation is not None:
-            relaxed = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
-            if relaxed is None:
-                return []
-            if relaxed.ray is not None and relaxed_bound(instance, domain, relaxed.ray, self.work) > 0:
-                return []
-            share = relaxed.share
-            if relaxed.multipliers is not None:
-                multipliers, basis = relaxed.multipliers, relaxed.basis
-                bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
-                if bound >= search.limit:
-                    return []
-        return self._branch(bound, multipliers, basis, share)
+        if self.relaxation is None:
+            return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
+        relaxed = self._relaxed(node, bound, multipliers)
+        return [] if relaxed is None else self._branch(*relaxed)
 
     def _box_at_cheapest(self) -> _Ranks | None:
         """The pure box around the cheapest point of the domain, noted down; None where the point misses the target."""
@@ -159,10 +147,11 @@ class _Enumerator(Worker):
         leaves = self.evaluator.at.leaf.copy()
         key = leaves.tobytes()
         if key not in self._seen:
-            self._seen[key] = self._ranks(leaves)
-            cells = self._whole
+            cells = self.search.cells
+            within = cells.open_within(leaves)
+            self._seen[key] = self._ranks(within)
             if cells.live[leaves].all() and (cells.margins(leaves) >= 0).all() and not cells.is_excluded(leaves):
-                box = pure_box(cells, leaves)
+                box = _pure_box(cells, leaves, within)
                 heapq.heappush(self._found, (box.cost, len(self._seen), box))
         return self._seen[key]
 
@@ -171,20 +160,13 @@ class _Enumerator(Worker):
         self._box_at_cheapest()
         return False
 
-    def _ranks(self, leaves: IntArray) -> _Ranks:
-        """The box of all points in these leaves, among the open cells."""
-        part, instance = self.search.cells.partition, self.instance
-        low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
-        lo, hi = np.zeros(part.n_features, np.int64), np.zeros(part.n_features, np.int64)
-        level = np.zeros(len(instance.cell), bool)
-        for f in range(part.n_features):
-            span = slice(instance.offsets[f], instance.offsets[f + 1])
-            own = instance.cell[span]
-            if part.ordered[f]:
-                lo[f], hi[f] = np.searchsorted(own, low[f]), np.searchsorted(own, high[f], side="right") - 1
-            else:
-                level[span] = part.members_of(f)[leaves][:, own].all(axis=0)
-        return _Ranks(lo, hi, level)
+    def _ranks(self, within: list[BoolArray]) -> _Ranks:
+        """The box of some cells of each feature, of which ordered ones are a run."""
+        instance, n = self.instance, len(within)
+        feature = np.repeat(np.arange(n), np.diff(instance.offsets))
+        level = np.concatenate([within[f][instance.cell[feature == f]] for f in range(n)])
+        ranks = [np.flatnonzero(level[feature == f]) for f in range(n)]
+        return _Ranks(np.array([r[0] for r in ranks]), np.array([r[-1] for r in ranks]), level)
 
     def _beside(self, box: _Ranks, node: OpenNode, bound: float) -> list[OpenNode]:
         """What is left of the domain beside a box that holds its cheapest point: at most two boxes a feature."""
@@ -221,25 +203,10 @@ class _Enumerator(Worker):
         return left
 
 
-def pure_box(cells: CellProblem, leaves: IntArray) -> PureBox:
-    """The largest box of open cells that lies in these leaves.
-
-    Parameters
-    ----------
-    cells : CellProblem
-    leaves : (n_trees,) int64
-        Of which some point lies in all.
-    """
-    part = cells.partition
-    low, high = part.low[leaves].max(axis=0), part.high[leaves].min(axis=0)
-    own, cost = [], 0.0
-    for i in range(part.n_features):
-        index = np.arange(part.widths[i])
-        inside = cells.open[part.cells_of(i)] & (low[i] <= index) & (index <= high[i])
-        if not part.ordered[i]:
-            inside &= part.members_of(i)[leaves].all(axis=0)
-        own.append(np.flatnonzero(inside))
-        cost += float(cells.cost[part.cells_of(i)][own[-1]].min())
-    ensemble = cells.problem.ensemble
+def _pure_box(cells: CellProblem, leaves: IntArray, within: list[BoolArray]) -> PureBox:
+    """The largest box that lies in some leaves, of the open cells within them."""
+    part, ensemble = cells.partition, cells.problem.ensemble
+    own = tuple(np.flatnonzero(inside) for inside in within)
+    cost = sum(float(cells.cost[part.cells_of(i)][choice].min()) for i, choice in enumerate(own))
     scores = part.ensemble.contributions[leaves, : ensemble.n_outputs].sum(axis=0)
-    return PureBox(tuple(own), leaves, cells.margins(leaves), ensemble.base_score + scores, cost)
+    return PureBox(own, leaves, cells.margins(leaves), ensemble.base_score + scores, cost)

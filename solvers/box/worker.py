@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,24 @@ TRIAL = 200
 #: Such a dive is tried when the node has no more live leaves than the last one had, times one of these, after that had
 #: left something open and after it had not.
 CAUTION, BOLDNESS = 0.8, 1.5
+
+
+class _Relaxed(NamedTuple):
+    """What the LP of a node leaves to branch on: the arguments of `Worker._branch`.
+
+    Attributes
+    ----------
+    bound : float
+    multipliers : Multipliers
+    basis : Basis or None
+    share : (n_open,) float64
+        See `ocf.solvers.box.relaxation`.
+    """
+
+    bound: float
+    multipliers: Multipliers
+    basis: Basis | None
+    share: FloatArray
 
 
 class Worker:
@@ -91,7 +110,7 @@ class Worker:
         """Bound a node and split it; returns what is left of it, the child to go on with first."""
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
-        multipliers, basis = node.multipliers, None
+        multipliers = node.multipliers
         bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
         if bound >= search.limit or self._cheapest_is_best() or self._only_excluded():
             return []
@@ -108,20 +127,27 @@ class Worker:
             if self._leaves_cost:  # a dive takes the cheapest point of a box for its best
                 return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
             return self._dive(bound, multipliers, BOXES)
-        relaxed = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
+        relaxed = self._relaxed(node, bound, multipliers)
         if relaxed is None:
             return []
-        if relaxed.ray is not None and relaxed_bound(instance, domain, relaxed.ray, self.work) > 0:
-            return []
-        if relaxed.multipliers is not None:
-            multipliers, basis = relaxed.multipliers, relaxed.basis
+        self._round(relaxed.share)
+        return [] if relaxed.bound >= search.limit else self._branch(*relaxed)
+
+    def _relaxed(self, node: OpenNode, bound: float, multipliers: Multipliers) -> _Relaxed | None:
+        """Bound the box of `self.domain` by its LP, and propagate with what that gave; None where nothing is of use."""
+        search, domain, instance, basis = self.search, self.domain, self.instance, None
+        assert self.relaxation is not None
+        found = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
+        if found is None:
+            return None
+        if found.ray is not None and relaxed_bound(instance, domain, found.ray, self.work) > 0:
+            return None
+        if found.multipliers is not None:
+            multipliers, basis = found.multipliers, found.basis
             bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
             if bound >= search.limit:
-                return []
-        self._round(relaxed.share)
-        if bound >= search.limit:
-            return []
-        return self._branch(bound, multipliers, basis, relaxed.share)
+                return None
+        return _Relaxed(bound, multipliers, basis, found.share)
 
     def improve(self, seed: int) -> None:
         """Look for a better incumbent by local search, away from the tree."""
