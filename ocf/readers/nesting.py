@@ -8,9 +8,10 @@ steps make of a table, side by side, in the place of the table.
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -37,7 +38,43 @@ HOLDERS = {
 Steps = tuple[tuple[str, Any], ...]
 
 
-class ColumnSpan(TransformerMixin, BaseEstimator):
+class Fitted(BaseEstimator):
+    """An estimator that scikit-learn takes for fitted."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do nothing.
+
+        Parameters
+        ----------
+        X, y : object
+            Not looked at.
+        """
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class Around(Fitted):
+    """A model that stands for another one, on the same columns."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> Any:
+        """The other model, fitted."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that the model takes."""
+        return int(self.inner.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Their names, where the model knows them."""
+        return self.inner.feature_names_in_
+
+
+class ColumnSpan(TransformerMixin, Fitted):
     """Some columns of a table: those that a model behind steps of its own gets to see.
 
     Parameters
@@ -52,19 +89,6 @@ class ColumnSpan(TransformerMixin, BaseEstimator):
 
     def __init__(self, first: int, last: int, width: int, names: tuple[str, ...] | None = None) -> None:
         self.first, self.last, self.width, self.names = first, last, width, names
-
-    def fit(self, x: Any, y: Any = None) -> ColumnSpan:
-        """Do nothing.
-
-        Parameters
-        ----------
-        x, y : object
-            Not looked at.
-        """
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     def transform(self, x: Any) -> Any:
         """The columns."""

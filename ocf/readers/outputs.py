@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from ocf.errors import ModelError
 from ocf.readers.base import Rows, TreeModel, whole
-from ocf.readers.nesting import bare
+from ocf.readers.nesting import Around, bare
 from ocf.readers.sklearn_common import check_fitted
 
 _HOLDERS = ("MultiOutputClassifier", "MultiOutputRegressor")
 
 
-class ModelOutput(BaseEstimator):
+class ModelOutput(Around):
     """One output of a tree or forest of scikit-learn that has several.
 
     Parameters
@@ -36,28 +35,10 @@ class ModelOutput(BaseEstimator):
     def __init__(self, native: Any, number: int) -> None:
         self.native, self.number = native, number
 
-    def fit(self, x: Any, y: Any = None) -> ModelOutput:
-        """Do nothing: the model is fitted.
-
-        Parameters
-        ----------
-        x, y : object
-            Not looked at.
-        """
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     @property
-    def n_features_in_(self) -> int:
-        """Columns that the model takes."""
-        return int(self.native.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Their names, where the model knows them."""
-        return np.asarray(self.native.feature_names_in_)
+    def inner(self) -> Any:
+        """The model."""
+        return self.native
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ocf.arrays import FloatArray
 from ocf.errors import ModelError, ProblemError, UnsupportedModelError
 from ocf.readers.base import TreeModel, whole
+from ocf.readers.nesting import Around
 from ocf.readers.sklearn import check_constant_init, tree_of
 from ocf.readers.sklearn_common import check_fitted, tree_model
 from ocf.trees.ensemble import Decision
@@ -28,7 +28,7 @@ from ocf.trees.totals import Map, Term, Total
 _TIME_LOSSES = ("squared", "ipcwls")
 
 
-class SurvivalAt(BaseEstimator):  # type: ignore[misc, unused-ignore]
+class SurvivalAt(Around):
     """A survival model that predicts the probability to survive up to a time.
 
     Parameters
@@ -43,28 +43,10 @@ class SurvivalAt(BaseEstimator):  # type: ignore[misc, unused-ignore]
         self.model = model
         self.time = time
 
-    def fit(self, X: Any, y: Any = None) -> SurvivalAt:
-        """Itself: the model is fitted already.
-
-        Parameters
-        ----------
-        X, y : object
-            Not looked at.
-        """
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     @property
-    def n_features_in_(self) -> int:
-        """Number of columns that the model was fitted on."""
-        return int(self.model.n_features_in_)
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Their names, if the model knows them."""
-        return self.model.feature_names_in_
+    def inner(self) -> Any:
+        """The model."""
+        return self.model
 
     @property
     def place(self) -> int:
