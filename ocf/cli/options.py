@@ -67,7 +67,7 @@ ModelOutput = Annotated[
 ]
 
 Norm = Annotated[
-    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), or a mix: l0=0.1,l1=1.")
+    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), mahalanobis, or a mix: l0=0.1,l1=1.")
 ]
 
 Plausible = Annotated[

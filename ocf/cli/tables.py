@@ -58,7 +58,9 @@ def parse_norm(text: str) -> str | dict[str, float]:
     try:
         return {name.strip(): float(number) for name, _, number in parts}
     except ValueError:
-        raise ProblemError(f"--norm {text!r} is not understood: give l0, l1, l2 or a mix: l0=0.1,l1=1") from None
+        raise ProblemError(
+            f"--norm {text!r} is not understood: give l0, l1, l2, mahalanobis or a mix: l0=0.1,l1=1"
+        ) from None
 
 
 def parse_wish(text: str) -> bool | dict[str, Any]:

@@ -71,6 +71,8 @@ def _proof(e: Answer) -> str:
     if e.status == "optimal":
         by = f"proven by {e.proved_by}" if e.proved_by else "proven"
         return f"optimal, {by}: no smaller change does it"
+    if e.method.get("formulation") == "instances":
+        return "the cheapest of the instances; a point that is none of them may be cheaper"
     if math.isfinite(e.bound) and e.bound > 0:
         return f"not proven optimal: at least {number(e.bound)} is needed, gap {100 * e.gap:.3g} %"
     return "not proven optimal: no bound is known"

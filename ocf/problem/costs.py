@@ -19,6 +19,9 @@ from ocf.support.messages import nearest
 
 NORMS = ("l0", "l1", "l2")
 
+#: With the one that is made of the data; see `ocf.problem.quadratic.parse_norm`.
+KNOWN_NORMS = (*NORMS, "mahalanobis")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -60,7 +63,9 @@ class Cost:
         """Coefficients of l0, l1 and l2."""
         for name in mix:
             if name not in NORMS:
-                raise ProblemError(f"unknown norm {nearest(name, NORMS)}")
+                if name == "mahalanobis":
+                    raise ProblemError("the Mahalanobis distance is for models of trees, whose data it is taken from")
+                raise ProblemError(f"unknown norm {nearest(name, KNOWN_NORMS)}")
         return float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0))
 
     def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:

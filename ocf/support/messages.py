@@ -19,7 +19,8 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     """
     word = word.item() if hasattr(word, "item") else word  # a number of NumPy's is a number
     options = [str(k) for k in known]
-    close = difflib.get_close_matches(str(word), options, n=1)
+    # numbers that look alike need not be near
+    close = difflib.get_close_matches(word, options, n=1) if isinstance(word, str) else []
     return f"{word!r} (did you mean {close[0]!r}?)" if close else f"{word!r}; known: {listed(options)}"
 
 

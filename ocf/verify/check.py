@@ -19,8 +19,10 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
+from ocf.models.user_model import matching_columns
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
+from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
 from ocf.verify.constraints import Change, broken, curve_amount, quadratic_part
 
@@ -186,15 +188,30 @@ def verify_file(
     Raises
     ------
     DataError
-        The file is missing, no JSON, not written by ocf, or damaged.
+        The file is missing, no JSON, not written by ocf, or damaged; or its rows lack columns that the model takes.
     """
     out = []
     for number, record in enumerate(records.loads(Path(path))):
         where = f"{path}: explanation {number}"
         fit(record, ClaimsSchema, where)
+        _refuse_other_columns(record, model, path)
         with refused(where):
             out.append((record["row"], _verify_record(record, model, forest)))
     return out
+
+
+def _refuse_other_columns(record: Mapping[str, Any], model: UserModel, path: str | Path) -> None:
+    """Refuse results about a table that the model does not take, once for all rows."""
+    if model.columns is None:
+        return
+    columns = list(record["original"]["values"])
+    try:
+        matching_columns(model.columns, tuple(columns))
+    except DataError:
+        raise DataError(
+            f"{path} explains another model: this one takes {listed(model.columns)}, and the rows have "
+            f"{listed(columns)}; give the model that was explained"
+        ) from None
 
 
 def _verify_record(

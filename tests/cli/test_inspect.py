@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from command_line import Answer, refused
+from sklearn.ensemble import RandomForestClassifier
 
 
 def test_verify_finds_a_lie(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:
@@ -72,3 +74,22 @@ def test_binary_files_of_catboost(tmp_path: Path) -> None:
     assert "3 rows checked: 3 hold, 0 do not" in Answer("verify", out, "-m", path).out
     path.write_bytes(path.read_bytes()[:400])
     refused("inspect", path, words=["m.cbm", "CatBoost cannot open the file"])
+
+
+def test_verify_says_once_that_it_has_another_model(ask: Callable[..., Answer], files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    ask("--rows", "0:3", "-o", out)
+    data = pd.read_csv(files / "data.csv")
+    forest = RandomForestClassifier(3, max_depth=2, random_state=0)
+    joblib.dump(forest.fit(data.rename(columns={"age": "years"}), data["owner"]), tmp_path / "other.joblib")
+    words = ["explains another model", "takes years, income, owner", "have age, income, owner"]
+    refused("verify", out, "-m", tmp_path / "other.joblib", "--trust-pickle", words=words)
+    joblib.dump(forest.fit(data, 1 - np.array(json.loads((files / "classes.json").read_text()))), tmp_path / "m.joblib")
+    check = Answer("verify", out, "-m", tmp_path / "m.joblib", "--trust-pickle")
+    assert check.code == 6
+    lines = check.out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:3]] == ["row 0", "row 1", "row 2"]
+    assert lines[3:] == [
+        "3 rows checked: 0 hold, 3 do not",
+        f"none holds: is {tmp_path / 'm.joblib'} the model that was explained?",
+    ]

@@ -66,6 +66,7 @@ def test_the_nearest_row_is_the_nearest(explainer: Explainer) -> None:
     found = nearest_instances(explainer, row, X, 1, "l2", labels=Y, features_to_vary=list(X.columns[2:]))[0]
     assert (found.status, found.found) == ("unknown", False) or found.verified
     found = nearest_instances(explainer, row, X, 1, "l2", labels=Y)[0]
+    assert "(the cheapest of the instances; a point that is none of them may be cheaper)" in str(found)
     assert found.verified
     wanted = (explainer.model.native.predict(X) == 1) & (Y == 1)
     spread = X.max() - X.min()

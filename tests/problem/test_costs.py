@@ -80,7 +80,9 @@ def test_parse() -> None:
 @pytest.mark.parametrize(
     ("norm", "message"),
     [
-        ("l3", "unknown norm"),
+        ("l3", "unknown norm 'l3'.*l2"),
+        ("cosine", "known: l0, l1, l2, mahalanobis"),
+        ("mahalanobis", "for models of trees"),
         ("L1", "known: l0, l1, l2"),
         ({"l1": 1, "linf": 1}, "unknown norm 'linf'"),
         ({"l1": 0.0}, "not all 0"),
