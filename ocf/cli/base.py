@@ -16,6 +16,9 @@ from ocf.support.version import VERSION
 
 logger = logging.getLogger("ocf")
 
+#: Who tells how a table was read.
+READING = "ocf.reading"
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -112,12 +115,26 @@ class _ToStderr(logging.Handler):
         print(self.format(record), file=sys.stderr)
 
 
+class _Formatter(logging.Formatter):
+    """What is told of a table stands for itself; all else says how grave it is."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A record as text."""
+        return record.getMessage() if record.name == READING else super().format(record)
+
+
 def set_up_log(level: int) -> None:
     """Send what ocf logs at `level` and above to stderr."""
     logger.setLevel(level)
+    logging.getLogger(READING).setLevel(logging.NOTSET)
     for handler in logger.handlers[:]:
         if isinstance(handler, _ToStderr):
             logger.removeHandler(handler)
     handler = _ToStderr()
-    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    handler.setFormatter(_Formatter("%(levelname)s: %(message)s"))
     logger.addHandler(handler)
+
+
+def tell_how_tables_are_read() -> None:
+    """Have the next batch begin with how its table was read."""
+    logging.getLogger(READING).setLevel(logging.INFO)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, guarded
-from ocf.cli.options import Data, Drop, Model, ModelOutput, TrustPickle
+from ocf.cli.options import Data, Drop, Groups, Model, ModelOutput, TrustPickle
+from ocf.cli.tables import check_output
+from ocf.errors import DataError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ocf.features.space import FeatureSpace
     from ocf.models.user_model import UserModel
     from ocf.trees.ensemble import Ensemble
 
@@ -21,15 +24,30 @@ if TYPE_CHECKING:
 def inspect(
     model: Model,
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to list, those with most thresholds.")] = 10,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="TABLE", help="Show how this table is read as well.")
+    ] = None,
+    features_to: Annotated[
+        Path | None,
+        typer.Option("--features-to", metavar="TOML", help="Write the features of TABLE to a problem file to edit."),
+    ] = None,
+    drop: Drop = None,
+    groups: Groups = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
 ) -> None:
-    """Show what a model file holds."""
+    """Show what a model file holds, and how ocf reads the table that goes with it."""
     from rich.console import Console
 
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
 
+    if features_to is not None:
+        if data is None:
+            raise DataError("--features-to writes the features of a table: name that with --data")
+        check_output(features_to, (".toml",))
+        if features_to.exists():
+            raise DataError(f"{features_to} is there already: remove it to have it anew")
     rehearse(model, trust_pickle=trust_pickle)
     read = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
     console = Console()
@@ -37,6 +55,13 @@ def inspect(
     if top > 0:
         console.print()
         console.print(_thresholds(read.trees.ensemble, top))
+    if data is not None:
+        space = _space_of(read, data, drop, groups)
+        typer.echo(f"\n{data}: {space}")
+        if features_to is not None:
+            from ocf.problem.problem_template import write_problem_file
+
+            features_to.write_text(write_problem_file(space, read.trees.ensemble.decision.classes), encoding="utf-8")
 
 
 @guarded
@@ -44,6 +69,7 @@ def init_problem(
     model: Model,
     data: Data,
     drop: Drop = None,
+    groups: Groups = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
 ) -> None:
@@ -51,17 +77,23 @@ def init_problem(
 
     For example: ocf init-problem model.skops train.csv > problem.toml
     """
-    from ocf.features.inference import infer_space
     from ocf.models.rehearsal import rehearse
-    from ocf.models.tables import drop_columns, fit_columns, read_table
     from ocf.models.user_model import as_user_model
     from ocf.problem.problem_template import write_problem_file
 
-    (table,) = drop_columns([read_table(data)], drop or [])
     rehearse(model, trust_pickle=trust_pickle)
     read = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
-    space = infer_space(fit_columns(table, read, data))
+    space = _space_of(read, data, drop, groups)
     typer.echo(write_problem_file(space, read.trees.ensemble.decision.classes), nl=False)
+
+
+def _space_of(model: UserModel, path: Path, drop: list[str] | None, groups: bool | None) -> FeatureSpace:
+    """The features of a table in a file, as `ocf.Explainer` reads them."""
+    from ocf.features.inference import infer_space
+    from ocf.models.tables import drop_columns, fit_columns, read_table
+
+    (table,) = drop_columns([read_table(path)], drop or [])
+    return infer_space(fit_columns(table, model, path), groups=groups is not False)
 
 
 @guarded

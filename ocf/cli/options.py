@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,6 +95,14 @@ Monotone = Annotated[
     ),
 ]
 
+Groups = Annotated[
+    bool | None,
+    typer.Option(
+        "--groups/--no-groups",
+        help="Whether indicator columns of one category (get_dummies) are recognised; default on.",
+    ),
+]
+
 Rows = Annotated[str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")]
 
 RowTimeLimit = Annotated[
@@ -142,6 +150,10 @@ class Told:
     label : str or None
         Column of true classes.
     special_values : list of number, or dict of feature name to such, or None
+    groups : bool or None
+        Whether indicator columns are recognised; None where nothing was said.
+    itself : bool
+        Whether the data are the rows that are asked about.
     """
 
     features: dict[str, dict[str, Any]]
@@ -149,6 +161,8 @@ class Told:
     monotone: dict[str, str]
     label: str | None = None
     special_values: Any = None
+    groups: bool | None = None
+    itself: bool = False
 
 
 def told(
@@ -157,6 +171,7 @@ def told(
     options: Sequence[str] = (),
     monotone: Sequence[str] = (),
     label: str | None = None,
+    groups: bool | None = None,
 ) -> Told:
     """What the problem file says, overridden by the flags that were given.
 
@@ -171,6 +186,7 @@ def told(
     monotone : sequence of str
         ``STEP=WORD``.
     label : str, optional
+    groups : bool, optional
     """
     from ocf.problem.problem_file import ProblemFile, read_problem_file
 
@@ -181,7 +197,8 @@ def told(
     settings["options"] = said.solve.get("options", {}) | parse_options(options)
     _check_names(settings)
     words = said.monotone | parse_monotone(monotone)
-    return Told(said.features, settings, words, label or said.label, said.special_values)
+    groups = said.groups if groups is None else groups
+    return Told(said.features, settings, words, label or said.label, said.special_values, groups)
 
 
 def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
@@ -248,6 +265,7 @@ def load(
         Of a model that has several.
     """
     from ocf.explain.explainer import Explainer
+    from ocf.features.inference import infer_space
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
 
@@ -260,12 +278,8 @@ def load(
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    explainer = Explainer(
-        model,
-        data=fitted[-1],
-        features=said.features,
-        labels=labels,
-        special_values=said.special_values,
-        monotone=said.monotone,
-    )
+    space = infer_space(fitted[-1], said.features, said.special_values, groups=said.groups is not False)
+    if said.itself and space.reading is not None:
+        space = replace(space, reading=replace(space.reading, asked=True))
+    explainer = Explainer(model, data=fitted[-1], features=space, labels=labels, monotone=said.monotone)
     return explainer, fitted[0]

@@ -44,6 +44,7 @@ def regions(
     drop: options.Drop = None,
     reference: options.Reference = None,
     monotone: options.Monotone = None,
+    groups: options.Groups = None,
     trust_pickle: options.TrustPickle = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="List what is found until then.")] = None,
@@ -74,7 +75,7 @@ def regions(
         **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
     }
-    said = options.told(problem, flags, monotone=monotone or [])
+    said = options.told(problem, flags, monotone=monotone or [], groups=groups)
     options.load_forest(said.settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle)
     question = _question(said.settings)

@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocf.cli.base import ExitCode, complain, guarded
+from ocf.cli.base import ExitCode, complain, guarded, tell_how_tables_are_read
 from ocf.cli.options import (
     FORMULATION_HELP,
     OUT,
@@ -21,6 +22,7 @@ from ocf.cli.options import (
     AtMost,
     Data,
     Drop,
+    Groups,
     Label,
     Model,
     ModelOutput,
@@ -100,6 +102,7 @@ def solve(
     reference: Reference = None,
     label: Label = None,
     monotone: Monotone = None,
+    groups: Groups = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
@@ -193,12 +196,14 @@ def solve(
         "min_distance": min_distance,
         "diagnose": diagnose or None,
     }
-    said = told(problem, flags, option or [], monotone or [], label)
+    said = told(problem, flags, option or [], monotone or [], label, groups)
+    said = replace(said, itself=reference is None and rows is None)
     settings = said.settings
     load_forest(settings, problem, trust_pickle)
     begin = time.perf_counter()
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
+    tell_how_tables_are_read()
     with _stdout_to_stderr() if log else nullcontext():
         explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
     code = exit_code(explanations)
@@ -227,6 +232,7 @@ def export(
     reference: Reference = None,
     label: Label = None,
     monotone: Monotone = None,
+    groups: Groups = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP)] = None,
@@ -242,7 +248,7 @@ def export(
         "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
     }
-    said = told(problem, flags, [], monotone or [], label)
+    said = told(problem, flags, [], monotone or [], label, groups)
     settings = said.settings
     load_forest(settings, problem, trust_pickle)
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)

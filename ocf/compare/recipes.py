@@ -308,7 +308,7 @@ def _made(recipe: Recipe, folder: str | None) -> Case:
         table, dropped = _complete(data)
         model, train, rows, score = _trained(recipe, table)
         settings = _merged(table.settings, recipe.features)
-        explainer = Explainer(model, data=train, features=settings)
+        explainer = Explainer(model, data=train, features=settings, groups=False)
         desired = data.desired.item() if hasattr(data.desired, "item") else data.desired
         facts = {"train_rows": len(train), "dropped_rows": dropped, "score": score}
     else:

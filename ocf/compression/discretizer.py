@@ -180,7 +180,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         y = self._labels(X, y)
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
         self.estimator_ = self._fitted(seen, y)
-        explainer = explainer_for(self.estimator_, data=table, features=self.features)
+        explainer = explainer_for(self.estimator_, data=table, features=self.features, groups=False)
         if not explainer.classes:
             raise ModelError("the target model is a regressor; compression needs a classifier")
         self.classes_ = np.asarray(explainer.classes)

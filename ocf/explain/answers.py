@@ -16,6 +16,7 @@ from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
 
 if TYPE_CHECKING:
+    from ocf.features.space import FeatureSpace
     from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
     from ocf.problem.linear_problem import LinearProblem
@@ -72,7 +73,7 @@ def from_finding(
         nodes=outcome.nodes,
         refused=outcome.refused,
         proved_by=outcome.proved_by,
-        method=_dicts(found.method),
+        method=_dicts(found.method) | _table_read(problem.space),
         sizes=dict(outcome.sizes),
         history=outcome.history,
         verified=counterfactual is not None and not checks,
@@ -177,6 +178,11 @@ def _times(found: Finding[Any], seconds: float | None, verifying: float) -> dict
     times = dict.fromkeys(TIMES, 0.0) | found.built | found.outcome.times
     total = sum(times.values()) if seconds is None else seconds
     return times | {"verify": verifying, "total": total + verifying}
+
+
+def _table_read(space: FeatureSpace) -> dict[str, Any]:
+    """What an answer keeps of how its table was read."""
+    return {} if space.reading is None else {"table": space.reading.to_dict()}
 
 
 def _dicts(value: Any) -> Any:

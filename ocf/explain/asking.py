@@ -22,6 +22,7 @@ from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.saved import load, save
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import infer_space
+from ocf.features.reading import rows_of_data
 from ocf.features.space import FeatureSpace
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel, table_columns
@@ -35,6 +36,9 @@ from ocf.support.messages import listed
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
+
+#: Tells at the level INFO how the table was read, before rows are solved.
+reading_logger = logging.getLogger("ocf.reading")
 
 #: The kind of problem that is judged.
 Q = TypeVar("Q", Problem, LinearProblem, contravariant=True)
@@ -126,6 +130,12 @@ class Asking(ABC, Generic[P]):
             return PANDAS
         return kind_of(rows) or self._frames
 
+    def __str__(self) -> str:
+        return str(self.space)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of a {type(self.model.native).__name__}: {len(self.space)} features>"
+
     def save(self, path: str | Path) -> None:
         """Write the explainer with all that is prepared, so that another process need not read and check the model.
 
@@ -193,6 +203,7 @@ class Asking(ABC, Generic[P]):
         if not len(frame):
             raise DataError("there are no rows to explain: give a table of at least one")
         rows = self.asked_rows(frame, coded, task)
+        tell_of_reading(self.space)
         with ProgressBar(len(rows), enabled=progress) as bar:
             return Explanations(run_batch(partial(self.explain_each, task=task), rows, n_jobs, bar.advance))
 
@@ -370,7 +381,7 @@ def table_of_model(model: UserModel, table: pd.DataFrame, columns: tuple[str, ..
 
 
 def space_of_table(
-    model: UserModel, table: pd.DataFrame | None, features: Any, special_values: Any = None
+    model: UserModel, table: pd.DataFrame | None, features: Any, special_values: Any = None, *, groups: bool = True
 ) -> FeatureSpace:
     """The features of the data, as far as the settings leave them to be inferred.
 
@@ -382,6 +393,8 @@ def space_of_table(
     features : mapping of feature name to settings, FeatureSpace, or None
         See `ocf.features.inference.infer_space`; a FeatureSpace is taken as it is.
     special_values : sequence of number, or mapping of feature name to such, optional
+    groups : bool
+        Whether to recognise indicator columns of one category.
     """
     if isinstance(features, FeatureSpace):
         if special_values is not None:
@@ -389,6 +402,25 @@ def space_of_table(
         return features
     if table is None:
         raise DataError("give data (ideally the training data) or a FeatureSpace as features")
-    return infer_space(
-        table_of_model(model, table, table_columns(model, tuple(table.columns))), features, special_values
-    )
+    own = table_of_model(model, table, table_columns(model, tuple(table.columns)))
+    return infer_space(own, features, special_values, groups=groups)
+
+
+def tell_of_reading(space: FeatureSpace) -> None:
+    """Say how the table was read, and warn where the rows that are asked about were all there was to read."""
+    reading_logger.info("%s", space)
+    if space.reading is not None and space.reading.asked and not space.reading.few:
+        logger.warning(
+            "bounds, scales and levels come from the rows that are asked about, and proofs hold within them: "
+            "--reference TABLE takes them from the training data"
+        )
+
+
+def warn_of_few(space: FeatureSpace) -> None:
+    """Name what a few rows of data decide about in a warning."""
+    if space.reading is not None and space.reading.few:
+        logger.warning(
+            "bounds, scales and levels come from only %s, and proofs hold within them: give the training data (data=, "
+            "or --reference TABLE on the command line), or say the bounds of features",
+            rows_of_data(space.reading.rows),
+        )

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.cells.cell_problem import CellProblem
-from ocf.explain.asking import one_row_of, rows_of, space_of_table
+from ocf.explain.asking import one_row_of, rows_of, space_of_table, warn_of_few
+from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
@@ -48,7 +49,11 @@ class Explainer(TreeAsking):
         `features` is a FeatureSpace. A DataFrame of pandas, polars or another library that narwhals knows, a pyarrow
         table, a structured array, a dict of columns, or a list of dicts. A Pipeline is asked about tables of that kind.
     features : mapping of feature name to settings, FeatureSpace, or path of a problem file, optional
-        See `ocf.features.inference.infer_space` for the settings.
+        See `ocf.features.inference.infer_space` for the settings. ``"ask"`` writes what was read from the data to
+        ``problem.toml`` in the current directory: edit it, and give that path in its place.
+    groups : bool, optional
+        Whether indicator columns of one category, as ``pandas.get_dummies`` makes them, are recognised and change
+        together; by default they are. Naming one of the columns in `features` keeps its group apart, too.
     labels : array_like (n,), optional
         True classes (of a regressor: values) of the rows of the data. Plausibility is then that of the rows with the
         target by their labels; see `ocf.Plausibility`.
@@ -73,6 +78,7 @@ class Explainer(TreeAsking):
     Attributes
     ----------
     space : FeatureSpace
+        Printing it, or the explainer, tells in a few lines how the table was read.
     classes : tuple
         Class labels; empty for a regressor.
     constraints : tuple of Constraint
@@ -97,6 +103,7 @@ class Explainer(TreeAsking):
         data: pd.DataFrame | ArrayLike | None = None,
         features: Mapping[str, Mapping[str, Any]] | FeatureSpace | str | Path | None = None,
         *,
+        groups: bool | None = None,
         labels: Any = None,
         check: bool = True,
         special_values: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
@@ -106,12 +113,17 @@ class Explainer(TreeAsking):
         output: int | str | None = None,
     ) -> None:
         self.constraints: tuple[Constraint, ...] = ()
+        asked = features == ASK
+        if asked:
+            refuse_to_overwrite(ASKED)
+            features = None
         if isinstance(features, str | Path):
             from ocf.problem.problem_file import read_problem_file
 
             said = read_problem_file(Path(features))
             features, self.constraints = said.features, said.constraints
             monotone = {**said.monotone, **(monotone or {})}
+            groups = said.groups if groups is None else groups
             missing = said.solve.get("missing") if missing is None else missing
             special_values = said.special_values if special_values is None else special_values
         user_model = as_user_model(model, trust_pickle=trust_pickle, output=output).saying(monotone)
@@ -119,10 +131,13 @@ class Explainer(TreeAsking):
         frames = kind_of(data)
         if table is not None:
             user_model = user_model.in_frames(frames, table.head(1))
-        space = space_of_table(user_model, table, features, special_values)
+        space = space_of_table(user_model, table, features, special_values, groups=groups is not False)
+        warn_of_few(space)
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
         super().__init__(prepared, table, frames, Missing.parse(missing))
+        if asked:
+            write_down(space, self.classes, ASKED)
 
     # -- problems ------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.errors import DataError, ProblemError
-from ocf.explain.asking import Asking, rows_of, table_of_model
+from ocf.explain.asking import Asking, rows_of, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question
@@ -46,6 +46,8 @@ class LinearExplainer(Asking[LinearProblem]):
         Ideally the training data: bounds, scales and categories come from it.
     features : mapping of feature name to settings, or FeatureSpace, optional
         See `ocf.features.inference.infer_space`.
+    groups : bool
+        Whether indicator columns of one category are recognised, as by `ocf.Explainer`.
     check : bool
         Whether to check the reading of the model against the library on the data.
 
@@ -73,6 +75,7 @@ class LinearExplainer(Asking[LinearProblem]):
         data: pd.DataFrame | ArrayLike | None = None,
         features: Mapping[str, Mapping[str, Any]] | FeatureSpace | None = None,
         *,
+        groups: bool = True,
         check: bool = True,
     ) -> None:
         read = as_linear_model(model)
@@ -81,7 +84,8 @@ class LinearExplainer(Asking[LinearProblem]):
         table = as_table(data, read.columns)
         names = tuple(table.columns)
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
-        space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
+        space = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
+        warn_of_few(space)
         self.prepared = PreparedLinear(read, space, table, check=check)
         super().__init__(self.prepared, (LinearEngine(),), kind_of(data))
 
@@ -167,6 +171,7 @@ def explainer_for(
     data: pd.DataFrame | ArrayLike | None = None,
     features: Mapping[str, Mapping[str, Any]] | None = None,
     *,
+    groups: bool = True,
     trust_pickle: bool = False,
 ) -> Explainer | LinearExplainer:
     """The explainer that fits a model: `LinearExplainer` for linear ones, `Explainer` for trees.
@@ -176,6 +181,8 @@ def explainer_for(
     model : estimator, Pipeline, or path of a model file
     data, features
         As both explainers take them.
+    groups : bool
+        Whether indicator columns of one category are recognised.
     trust_pickle : bool
         Whether a path may be a pickle or joblib file.
     """
@@ -184,5 +191,5 @@ def explainer_for(
 
         model = load_model(Path(model), trust_pickle=trust_pickle)
     if is_linear(model):
-        return LinearExplainer(model, data, features)
-    return Explainer(model, data, features)
+        return LinearExplainer(model, data, features, groups=groups)
+    return Explainer(model, data, features, groups=groups)

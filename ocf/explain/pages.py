@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ocf.explain.text import (
     MOST_ROWS,
     change_rows,
-    completions,
     counted,
-    data_used,
     headline,
-    plausibility,
-    supplied,
+    notes,
     ties,
 )
 from ocf.support.pages import render
@@ -30,7 +27,7 @@ ROOM = "ocf.explain"
 MOST_FEATURES = 12
 
 #: Parts of the method that have a line of their own.
-APART = ("why", "cross_check")
+APART = ("why", "cross_check", "table")
 
 
 def to_fragment(e: Answer) -> str:
@@ -78,7 +75,7 @@ def _said(e: Answer) -> dict[str, Any]:
         "headline": headline(e),
         "status": e.status,
         "verified": e.verified,
-        "notes": [*([e.message] if e.message else []), *plausibility(e), *data_used(e), *supplied(e), *completions(e)],
+        "notes": [*([e.message] if e.message else []), *notes(e)],
         "problems": e.checks,
         "changes": _changes(e),
         "ties": ties(e),

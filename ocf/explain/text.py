@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ocf.explain.table_notes import table_notes
 from ocf.models.plausibility import ROWS_BY
 from ocf.support.wording import interval, number, word
 
@@ -82,6 +83,11 @@ def remarks(e: Answer) -> list[str]:
     """What a reader must not miss."""
     found = [e.message] if e.message else []
     return found + [f"NOT VERIFIED: {problem}" for problem in e.checks]
+
+
+def notes(e: Answer) -> list[str]:
+    """What is to be known of an answer, a sentence each."""
+    return [*table_notes(e), *plausibility(e), *data_used(e), *supplied(e), *completions(e)]
 
 
 def plausibility(e: Answer) -> list[str]:
@@ -198,7 +204,7 @@ def to_text(e: Answer) -> str:
     """Headline, what must not be missed, and the table of changes."""
     lines = [
         headline(e),
-        *(f"  {remark}" for remark in [*plausibility(e), *data_used(e), *supplied(e), *completions(e), *remarks(e)]),
+        *(f"  {remark}" for remark in [*notes(e), *remarks(e)]),
     ]
     rows = change_rows(e)
     if rows:

@@ -15,7 +15,10 @@ from ocf.features import times
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature, Kind
 from ocf.features.frames import table_of
+from ocf.features.indicators import indicator_groups
+from ocf.features.number_dtypes import number_dtype
 from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
+from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.support.messages import nearest
@@ -56,14 +59,17 @@ def infer_space(
     data: pd.DataFrame | ArrayLike,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     special_values: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    *,
+    groups: bool = False,
 ) -> FeatureSpace:
     """Describe the features of a table.
 
     Text and category columns become categorical; bool columns and number columns that hold just 0 and 1 binary;
-    whole-number dtypes integer; other numbers numeric, also those of Decimals, with the last of their digits as step.
-    Columns of Python's objects are what they hold. Dates, times and durations are ordered numbers of days: integer
-    where all are whole days, otherwise numeric on a grid of hours, minutes, …; settings may give them as dates and
-    durations. Bounds are the lowest and highest value in the data, the scale their difference.
+    whole-number dtypes integer, and so are floats that are whole wherever there is a value and float because there are
+    gaps; other numbers numeric, also those of Decimals, with the last of their digits as step. Columns of Python's
+    objects are what they hold. Dates, times and durations are ordered numbers of days: integer where all are whole
+    days, otherwise numeric on a grid of hours, minutes, …; settings may give them as dates and durations. Bounds are
+    the lowest and highest value in the data, the scale their difference.
 
     Parameters
     ----------
@@ -76,6 +82,9 @@ def infer_space(
     special_values : sequence of number, or mapping of feature name to such, optional
         Codes that stand for something else than their number; a sequence is that of every number column. Bounds and
         scales are those of the other values.
+    groups : bool
+        Whether to recognise indicator columns of one category (`ocf.features.indicators`). They get the stem of their
+        names as name. Settings that name one of the columns by itself keep its group from being read as one.
 
     Returns
     -------
@@ -84,14 +93,17 @@ def infer_space(
     table = as_table(data)
     if table.empty:
         raise DataError("the data table is empty: give at least one row")
-    settings = _with_special(table, settings or {}, special_values)
-    groups = {name: s for name, s in settings.items() if isinstance(s.get("columns"), Mapping | list | tuple)}
-    grouped = {column: name for name, s in groups.items() for column in _columns(s)}
+    said = settings or {}
+    recognised = _recognised(table, said) if groups else {}
+    settings = {**said, **{name: {**own, **said.get(name, {})} for name, own in recognised.items()}}
+    settings = _with_special(table, settings, special_values)
+    held = {name: s for name, s in settings.items() if isinstance(s.get("columns"), Mapping | list | tuple)}
+    grouped = {column: name for name, s in held.items() for column in _columns(s)}
     for name, setting in settings.items():
         for key in setting:
             if key not in SETTINGS:
                 raise DataError(f"feature {name!r}: unknown setting {nearest(key, SETTINGS)}")
-        if name not in groups and name not in table.columns:
+        if name not in held and name not in table.columns:
             raise DataError(f"settings for a feature that the data does not have: {nearest(name, table.columns)}")
     for column in grouped:
         if column not in table.columns:
@@ -103,9 +115,49 @@ def infer_space(
         if name not in done:
             done.add(name)
             setting = settings.get(name, {})
-            feature = _one_hot(name, setting, table) if name in groups else _single(table[column], setting)
+            feature = _one_hot(name, setting, table) if name in held else _single(table[column], setting)
             features.append(_permitting(feature, setting.get("permitted_range")))
-    return FeatureSpace(tuple(features), tuple(table.columns))
+    return FeatureSpace(tuple(features), tuple(table.columns), _reading(table, features, said, tuple(recognised)))
+
+
+def _recognised(table: pd.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Groups of indicator columns of which settings name no column."""
+    named = {*said, *(column for s in said.values() if "columns" in s for column in _columns(s))}
+    found = indicator_groups(table)
+    return {
+        name: own
+        for name, own in found.items()
+        if not named & {*own["columns"].values()} and "columns" not in said.get(name, {})
+    }
+
+
+def _reading(
+    table: pd.DataFrame,
+    features: Sequence[Feature],
+    said: Mapping[str, Mapping[str, Any]],
+    groups: tuple[str, ...],
+) -> Reading:
+    """Where the description of the features comes from."""
+    plain = [f for f in features if not f.discrete and not f.is_time]
+    whole = (
+        f.name
+        for f in plain
+        if f.kind == "integer" and "kind" not in said.get(f.name, {}) and _is_float(table[f.columns[0]])
+    )
+    looked = {f.name: code_like(numbers_of(table[f.columns[0]].dropna(), f.dtype)) for f in plain if not f.special}
+    return Reading(
+        len(table),
+        told=tuple(name for name, s in said.items() if "bounds" in s),
+        groups=groups,
+        whole=tuple(whole),
+        suspects=tuple((name, codes) for name, codes in looked.items() if codes),
+    )
+
+
+def _is_float(column: pd.Series[Any]) -> bool:
+    """Whether the dtype of a column is one of floats."""
+    number = number_dtype(str(column.dtype))
+    return number is not None and number.kind == "f"
 
 
 def _with_special(
@@ -185,6 +237,8 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
             raise DataError(f"feature {name!r}: {fault}")
     dtype, numeric = dtype_of(values)
     kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric))
+    if kind == "numeric" and not {"kind", "step"} & set(setting) and len(values) < len(column) and _whole(values):
+        kind = "integer"
     unfit = {"levels"} if kind in ("numeric", "integer") else {"bounds", "step"}
     if unfit & set(setting):
         raise DataError(f"feature {name!r}: {', '.join(sorted(unfit & set(setting)))} does not fit kind {kind!r}")
@@ -278,6 +332,15 @@ def _kind(values: pd.Series[Any], dtype: str, numeric: bool) -> str:
     if dtype == "object":
         return "integer" if pd.api.types.infer_dtype(values) == "integer" else "numeric"
     return "integer" if pd.api.types.is_integer_dtype(values) else "numeric"
+
+
+def _whole(values: pd.Series[Any]) -> bool:
+    """Whether floats are whole numbers, each of which the dtype tells from the next."""
+    number = number_dtype(str(values.dtype))
+    if number is None or number.kind != "f":
+        return False
+    numbers = values.to_numpy(np.float64)
+    return bool((numbers == np.floor(numbers)).all() and (np.abs(numbers) < 2.0 ** np.finfo(number).nmant).all())
 
 
 def _sorted_levels(values: pd.Series[Any]) -> list[Any]:

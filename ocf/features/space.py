@@ -18,6 +18,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.numbers import column_of, in_dtype, numbers_of
+from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
 from ocf.support.documents import fit
 from ocf.support.messages import listed, nearest
@@ -77,6 +78,13 @@ def _held(value: Any, dtype: Any) -> Any:
     return pd.Series([value])
 
 
+def _ones(feature: Feature, values: FloatArray) -> str:
+    """What indicator columns hold that they should not, in words."""
+    odd = [f"{c} holds {v:g}" for c, v in zip(feature.columns, values.tolist(), strict=True) if v not in (0.0, 1.0)]
+    ones = [c for c, v in zip(feature.columns, values.tolist(), strict=True) if v == 1]
+    return listed(odd or [f"{c} holds 1" for c in ones], 6) if odd or ones else "none of them holds 1"
+
+
 @dataclass(frozen=True)
 class FeatureSpace:
     """The features of a table, and the way from table to coded rows and back.
@@ -86,10 +94,13 @@ class FeatureSpace:
     features : tuple of Feature
     columns : tuple of str
         Columns of the user's table, in the user's order.
+    reading : Reading or None
+        Where the description comes from, if that is a table. Printing the space tells of it.
     """
 
     features: tuple[Feature, ...]
     columns: tuple[str, ...] = field(default=())
+    reading: Reading | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -104,6 +115,9 @@ class FeatureSpace:
     def __len__(self) -> int:
         return len(self.features)
 
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self.features, len(self.columns), self.reading))
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
@@ -114,7 +128,16 @@ class FeatureSpace:
         try:
             return self.names.index(name)
         except ValueError:
-            raise ProblemError(f"no such feature: {nearest(name, self.names)}") from None
+            raise ProblemError(self._no_such(name)) from None
+
+    def _no_such(self, name: str) -> str:
+        for feature in self.features:
+            if name in feature.columns:
+                return (
+                    f"{name!r} is a column of the feature {feature.name!r}, one category: name that, with levels such "
+                    f"as {feature.levels[-1]!r}, or have its columns read one by one (groups=False)"
+                )
+        return f"no such feature: {nearest(name, self.names)}"
 
     def updated(self, changes: Mapping[str, Mapping[str, Any]]) -> FeatureSpace:
         """Space with some attributes of some features replaced."""
@@ -208,8 +231,9 @@ class FeatureSpace:
         if not ok.all():
             row = int(np.flatnonzero(~ok)[0])
             raise DataError(
-                f"feature {feature.name!r}, row {row}: its indicator columns must hold 0 and a single 1; "
-                f"found {values[row].tolist()}"
+                f"feature {feature.name!r}, row {row}: its indicator columns {listed(feature.columns, 6)} must hold 0 "
+                f"and {'at most ' * feature.base}a single 1, as in the data, but "
+                f"{_ones(feature, values[row])}; mend the row, or have the columns read one by one (groups=False)"
             )
         codes = values.argmax(axis=1) + int(feature.base)
         return np.where(sums == 0, 0, codes).astype(np.float64)

@@ -22,6 +22,9 @@
     cost_of_supplying = 2.0            # or by feature: { age = 1.0, income = 3.0 }
     special_values = [-9, -8]          # codes that are no numbers, of all number columns or { income = [-9] }
 
+    [table]                            # how the table is read
+    groups = false                     # indicator columns of one category are not recognised
+
     [features.age]                     # settings of `ocf.features.inference.infer_space`, all optional
     kind = "integer"
     bounds = [18, 90]
@@ -117,6 +120,7 @@ class ProblemFile:
     label : str or None
         Column of the table that holds the true classes.
     special_values : list of number, or dict of str to such, or None
+    groups : bool or None
         As `ocf.Explainer` takes them.
     """
 
@@ -126,6 +130,7 @@ class ProblemFile:
     monotone: dict[str, str] = field(default_factory=dict)
     label: str | None = None
     special_values: Any = None
+    groups: bool | None = None
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -223,6 +228,12 @@ class MissingSettings(TypedDict, total=False):
     ]
 
 
+class TableSettings(TypedDict, total=False):
+    """The section ``[table]``."""
+
+    groups: _Flag
+
+
 class SolveSettings(TypedDict, total=False):
     """The section ``[solve]``."""
 
@@ -265,7 +276,7 @@ class SolveSettings(TypedDict, total=False):
 
 
 #: Top level of a file.
-SECTIONS = ("solve", "features", "constraints", "plausibility", "missing", "monotone")
+SECTIONS = ("solve", "features", "constraints", "plausibility", "missing", "monotone", "table")
 
 #: Words on functions.
 _WORDS = ("increasing", "decreasing")
@@ -279,6 +290,7 @@ _ELSEWHERE = {
     "weight": "give it in the feature's own section, [features.NAME]",
     "permitted_range": "give it in the feature's own section, [features.NAME]",
     "monotone": "give it a section of its own, [monotone]",
+    "groups": "give it a section of its own, [table]",
     "gap": "it is called 'mip_gap'",
     "plausibility": "give it a section of its own, [plausibility]",
     "missing": "give it a section of its own, [missing]",
@@ -332,6 +344,7 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         solve = solve | {"plausibility": wish or True}
     missing = data.get("missing", {})
     check_settings(missing, MissingSettings, f"{path}: [missing]", ProblemError)
+    check_settings(data.get("table", {}), TableSettings, f"{path}: [table]", ProblemError)
     wishes = {key: value for key, value in missing.items() if key != "special_values"}
     if wishes:
         solve = solve | {"missing": wishes}
@@ -342,7 +355,8 @@ def read_problem_file(path: str | Path) -> ProblemFile:
         raise ProblemError(f"{path}: {error}") from None
     constraints = _constraints(data.get("constraints", []), path)
     special = missing.get("special_values")
-    return ProblemFile(features, settings, constraints, data.get("monotone", {}), label, special)
+    groups = data.get("table", {}).get("groups")
+    return ProblemFile(features, settings, constraints, data.get("monotone", {}), label, special, groups)
 
 
 def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:

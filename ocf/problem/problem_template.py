@@ -104,6 +104,10 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # may_become_missing = []  # features, or true for all; say then cost_of_becoming_missing = 1.0
 # special_values = []  # codes such as -9 that are no numbers, of all number columns
 
+# How the table is read:
+# [table]
+# groups = false  # indicator columns of one category are not recognised
+
 # Answers that an isolation forest does not take for outliers of the wanted class:
 # [plausibility]
 # quantile = 0.1  # share of the data's rows of that class that are taken for outliers

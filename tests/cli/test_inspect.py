@@ -93,3 +93,54 @@ def test_verify_says_once_that_it_has_another_model(ask: Callable[..., Answer], 
         "3 rows checked: 0 hold, 3 do not",
         f"none holds: is {tmp_path / 'm.joblib'} the model that was explained?",
     ]
+
+
+@pytest.fixture
+def dummies(tmp_path: Path) -> Path:
+    """A folder with a table of indicator columns, and a model of it."""
+    rng = np.random.default_rng(0)
+    raw = pd.DataFrame({"age": rng.integers(18, 80, 90), "job": rng.choice(["clerk", "cook", "smith"], 90)})
+    table = pd.get_dummies(raw)
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0)
+    joblib.dump(forest.fit(table, (raw["age"] > 50) ^ (raw["job"] == "cook")), tmp_path / "m.joblib")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    return tmp_path
+
+
+def test_inspect_tells_how_a_table_is_read_and_writes_it_down(dummies: Path) -> None:
+    asked = ("inspect", dummies / "m.joblib", "--trust-pickle", "--top", "0")
+    data, toml = dummies / "data.csv", dummies / "own.toml"
+    answer = Answer(*asked, "--data", data, "--features-to", toml)
+    assert answer.code == 0, answer.err
+    lines = answer.out.splitlines()[-4:]
+    assert lines[0] == f"{data}: read by 90 rows of data: 4 columns as 2 features"
+    assert lines[2].startswith("  one category each: job (of 3 columns, one of them 1), recognised")
+    shown = Answer("init-problem", dummies / "m.joblib", data, "--trust-pickle").out
+    assert toml.read_text() == shown
+    assert "[features.job]" in shown
+    assert (
+        "[features.job_clerk]"
+        in Answer("init-problem", dummies / "m.joblib", data, "--trust-pickle", "--no-groups").out
+    )
+    refused(*asked, "--data", data, "--features-to", toml, words=["own.toml", "there already"])
+    refused(*asked, "--features-to", dummies / "new.toml", words=["--data"])
+
+
+def test_a_batch_begins_with_how_its_table_is_read(dummies: Path) -> None:
+    asked = ("solve", dummies / "m.joblib", dummies / "data.csv", "--trust-pickle")
+    some = Answer(*asked, "--rows", "0:2")
+    assert some.err.startswith("read by 90 rows of data: 4 columns as 2 features\n  whole numbers: age\n")
+    assert "--reference" not in some.err
+    whole = Answer(*asked)
+    assert "WARNING: bounds, scales and levels come from the rows that are asked about" in whole.err
+    assert "--reference TABLE" in whole.err
+    assert "--reference" not in Answer(*asked, "--reference", dummies / "data.csv").err
+    apart = Answer(*asked, "--rows", "0:2", "--no-groups")
+    assert "two values: job_clerk, job_cook, job_smith" in apart.err
+    (dummies / "p.toml").write_text("[table]\ngroups = false\n")
+    assert "two values: job_clerk" in Answer(*asked, "--rows", "0:1", "--problem", dummies / "p.toml").err
+    # a table of the query alone
+    pd.read_csv(dummies / "data.csv").head(2).to_csv(dummies / "two.csv", index=False)
+    few = Answer("solve", dummies / "m.joblib", dummies / "two.csv", "--trust-pickle")
+    assert "WARNING: bounds, scales and levels come from only 2 rows of data" in few.err
+    assert few.err.count("--reference TABLE") == 1

@@ -38,7 +38,7 @@ def test_suites_and_the_command_line_know_no_other_settings() -> None:
     flags = {p.name for p in get_command(app).commands["solve"].params}  # type: ignore[attr-defined]
     other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help"}
     worded = {"gap": "mip_gap", "option": "options", "no_reduce": "reduce"}
-    of_explainer = {"label": "labels", "monotone": "monotone", "model_output": "output"}
+    of_explainer = {"groups": "groups", "label": "labels", "monotone": "monotone", "model_output": "output"}
     assert set(of_explainer.values()) <= set(inspect.signature(Explainer).parameters)
     assert {worded.get(flag, flag) for flag in flags - other - bounds - set(of_explainer)} <= set(SETTINGS)
 

@@ -90,12 +90,13 @@ def test_it_shows_what_can_be_said() -> None:
 def test_every_commented_option_is_valid(tmp_path: Path) -> None:
     text = write_problem_file(infer_space(ODD), [0, 1])
     path = tmp_path / "p.toml"
-    path.write_text(re.sub(r"(?m)^# (\w+ = |\[(?:plausibility|missing)\])", r"\1", text), encoding="utf-8")
+    path.write_text(re.sub(r"(?m)^# (\w+ = |\[(?:plausibility|missing|table)\])", r"\1", text), encoding="utf-8")
     said = read_problem_file(path)
     assert said.solve["target"] == "opposite"
     assert said.solve["plausibility"]["quantile"] == 0.1
     assert said.solve["missing"] == {"cost_of_supplying": 1.0, "may_become_missing": []}
     assert said.special_values == []
+    assert said.groups is False
     assert said.features["plain-key_1"]["step"] == 0.01
 
 

@@ -1,0 +1,86 @@
+"""What an answer says of the table: how it was read, what stays missing, and within which bounds nothing was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.features.frames import as_pandas
+from ocf.features.reading import in_words, rows_of_data
+from ocf.support.messages import listed
+from ocf.support.wording import word
+
+if TYPE_CHECKING:
+    from ocf.explain.answer import Answer
+    from ocf.features.feature import Feature
+
+#: Names in a list.
+MOST = 6
+
+
+def table_notes(e: Answer) -> list[str]:
+    """What an answer says of the table, a sentence each."""
+    if e.space is None:
+        return []
+    origin = e.space.from_frame(as_pandas(e.original))[0]
+    notes = [*_groups(e), *_staying(e, origin)]
+    return [*notes, *_bounds(e, origin)] if e.status == "infeasible" else notes
+
+
+def _groups(e: Answer) -> Iterator[str]:
+    """Categories that were recognised by their indicator columns."""
+    names = e.method.get("table", {}).get("groups", ())
+    if names:
+        yield (
+            f"{listed(names, MOST)}: one category each, recognised by their indicator columns "
+            "(groups=False reads them one by one)"
+        )
+
+
+def _staying(e: Answer, origin: FloatArray) -> Iterator[str]:
+    """Missing values and codes of the row that the answer does not supply."""
+    assert e.space is not None
+    if e.imputations is not None:
+        return
+    changed = set(e.own_changes["feature"])
+    left = [(f, v) for f, v in zip(e.space.features, origin.tolist(), strict=True) if f.name not in changed]
+    missing = [f for f, value in left if np.isnan(value)]
+    if missing:
+        many = len(missing) > 1
+        yield (
+            f"{listed([f.name for f in missing], MOST)} {'are' if many else 'is'} missing and "
+            f"{'stay' if many else 'stays'} missing{_supplying(missing)}"
+        )
+    coded = [(f, value) for f, value in left if bool(f.is_special(value))]
+    if coded:
+        said = listed([f"{f.name} is {word(f.label(value))}" for f, value in coded], MOST)
+        many = len(coded) > 1
+        yield f"{said}, {'codes, and stay' if many else 'a code, and stays'} so{_supplying([f for f, _ in coded])}"
+
+
+def _supplying(features: Sequence[Feature]) -> str:
+    """What lets the answer supply values; empty where that was said of one of them."""
+    if any(f.may_be_supplied for f in features):
+        return ""
+    names = ", ".join(f"{f.name!r}: 1.0" for f in features[:1])
+    more = ", …" * (len(features) > 1)
+    return f"; missing={{'cost_of_supplying': {{{names}{more}}}}} lets the answer supply {'them' if more else 'it'}"
+
+
+def _bounds(e: Answer, origin: FloatArray) -> Iterator[str]:
+    """Within which bounds there is no answer."""
+    assert e.space is not None
+    free = [(f, v) for f, v in zip(e.space.features, origin.tolist(), strict=True) if f.action != "fixed"]
+    numbers = [(f, v) for f, v in free if not f.discrete and not np.isnan(v)]
+    if numbers:
+        rows = e.method.get("table", {}).get("rows")
+        source = "" if rows is None else f", from {rows_of_data(rows)}"
+        said = listed([f"{f.name} {in_words(f, *f.limits(v))}" for f, v in numbers], MOST)
+        name = numbers[0][0].name
+        yield f"within these bounds: {said}{source}; wider ones: features={{{name!r}: {{'bounds': (lowest, highest)}}}}"
+    fixed = [f.name for f in e.space.features if f.action == "fixed"]
+    if fixed:
+        yield f"fixed: {listed(fixed, MOST)}"

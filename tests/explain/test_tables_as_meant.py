@@ -1,0 +1,221 @@
+"""Across files: tables read as meant, from the user's table to the answer, by brute force through the user's model."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from ocf import Explainer, LinearExplainer
+from ocf.errors import DataError
+
+N = 150
+JOBS, ACCOUNTS = ["job_clerk", "job_cook", "job_smith"], ["account_low", "account_mid"]
+
+#: What the columns of each category may hold together.
+AS_MEANT = ([(1, 0, 0), (0, 1, 0), (0, 0, 1)], [(0, 0), (1, 0), (0, 1)])
+ONE_BY_ONE = (list(itertools.product((0, 1), repeat=3)), list(itertools.product((0, 1), repeat=2)))
+
+
+def people() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(3)
+    raw = pd.DataFrame(
+        {
+            "age": rng.integers(0, 13, N),
+            "hours": rng.integers(0, 9, N),
+            "job": rng.choice(["clerk", "cook", "smith"], N),
+            "account": rng.choice(["high", "low", "mid"], N),
+        }
+    )
+    score = raw["age"] + 2 * raw["hours"] + raw["job"].map({"clerk": 0, "cook": 7, "smith": -4})
+    wanted = (score + raw["account"].map({"high": 8, "low": -6, "mid": 0}) > 20).astype(int)
+    jobs = pd.get_dummies(raw[["job"]], dtype=int)
+    accounts = pd.get_dummies(raw[["account"]], dtype=int, drop_first=True)
+    return pd.concat([raw[["age", "hours"]], jobs, accounts], axis=1), wanted
+
+
+def everything(held: tuple[Any, Any]) -> np.ndarray:
+    """Every row that there can be, as an array."""
+    numbers = itertools.product(range(13), range(9))
+    return np.array([(*n, *job, *account) for n, job, account in itertools.product(numbers, *held)])
+
+
+def cheapest(model: Any, table: pd.DataFrame, row: np.ndarray, held: tuple[Any, Any], *, grouped: bool) -> float:
+    """Least cost of a change that turns the model's answer, among all rows that there can be."""
+    points = everything(held)
+    frame = pd.DataFrame(points, columns=table.columns)
+    before = model.predict(pd.DataFrame([row], columns=table.columns))[0]
+    turned = points[model.predict(frame) != before]
+    cost = np.abs(turned[:, :2] - row[:2]) @ np.array([1 / 12, 1 / 8])
+    moved = turned[:, 2:] != row[2:]
+    changes = moved[:, :3].any(axis=1).astype(int) + moved[:, 3:].any(axis=1) if grouped else moved.sum(axis=1)
+    return float((cost + changes).min())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(7, max_depth=4, random_state=0),
+        GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
+        HistGradientBoostingClassifier(max_iter=6, max_depth=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_indicators_change_together_and_that_is_the_optimum(model: Any) -> None:
+    table, wanted = people()
+    model = model.fit(table, wanted)
+    rows = table.iloc[:12]
+    for held, groups in ((AS_MEANT, True), (ONE_BY_ONE, False)):
+        found = Explainer(model, table, groups=groups).explain(rows)
+        for answer, row in zip(found, rows.to_numpy(), strict=True):
+            assert answer.status == "optimal"
+            assert answer.verified
+            assert answer.cost == pytest.approx(cheapest(model, table, row, held, grouped=groups), abs=1e-9)
+            if groups:
+                assert answer.counterfactual is not None
+                assert answer.counterfactual[JOBS].to_numpy().sum() == 1
+                assert answer.counterfactual[ACCOUNTS].to_numpy().sum() <= 1
+
+
+def test_one_by_one_answers_have_two_jobs_at_once_which_is_why() -> None:
+    table, wanted = people()
+    model = RandomForestClassifier(7, max_depth=4, random_state=0).fit(table, wanted)
+    settings = {"features_to_vary": [*JOBS, *ACCOUNTS]}
+    apart = Explainer(model, table, groups=False).explain(table.iloc[:40], **settings)
+    found = [a.counterfactual for a in apart if a.counterfactual is not None]
+    assert any(t[JOBS].to_numpy().sum() != 1 or t[ACCOUNTS].to_numpy().sum() > 1 for t in found)
+
+
+def test_the_answer_says_which_categories_were_recognised() -> None:
+    table, wanted = people()
+    model = RandomForestClassifier(7, max_depth=4, random_state=0).fit(table, wanted)
+    explainer = Explainer(model, table)
+    answer = explainer.explain(table.iloc[:1])[0]
+    assert answer.method["table"] == {"rows": N, "groups": ["job", "account"]}
+    words = (
+        "job, account: one category each, recognised by their indicator columns (groups=False reads them one by one)"
+    )
+    assert words in str(answer)
+    assert words in answer.to_html()
+    assert "one category each" not in str(Explainer(model, table, groups=False).explain(table.iloc[:1])[0])
+    assert str(explainer) == str(explainer.space)
+    assert repr(explainer) == "<Explainer of a RandomForestClassifier: 4 features>"
+
+
+def test_a_row_that_breaks_a_group_is_refused_with_what_to_do() -> None:
+    table, wanted = people()
+    explainer = Explainer(RandomForestClassifier(3, max_depth=3, random_state=0).fit(table, wanted), table)
+    with pytest.raises(DataError, match="a single 1, as in the data, but job_clerk holds 1, job_cook holds 1"):
+        explainer.explain(table.iloc[:1].assign(job_clerk=1, job_cook=1, job_smith=0))
+
+
+def test_linear_models_read_groups_too() -> None:
+    table, wanted = people()
+    model = LogisticRegression(max_iter=500).fit(table, wanted)
+    answers = LinearExplainer(model, table).explain(table.iloc[:8])
+    for answer, row in zip(answers, table.to_numpy(), strict=False):
+        assert answer.cost == pytest.approx(cheapest(model, table, row, AS_MEANT, grouped=True), abs=1e-9)
+
+
+def test_whole_numbers_with_gaps_stay_whole() -> None:
+    table, wanted = people()
+    holed = table.mask(np.random.default_rng(0).random(table.shape) < 0.1)
+    model = HistGradientBoostingClassifier(max_iter=6, max_depth=3, random_state=0).fit(holed, wanted)
+    rows = holed[holed.notna().all(axis=1)].iloc[:10]
+    for answer in Explainer(model, holed).explain(rows):
+        assert (answer.counterfactual[["age", "hours"]].to_numpy() % 1 == 0).all()
+    fractions = {"age": {"kind": "numeric"}, "hours": {"kind": "numeric"}}
+    found = Explainer(model, holed, fractions).explain(rows)
+    assert any((a.counterfactual[["age", "hours"]].to_numpy() % 1 != 0).any() for a in found)
+
+
+# -- few rows, and bounds ------------------------------------------------------------------------------------------
+
+
+def test_few_rows_of_data_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    table, wanted = people()
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, wanted)
+    with caplog.at_level(logging.WARNING, "ocf"):
+        Explainer(model, table.iloc[:30])
+        assert not caplog.records
+        Explainer(model, table.iloc[:2])
+    (record,) = caplog.records
+    assert "only 2 rows of data" in record.getMessage()
+    assert "--reference TABLE" in record.getMessage()
+
+
+def test_infeasible_says_within_which_bounds() -> None:
+    table, wanted = people()
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, wanted)
+    refused = table[model.predict(table) == 0].iloc[[0]]
+    explainer = Explainer(model, refused, {"hours": {"actionability": "fixed"}}, groups=False)
+    answer = explainer.explain(refused)[0]
+    assert answer.status == "infeasible"
+    age, hours = refused[["age", "hours"]].to_numpy()[0]
+    text = str(answer)
+    assert f"within these bounds: age {age}" in text
+    assert f"hours {hours}" not in text
+    assert "fixed: hours" in text
+    assert "from 1 row of data" in text
+    assert "features={'age': {'bounds': (lowest, highest)}}" in text
+    assert f"within these bounds: age {age}" in answer.to_html()
+    wide = Explainer(model, table, groups=False).explain(refused)[0]
+    assert wide.status == "optimal"
+    assert "bounds" not in str(wide)
+
+
+# -- what is missing -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_missing_and_codes_that_stay_are_said() -> None:
+    table, wanted = people()
+    holed = table[["age", "hours"]].astype(float).assign(score=np.where(np.arange(N) % 3, np.arange(N) % 50, -9))
+    holed.loc[::4, "hours"] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=6, max_depth=3, random_state=0).fit(holed, wanted)
+    explainer = Explainer(model, holed, special_values={"score": [-9]})
+    row = holed.iloc[[0]]
+    assert row["score"].iloc[0] == -9
+    said = [
+        "hours is missing and stays missing; missing={'cost_of_supplying': {'hours': 1.0}} lets the answer supply it",
+        "score is -9, a code, and stays so; missing={'cost_of_supplying': {'score': 1.0}} lets the answer supply it",
+    ]
+    answer = explainer.explain(row)[0]
+    for words in said:
+        assert words in str(answer)
+        assert words in answer.to_html().replace("&#39;", "'")
+    allowed = explainer.explain(row, missing={"cost_of_supplying": {"hours": 50.0}})[0]
+    assert "hours is missing and stays missing\n" in str(allowed)
+    whole = holed[(holed["score"] >= 0) & holed["hours"].notna()].iloc[[0]]
+    assert "stays" not in str(explainer.explain(whole)[0])
+
+
+# -- features="ask" ------------------------------------------------------------------------------------------------
+
+
+def test_features_are_written_down_to_be_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table, wanted = people()
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, wanted)
+    with caplog.at_level(logging.WARNING, "ocf"):
+        asked = Explainer(model, table, features="ask")
+    assert "problem.toml holds what was read" in caplog.text
+    assert asked.space == Explainer(model, table).space == Explainer(model, table, features="problem.toml").space
+    with pytest.raises(DataError, match="there already: use it with features='problem"):
+        Explainer(model, table, features="ask")
+    text = (tmp_path / "problem.toml").read_text()
+    own = '[features.age]\nkind = "integer"\n'
+    (tmp_path / "problem.toml").write_text(text.replace(own, own + 'actionability = "fixed"\n'))
+    edited = Explainer(model, table, features="problem.toml")
+    assert edited.space.features[0].action == "fixed"
+    (tmp_path / "apart.toml").write_text("[table]\ngroups = false\n")
+    assert len(Explainer(model, table, features="apart.toml").space) == len(table.columns)
+    assert len(Explainer(model, table, features="apart.toml", groups=True).space) == 4
