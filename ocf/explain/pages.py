@@ -27,7 +27,7 @@ ROOM = "ocf.explain"
 MOST_FEATURES = 12
 
 #: Parts of the method that have a line of their own.
-APART = ("why", "cross_check", "table")
+APART = ("why", "cross_check", "table", "other_gaps")
 
 
 def to_fragment(e: Answer) -> str:

@@ -26,7 +26,7 @@ def table_notes(e: Answer) -> list[str]:
     if e.space is None:
         return []
     origin = e.space.from_frame(as_pandas(e.original))[0]
-    notes = [*_groups(e), *_staying(e, origin)]
+    notes = [*_groups(e), *_staying(e, origin), *_gaps(e, origin)]
     return [*notes, *_bounds(e, origin)] if e.status == "infeasible" else notes
 
 
@@ -59,6 +59,14 @@ def _staying(e: Answer, origin: FloatArray) -> Iterator[str]:
         said = listed([f"{f.name} is {word(f.label(value))}" for f, value in coded], MOST)
         many = len(coded) > 1
         yield f"{said}, {'codes, and stay' if many else 'a code, and stays'} so{_supplying([f for f, _ in coded])}"
+
+
+def _gaps(e: Answer, origin: FloatArray) -> Iterator[str]:
+    """Words that the row lacks under another mark than the data."""
+    assert e.space is not None
+    for name, marks in e.method.get("other_gaps", {}).items():
+        if np.isnan(origin[e.space.index(name)]):
+            yield f"{name} lacks its word as {marks['row']}: the model was asked with {marks['data']}, as in the data"
 
 
 def _supplying(features: Sequence[Feature]) -> str:

@@ -17,7 +17,7 @@ from ocf.explain.explanation import Explanation
 from ocf.explain.question import Question
 from ocf.explain.together import Together
 from ocf.features.frames import FrameKind
-from ocf.features.row_dtypes import conformed, in_dtypes_of
+from ocf.features.row_dtypes import conformed, in_dtypes_of, other_gaps
 from ocf.models.foreseen import answers_row_by_row
 from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.plausibility import Plausibility
@@ -74,9 +74,10 @@ class TreeAsking(Asking[Problem]):
         question : Question
         """
         coded, task = self.space.from_frame(frame), self._task(question)
+        others = other_gaps(frame.rename(columns=str), self.space)
         frame = conformed(frame, self.space)
         refuse_beyond_double(frame, self._split)
-        return frame, coded, replace(task, space=in_dtypes_of(task.space, frame))
+        return frame, coded, replace(task, space=in_dtypes_of(task.space, frame), other_gaps=others)
 
     def _task(self, question: Question) -> Task:
         """What is asked of every row."""

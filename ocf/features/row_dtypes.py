@@ -66,9 +66,45 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
     return space.updated(changes) if changes else space
 
 
+def other_gaps(frame: pd.DataFrame, space: FeatureSpace) -> dict[str, dict[str, str]]:
+    """Where rows mark a missing word otherwise than the data, whose mark the model is shown.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As the user gave it.
+    space : FeatureSpace
+
+    Returns
+    -------
+    dict of str to dict
+        By feature, the marks: ``{"row": "NaN", "data": "None"}``.
+    """
+    found = {}
+    for feature in space.features:
+        if feature.discrete and len(feature.columns) == 1 and feature.dtype != "category":
+            others = _other_marks(frame[feature.columns[0]], feature)
+            if others:
+                found[feature.name] = {"row": " or ".join(others), "data": _own_mark(feature)}
+    return found
+
+
+def _own_mark(feature: Feature) -> str:
+    """What stands in the data's column where a word is missing, in words."""
+    return "pd.NA" if feature.dtype == "string" else "None" if feature.none else "NaN"
+
+
+def _other_marks(values: pd.Series[Any], feature: Feature) -> list[str]:
+    """What stands in a column of words where one is missing, other than in the data's, in words."""
+    if number_dtype(feature.dtype) is not None:
+        return []
+    marks = {"None" if v is None else "pd.NA" if v is pd.NA else "NaN" for v in values[values.isna()]}
+    return sorted(marks - {_own_mark(feature)})
+
+
 def _with_gaps(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | None:
-    """A column of objects with the gaps that the data's column has; None where it has no others."""
-    if values.dtype != object or not feature.discrete or not values.isna().any():
+    """A column of words with the gaps that the data's column has; None where it has no others."""
+    if not feature.discrete or not _other_marks(values, feature):
         return None
     filled = [feature.gap if absent else value for value, absent in zip(values, values.isna(), strict=True)]
     return pd.Series(filled, index=values.index, name=values.name, dtype=object)

@@ -76,6 +76,7 @@ class Task:
     data: Mapping[str, int] = field(default_factory=dict)
     imputations: Any = None
     share: float = 1.0
+    other_gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
@@ -95,6 +96,8 @@ class Task:
         """
         last = outcome.results[-1] if outcome.results else None
         said: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
+        if self.other_gaps:
+            said["other_gaps"] = self.other_gaps
         return {
             "formulation": way.formulation,
             "solver": way.solver,

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError
@@ -219,3 +223,24 @@ def test_features_are_written_down_to_be_edited(
     (tmp_path / "apart.toml").write_text("[table]\ngroups = false\n")
     assert len(Explainer(model, table, features="apart.toml").space) == len(table.columns)
     assert len(Explainer(model, table, features="apart.toml", groups=True).space) == 4
+
+
+@pytest.mark.parametrize(("held", "mark"), [("None", None), ("NaN", np.nan)])
+def test_a_word_that_is_missing_otherwise_is_asked_as_in_the_data(held: str, mark: Any) -> None:
+    rng = np.random.default_rng(0)
+    job = rng.choice(["clerk", "smith", ""], N).astype(object)
+    table = pd.DataFrame({"job": pd.Series(np.where(job == "", mark, job), dtype=object), "age": rng.integers(0, 9, N)})
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough")
+    model = make_pipeline(encode, DecisionTreeClassifier(max_depth=3, random_state=0))
+    explainer = Explainer(model.fit(table, (table["age"] > 4) ^ table["job"].isna()), table)
+    own = table[table["job"].isna()].iloc[[0]]
+    expected = explainer.explain(own)[0]
+    assert "as in the data" not in str(expected)
+    for other, word in ((None, "None"), (np.nan, "NaN"), (pd.NA, "pd.NA")):
+        for dtype in (object, "str" if word == "NaN" else "string" if word == "pd.NA" else object):
+            answer = explainer.explain(own.assign(job=pd.Series([other], index=own.index, dtype=dtype)))[0]
+            assert (answer.status, answer.cost, answer.predicted) == ("optimal", expected.cost, expected.predicted)
+            words = f"job lacks its word as {word}: the model was asked with {held}, as in the data"
+            assert (words in str(answer)) == (word != held)
+    whole = explainer.explain(table[table["job"].notna()].iloc[[0]])[0]
+    assert "as in the data" not in str(whole)
