@@ -43,6 +43,9 @@ reading_logger = logging.getLogger("ocf.reading")
 #: The kind of problem that is judged.
 Q = TypeVar("Q", Problem, LinearProblem, contravariant=True)
 
+#: What a question about no rows is answered.
+NO_ROWS = "there are no rows to explain: give a table of at least one"
+
 #: What some work on a row gives.
 T = TypeVar("T")
 
@@ -201,7 +204,7 @@ class Asking(ABC, Generic[P]):
         """
         engine_for(self._engines, task)  # refuses before any row is solved
         if not len(frame):
-            raise DataError("there are no rows to explain: give a table of at least one")
+            raise DataError(NO_ROWS)
         rows = self.asked_rows(frame, coded, task)
         tell_of_reading(self.space)
         with ProgressBar(len(rows), enabled=progress) as bar:
@@ -336,6 +339,8 @@ def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
         # words, so that they take the categories of the data
         return table.astype({c: object for c, dtype in table.dtypes.items() if dtype == "category"})
     if not isinstance(rows, pd.DataFrame):
+        if isinstance(rows, list | tuple) and not rows:
+            raise DataError(NO_ROWS)
         # value by value: beside a word NumPy would turn numbers into text
         mixed = isinstance(rows, list | tuple)
         array = np.atleast_2d(np.asarray(rows, dtype=object) if mixed else np.asarray(rows))

@@ -81,14 +81,19 @@ def _supplying(features: Sequence[Feature]) -> str:
 def _bounds(e: Answer, origin: FloatArray) -> Iterator[str]:
     """Within which bounds there is no answer."""
     assert e.space is not None
+    rows = e.method.get("table", {}).get("rows")
     free = [(f, v) for f, v in zip(e.space.features, origin.tolist(), strict=True) if f.action != "fixed"]
     numbers = [(f, v) for f, v in free if not f.discrete and not np.isnan(v)]
-    if numbers:
-        rows = e.method.get("table", {}).get("rows")
+    own = [(f, v) for f, v in numbers if f.permitted is None]
+    if own:
         source = "" if rows is None else f", from {rows_of_data(rows)}"
-        said = listed([f"{f.name} {in_words(f, *f.limits(v))}" for f, v in numbers], MOST)
-        name = numbers[0][0].name
-        yield f"within these bounds: {said}{source}; wider ones: features={{{name!r}: {{'bounds': (lowest, highest)}}}}"
+        said = listed([f"{f.name} {in_words(f, *f.limits(v))}" for f, v in own], MOST)
+        wider = f"features={{{own[0][0].name!r}: {{'bounds': (lowest, highest)}}}}"
+        yield f"within these bounds: {said}{source}; wider ones: {wider}"
+    permitted = [f"{f.name} {in_words(f, *f.limits(v))}" for f, v in numbers if f.permitted is not None]
+    permitted += [f"{f.name} {' or '.join(map(str, f.permitted))}" for f, _ in free if f.discrete and f.permitted]
+    if permitted:
+        yield f"within these permitted ranges: {listed(permitted, MOST)}"
     fixed = [f.name for f in e.space.features if f.action == "fixed"]
     if fixed:
         yield f"fixed: {listed(fixed, MOST)}"

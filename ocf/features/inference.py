@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -28,6 +28,9 @@ SETTINGS = (
     "kind", "columns", "base", "levels", "bounds", "step", "scale", "actionability", "weight", "permitted_range",
     "cost", "special_values",
 )  # fmt: skip
+
+#: What settings look like.
+EXAMPLE = "{'age': {'actionability': 'fixed'}}"
 
 
 def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
@@ -93,7 +96,7 @@ def infer_space(
     table = as_table(data)
     if table.empty:
         raise DataError("the data table is empty: give at least one row")
-    said = settings or {}
+    said = _mappings(settings or {})
     recognised = _recognised(table, said) if groups else {}
     settings = {**said, **{name: {**own, **said.get(name, {})} for name, own in recognised.items()}}
     settings = _with_special(table, settings, special_values)
@@ -117,7 +120,17 @@ def infer_space(
             setting = settings.get(name, {})
             feature = _one_hot(name, setting, table) if name in held else _single(table[column], setting)
             features.append(_permitting(feature, setting.get("permitted_range")))
-    return FeatureSpace(tuple(features), tuple(table.columns), _reading(table, features, said, tuple(recognised)))
+    return FeatureSpace(tuple(features), tuple(table.columns), _reading(table, features, said, recognised))
+
+
+def _mappings(settings: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Settings, if they are mappings of names to mappings."""
+    if not isinstance(settings, Mapping):
+        raise DataError(f"features is a mapping of names to settings, such as {EXAMPLE}, not {settings!r}")
+    for name, own in settings.items():
+        if not isinstance(own, Mapping):
+            raise DataError(f"the settings of feature {name!r} are a mapping, such as in {EXAMPLE}, not {own!r}")
+    return settings
 
 
 def _recognised(table: pd.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -135,7 +148,7 @@ def _reading(
     table: pd.DataFrame,
     features: Sequence[Feature],
     said: Mapping[str, Mapping[str, Any]],
-    groups: tuple[str, ...],
+    recognised: Collection[str],
 ) -> Reading:
     """Where the description of the features comes from."""
     plain = [f for f in features if not f.discrete and not f.is_time]
@@ -148,7 +161,7 @@ def _reading(
     return Reading(
         len(table),
         told=tuple(name for name, s in said.items() if "bounds" in s),
-        groups=groups,
+        groups=tuple(f.name for f in features if f.name in recognised),
         whole=tuple(whole),
         suspects=tuple((name, codes) for name, codes in looked.items() if codes),
     )

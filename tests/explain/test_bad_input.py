@@ -137,6 +137,7 @@ def test_models_and_data(error: type[OcfError], words: str, ask: Callable[[], An
         (r"the table misses job, amount; the model was given: age, job, code, amount", {"age": 1.0, "code": 11}),
         (r"has the unknown wage", {**ROW.iloc[0].to_dict(), "wage": 1}),
         (r"no rows to explain", TABLE.iloc[:0]),
+        (r"no rows to explain", []),
         (r"occur twice: age; rename or drop one", ROW[["age", "age", "job", "code", "amount"]]),
     ],
 )

@@ -170,6 +170,11 @@ def test_infeasible_says_within_which_bounds() -> None:
     assert "from 1 row of data" in text
     assert "features={'age': {'bounds': (lowest, highest)}}" in text
     assert f"within these bounds: age {age}" in answer.to_html()
+    narrow = Explainer(model, table).explain(
+        refused, permitted_range={"hours": (0, 0), "age": (0, 1), "job": ["smith"]}
+    )
+    assert "  within these permitted ranges: age 0 to 1, hours 0, job smith\n" in f"{narrow[0]}\n"
+    assert "within these bounds" not in str(narrow[0])
     wide = Explainer(model, table, groups=False).explain(refused)[0]
     assert wide.status == "optimal"
     assert "bounds" not in str(wide)

@@ -79,6 +79,8 @@ def test_constant_features_are_measured_in_their_own_units() -> None:
         (TABLE, {"colour": {"step": 0.1}}, "does not fit kind 'categorical'"),
         (TABLE, {"age": {"base": "x"}}, "'base' belongs to"),
         (TABLE, {"job": {**SETTINGS["job"], "levels": [1]}}, "does not fit indicator columns"),
+        (TABLE, {"age": "fixed"}, "settings of feature 'age' are a mapping, such as in .*'actionability': 'fixed'"),
+        (TABLE, ["age"], "features is a mapping of names to settings"),
     ],
 )
 def test_tables_and_settings_that_do_not_fit(table: pd.DataFrame, settings: Any, message: str) -> None:
