@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, ProblemToml, Rows, ShowProgress, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, Groups, ProblemToml, Rows, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -50,6 +50,7 @@ def rules(
     reference: Annotated[
         Path | None, typer.Option(metavar="TABLE", help="Training data, to estimate from; default DATA.")
     ] = None,
+    groups: Groups = None,
     trust_pickle: TrustPickle = False,
     regional: Annotated[
         bool, typer.Option("--regional", metavar="", help="Rules of the region around each row, not of the row alone.")
@@ -85,13 +86,14 @@ def rules(
     if output is not None:
         check_output(output, (".json", ".csv"))
     said = ProblemFile() if problem is None else read_problem_file(problem)
+    groups = (said.groups if groups is None else groups) is not False
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
     train = others[0] if others else table
     answers = None if labels is None else _labels(train, labels)
     native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels)
     found = CounterfactualRules(
-        native, train, answers, features=said.features, level=level, rule_level=rule_level, candidates=candidates,
-        seed=seed,
+        native, train, answers, features=said.features, groups=groups,
+        level=level, rule_level=rule_level, candidates=candidates, seed=seed,
     )  # fmt: skip
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)

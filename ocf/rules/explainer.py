@@ -77,6 +77,9 @@ class CounterfactualRules:
         Observed answers, to which the forest is fitted; by default it is fitted to the model's predictions.
     features : mapping of feature name to settings, or FeatureSpace, optional
         See `ocf.features.inference.infer_space`. Fixed features never change.
+    groups : bool
+        Whether indicator columns of one category, as ``pandas.get_dummies`` makes them, are recognised and change
+        together, as by `ocf.Explainer`.
     regression : bool, optional
         Whether answers are numbers and targets intervals. Default: floats that are not whole are.
     candidates : int
@@ -104,6 +107,7 @@ class CounterfactualRules:
         y: ArrayLike | None = None,
         *,
         features: Mapping[str, Mapping[str, Any]] | FeatureSpace | None = None,
+        groups: bool = True,
         regression: bool | None = None,
         candidates: int = 10,
         level: float = 0.9,
@@ -128,7 +132,7 @@ class CounterfactualRules:
         self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
         self._array = not isinstance(X, pd.DataFrame)
         table = as_table(X)
-        self.space = features if isinstance(features, FeatureSpace) else infer_space(table, features)
+        self.space = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
         self.rows = self.space.from_frame(table)
         answers = self._predicted(self.rows) if y is None else np.asarray(y)
         self.regression = is_regression(answers) if regression is None else regression

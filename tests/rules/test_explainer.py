@@ -206,3 +206,14 @@ def test_bad_models_and_data_are_refused(table: pd.DataFrame) -> None:
         CounterfactualRules(Bank(), table, level=90)
     with pytest.raises(ProblemError, match="candidates must lie between 1 and 25"):
         CounterfactualRules(Bank(), table, candidates=40)
+
+
+def test_indicator_columns_are_one_category_unless_they_are_to_be_read_apart(table: pd.DataFrame) -> None:
+    dummies = pd.get_dummies(table[["income", "job"]])
+    granted = (table["income"] > 50) | (table["job"] == "smith")
+    found = CounterfactualRules(None, dummies, granted, n_estimators=5)
+    assert found.space.names == ("income", "job")
+    rich_clerk = dummies[(table["income"] > 80) & (table["job"] == "clerk")].iloc[[0]]
+    assert found.local(rich_clerk, target=False, time_limit=None).original["job"] == "clerk"
+    apart = CounterfactualRules(None, dummies, granted, n_estimators=5, groups=False)
+    assert apart.space.names == tuple(dummies.columns)
