@@ -26,7 +26,7 @@ def table_notes(e: Answer) -> list[str]:
     if e.space is None:
         return []
     origin = e.space.from_frame(as_pandas(e.original))[0]
-    notes = [*_groups(e), *_staying(e, origin), *_gaps(e, origin)]
+    notes = [*_groups(e), *_suspects(e), *_staying(e, origin), *_gaps(e, origin)]
     return [*notes, *_bounds(e, origin)] if e.status == "infeasible" else notes
 
 
@@ -38,6 +38,17 @@ def _groups(e: Answer) -> Iterator[str]:
             f"{listed(names, MOST)}: one category each, recognised by their indicator columns "
             "(groups=False reads them one by one)"
         )
+
+
+def _suspects(e: Answer) -> Iterator[str]:
+    """Changes from or to numbers that look like codes and were not said to be some."""
+    suspects = e.method.get("table", {}).get("suspects", {})
+    for name, old, new in e.own_changes[["feature", "from", "to"]].itertuples(index=False):
+        for code in (value for value in (old, new) if value in suspects.get(name, ())):
+            said = word(code)
+            yield (
+                f"{name} is read as a number, though {said} looks like a code: special_values=[{said}] tells them apart"
+            )
 
 
 def _staying(e: Answer, origin: FloatArray) -> Iterator[str]:

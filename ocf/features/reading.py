@@ -59,7 +59,8 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """What an answer keeps of it."""
-        return {"rows": self.rows, "groups": list(self.groups)}
+        suspects = {name: list(codes) for name, codes in self.suspects}
+        return {"rows": self.rows, "groups": list(self.groups)} | ({"suspects": suspects} if suspects else {})
 
 
 def counted(count: int, noun: str) -> str:

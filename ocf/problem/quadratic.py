@@ -113,6 +113,8 @@ def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **n
         raise ProblemError(
             f"the Mahalanobis distance has no price for a change of {bare[0]!r}: mix it with a norm, such as "
             "{'mahalanobis': 1, 'l1': 1}"
+            + ", or have indicator columns read one by one (groups=False)"
+            * bool(space.reading is not None and bare[0] in space.reading.groups)
         )
     places = np.column_stack(
         [

@@ -205,6 +205,21 @@ def test_what_is_missing_and_codes_that_stay_are_said() -> None:
     assert "stays" not in str(explainer.explain(whole)[0])
 
 
+def test_a_code_that_nobody_named_is_pointed_at_where_it_changes() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"age": rng.integers(0, 13, N), "score": np.where(rng.random(N) < 0.3, -9, rng.integers(0, 50, N))}
+    )
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(table, table["score"] > 20)
+    found = Explainer(model, table).explain(table.iloc[:30])
+    words = "score is read as a number, though -9 looks like a code: special_values=[-9] tells them apart"
+    changes = [-9 in e.own_changes[["from", "to"]].to_numpy() for e in found]
+    assert any(changes)
+    assert not all(changes)
+    assert [words in str(e) for e in found] == changes
+    assert words not in str(Explainer(model, table, special_values=[-9]).explain(table.iloc[:30])[changes.index(True)])
+
+
 # -- features="ask" ------------------------------------------------------------------------------------------------
 
 
