@@ -1,9 +1,10 @@
 """Groups of indicator columns, as ``pandas.get_dummies`` makes them of a category, recognised in a table.
 
-Columns belong together where three things come together: their names have the stem before an underscore in common,
-they hold the same dtype and nothing but 0 and 1 (or truth values), and in every row exactly one of them is 1, or at
-most one where the first level was dropped. Indicators that have nothing to do with each other may keep apart by chance,
-rare ones in particular: a group counts only where columns with as many ones, put into rows at random, hardly would.
+Columns belong together where three things come together: their names have the stem before an underscore (or =) in
+common, they hold the same dtype and nothing but 0 and 1 (or truth values), and in every row exactly one of them is 1,
+or at most one where the first level was dropped. Indicators that have nothing to do with each other may keep apart by
+chance, rare ones in particular: a group counts only where columns with as many ones, put into rows at random, hardly
+would.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import pandas as pd
 
 from ocf.arrays import BoolArray
 from ocf.features.number_dtypes import number_dtype
+
+#: What stands between the stem of a name and a level: that of pandas, and that of DictVectorizer.
+SEPARATORS = "_="
 
 #: What the rows are called in which none of the columns is 1.
 NONE = "(none)"
@@ -50,7 +54,8 @@ def indicator_groups(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
                 continue
             taken.update(members)
             stem = _stem(members)
-            name = stem if stem not in table.columns and stem not in found else f"{stem}_*"
+            bare = stem.rstrip(SEPARATORS) or stem
+            name = bare if bare not in table.columns and bare not in found else f"{bare}_*"
             found[name] = {"columns": {column[len(stem) + 1 :]: column for column in members}}
             if base:
                 found[name]["base"] = NONE
@@ -62,7 +67,7 @@ def _indicators(table: pd.DataFrame) -> Iterator[tuple[str, BoolArray]]:
     for name in table.columns:
         column = table[name]
         number = number_dtype(str(column.dtype))
-        if number is None or "_" not in name[1:] or column.isna().any():
+        if number is None or not set(SEPARATORS) & set(name[1:]) or column.isna().any():
             continue
         values = column.to_numpy(number)
         if number.kind == "b" or bool(((values == 0) | (values == 1)).all()):
@@ -74,7 +79,7 @@ def _candidates(dtypes: Mapping[str, str]) -> list[list[str]]:
     by_stem: dict[tuple[str, str], list[str]] = {}
     for name, dtype in dtypes.items():
         for place in range(1, len(name)):
-            if name[place] == "_":
+            if name[place] in SEPARATORS:
                 by_stem.setdefault((name[:place], dtype), []).append(name)
     return [by_stem[key] for key in sorted(by_stem, key=lambda key: len(key[0]))]
 
@@ -82,7 +87,7 @@ def _candidates(dtypes: Mapping[str, str]) -> list[list[str]]:
 def _stem(members: Sequence[str]) -> str:
     """The longest stem that names have in common."""
     first = members[0]
-    places = (k for k in range(len(first) - 1, 0, -1) if first[k] == "_")
+    places = (k for k in range(len(first) - 1, 0, -1) if first[k] in SEPARATORS)
     return next(first[:k] for k in places if all(name.startswith(first[: k + 1]) for name in members))
 
 

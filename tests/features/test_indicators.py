@@ -44,6 +44,12 @@ def test_a_first_level_that_was_dropped_is_the_base() -> None:
     assert "job" not in levels(table[["job_self_employed", "age", "job_smith"]])
 
 
+@pytest.mark.parametrize("separator", ["=", "__"])
+def test_other_separators(separator: str) -> None:
+    table = pd.get_dummies(PEOPLE[["job"]], prefix_sep=separator)
+    assert levels(table) == {"job": (["clerk", "self_employed", "smith"], None)}
+
+
 def test_every_level_finds_its_column() -> None:
     table = pd.get_dummies(PEOPLE, columns=["job"])
     job = infer_space(table[["age", *table.columns[3:]]], groups=True).features[1]
