@@ -88,6 +88,41 @@ def test_indicators_change_together_and_that_is_the_optimum(model: Any) -> None:
                 assert answer.counterfactual[ACCOUNTS].to_numpy().sum() <= 1
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_random_tables_of_indicators_by_brute_force(seed: int) -> None:
+    """Any number of categories and levels, dtype, separator and order of the columns, with and without a base."""
+    rng = np.random.default_rng(seed)
+    raw = pd.DataFrame({"size": rng.integers(0, 8, N)})
+    parts, held, groups = [raw], [[(k,) for k in range(8)]], []
+    for k in range(rng.integers(1, 4)):
+        base = bool(rng.integers(2))
+        count = int(rng.integers(2 + base, 5))
+        words = pd.Series(rng.integers(0, count, N), name=f"kind{k}").map("level {}".format)
+        dtype, separator = rng.choice(["bool", "uint8", "float32"]), str(rng.choice(["_", "="]))
+        made = pd.get_dummies(words, prefix=words.name, prefix_sep=separator, drop_first=base, dtype=dtype)
+        if not base:
+            made = made[list(rng.permutation(made.columns))]
+        unit = [tuple(row) for row in np.eye(made.shape[1], dtype=int).tolist()]
+        parts, groups = [*parts, made], [*groups, list(made.columns)]
+        held.append(unit + [(0,) * made.shape[1]] * base)
+    table = pd.concat(parts, axis=1)
+    points = np.array([sum(combination, ()) for combination in itertools.product(*held)])
+    weights = rng.normal(size=table.shape[1]) * np.array([0.3, *[1.0] * (table.shape[1] - 1)])
+    wanted = table.to_numpy(float) @ weights + rng.normal(size=N) * 0.2
+    model = RandomForestClassifier(5, max_depth=5, random_state=seed).fit(table, wanted > np.median(wanted))
+    every = model.predict(pd.DataFrame(points, columns=table.columns).astype(table.dtypes))
+    explainer = Explainer(model, table)
+    assert explainer.space.names == ("size", *(f"kind{k}" for k in range(len(groups))))
+    for answer, row in zip(explainer.explain(table.iloc[:6]), table.to_numpy(float), strict=False):
+        turned = points[every != answer.predicted]
+        cost = np.abs(turned[:, 0] - row[0]) / 7
+        for own in groups:
+            places = [table.columns.get_loc(column) for column in own]
+            cost = cost + (turned[:, places] != row[places]).any(axis=1)
+        assert answer.status == ("optimal" if len(cost) else "infeasible")
+        assert answer.cost == (pytest.approx(cost.min(), abs=1e-9) if len(cost) else None)
+
+
 def test_one_by_one_answers_have_two_jobs_at_once_which_is_why() -> None:
     table, wanted = people()
     model = RandomForestClassifier(7, max_depth=4, random_state=0).fit(table, wanted)
