@@ -95,7 +95,7 @@ def _apart(members: Sequence[str], held: Mapping[str, BoolArray], *, base: bool)
     """Whether exactly one (or with a base at most one) of the columns is 1 in each row, and not by chance."""
     counts = [int(held[column].sum()) for column in members]
     rows = len(held[members[0]])
-    if sum(count > 0 for count in counts) < 2 or (sum(counts) > rows if base else sum(counts) != rows):
+    if sum(counts) > rows or (sum(counts) < rows and not base):
         return False
     together = np.zeros(rows, np.int64)
     for column in members:

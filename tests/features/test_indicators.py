@@ -59,8 +59,9 @@ def test_every_level_finds_its_column() -> None:
 
 def test_two_at_once_anywhere_are_no_group() -> None:
     table = pd.get_dummies(PEOPLE[["job"]], dtype=int)
-    table.loc[7] = 1
+    table.loc[7], table.loc[8] = [1, 1, 0], [0, 0, 0]  # as many ones as rows
     assert indicator_groups(table) == {}
+    assert indicator_groups(table.drop(index=7))["job"]["base"] == NONE
 
 
 def test_rare_indicators_are_no_group() -> None:
@@ -87,6 +88,10 @@ def test_columns_that_hold_something_else_are_no_group() -> None:
         table.assign(job_clerk=table["job_clerk"].mask([True] + [False] * 59)),
     ):
         assert "clerk" not in indicator_groups(other).get("job", {}).get("columns", {})
+    with_gaps = table.astype("boolean").assign(job_clerk=table["job_clerk"].astype("boolean").mask(table.index == 3))
+    assert "clerk" not in indicator_groups(with_gaps).get("job", {}).get("columns", {})
+    # one that all rows have is no category
+    assert indicator_groups(pd.DataFrame({"job_clerk": True, "job_smith": False}, range(60))) == {}
     # a flag beside them, of another dtype, does not keep them apart
     assert "job" in indicator_groups(table.assign(job_changed=True))
     assert indicator_groups(table.iloc[:4]) == {}
