@@ -85,12 +85,14 @@ class Compiled:
         squares = [*self.slides.excess.values(), *(q for _, q in self.slides.forms)]
         own = [place[self.first_slide + column] for column in squares]
         roots = [place[self.first_slide + z] for z, _ in self.slides.forms]
-        unit[own], unit[roots] = root * root, root
+        absolutes = [place[self.first_slide + t] for t in self.slides.absolutes]
+        unit[own], unit[roots], unit[absolutes] = root * root, root, square
         largest = np.asarray(abs(form.A @ sp.diags_array(unit)).max(axis=1).todense()).ravel()
         sliding = np.asarray((form.A[:, unit != 1] != 0).sum(axis=1)).ravel() > 0
         factor = np.where(sliding & (largest > 0) & (largest < 1), largest, 1.0)
         factor[factor != 1] = [_power_of_two(v) for v in factor[factor != 1]]
-        for columns, own_unit in ((roots, root), (own, root * root)):  # a row with a square may hold its root as well
+        # a row with a square may hold its root as well
+        for columns, own_unit in ((roots, root), (own, root * root), (absolutes, square)):
             factor[np.asarray((form.A[:, columns] != 0).sum(axis=1)).ravel() > 0] = own_unit
         return reduced.scaled(unit, 1 / factor)
 

@@ -23,19 +23,19 @@ from ocf.formulations.blocks.cells import linear
 def form_terms(
     values: Values, r: int, in_cell: Mapping[int, Any], slides: Mapping[int, Any]
 ) -> list[tuple[float, Any]]:
-    """The sum of a row's parts, or, after the rows, of a form's, as terms of a linear expression.
+    """One of the sums of functions of the features, as terms of a linear expression.
 
     Parameters
     ----------
     values : Values
     r : int
-        Number of the row, or that of the form after all rows.
+        Its number among `Values.sums`.
     in_cell : mapping of int to variable
         By cell, the variable that says whether the point lies there.
     slides : mapping of int to variable
         By cell, how far the value moves within it.
     """
-    row = (*values.rows, *values.forms)[r]
+    row = values.sums[r]
     terms: list[tuple[float, Any]] = []
     moves: dict[int, tuple[float, Any]] = {}
     for j, y in in_cell.items():

@@ -106,7 +106,7 @@ def quadratic_form(problem: Problem) -> Any:
     Squares of listed features are part of what their levels cost.
     """
     cost, space = problem.cost, problem.space
-    place = {name: space.index(name) for name in cost.squared_names}
+    place = {name: space.index(name) for name in cost.coupled_names}
     listed = {feature.name for feature in space.features if feature.discrete}
     terms = [(k, place[name], c) for k, form in enumerate(cost.forms) for name, c in form]
     rows, columns, values = (list(t) for t in zip(*terms, strict=True)) if terms else ([], [], [])

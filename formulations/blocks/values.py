@@ -10,13 +10,15 @@ Nomenclature
 ``e[i]``     := what feature i costs beyond the tangents at the anchors (strictly convex costs)
 ``z[k]``     := form k of a quadratic cost, ``sum_j f[k,j] y[j] + sum_s g[k,s] u[s]``
 ``q[k]``     := what its square costs
+``t[k]``     := at least the absolute value of absolute form k, ``a_k(y, u)``
 ==========  =========================================================================================
 
 .. math::
 
     u_s \le \textstyle\sum_{j \in s} w_j y_j \quad (1), \qquad
     e_i \ge \kappa_j \bar u (u_j - \bar u y_j / 2) \quad (2), \qquad
-    q_k \ge \bar z (2 z_k - \bar z) \quad (3)
+    q_k \ge \bar z (2 z_k - \bar z) \quad (3), \qquad
+    t_k \ge \pm a_k(y, u) \quad (4)
 
 (1) is tight: with one cell chosen, u is 0 or within that cell. (2) is the tangent at a slide of ``\bar u`` of the
 part of the cost that is curved, ``\kappa_j u_j^2 / 2``; it holds in all cells, for elsewhere u and y are 0. Tangents
@@ -81,17 +83,28 @@ def add_values(model: pyo.ConcreteModel, values: Values, leaves: Sequence[Any]) 
     def form(b: pyo.Block, k: int) -> Any:
         return (0.0, linear([*form_terms(values, len(values.rows) + k, in_cell, slides), (-1.0, b.z[k])]), 0.0)
 
+    absolutes = range(len(values.absolutes))
+    block.t = pyo.Var(absolutes, domain=pyo.NonNegativeReals)
+    terms = [form_terms(values, len(values.rows) + len(forms) + k, in_cell, slides) for k in absolutes]
+
+    @block.Constraint(absolutes, (1.0, -1.0))
+    def absolute(b: pyo.Block, k: int, sign: float) -> Any:  # (4)
+        return (None, linear([*((sign * c, v) for c, v in terms[k]), (-1.0, b.t[k])]), 0.0)
+
     n, m = len(members) + len(curved), len(forms)
-    cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved) + [0.0] * m + [1.0] * m
+    cost = [float(values.price(own[0])[0]) for own in members] + [1.0] * len(curved) + [0.0] * m
+    cost += [1.0] * (m + len(absolutes))
     return Slides(
         (
             *(block.u[s] for s in range(len(members))),
             *(block.e[i] for i in curved),
             *(block.z[k] for k in forms),
             *(block.q[k] for k in forms),
+            *(block.t[k] for k in absolutes),
         ),
         tuple(cost),
         of_cell,
         {i: len(members) + k for k, i in enumerate(curved)},
         tuple((n + k, n + m + k) for k in forms),
+        tuple(n + 2 * m + k for k in absolutes),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -49,21 +49,22 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     alternatives = free_forms(replace(problem, constraints=()), partition(problem.trees, space, _cuts(problem, rows)))
     far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
     alternatives, far = _anchored(alternatives, far)
-    forms = tuple(_forms(problem))
-    if not rows and not forms:
+    forms, absolutes = _sums(problem, problem.cost.forms), _sums(problem, problem.cost.absolutes)
+    sums = (*forms, *absolutes)
+    if not rows and not sums:
         return tuple(form.with_(problem=problem) for form in alternatives)
     base = alternatives[0]
-    constrained = sorted({i for row in (*rows, *forms) for i in row.parts if not np.isnan(origin[i])})
+    constrained = sorted({i for row in (*rows, *sums) for i in row.parts if not np.isnan(origin[i])})
     near_gain, far_gain = _amounts(base, rows, constrained, base.value), _amounts(base, rows, constrained, far)
     part = base.partition
     slides = np.zeros(part.n_features, bool)
     for i in constrained:
         span = part.cells_of(i)
         slides[i] = any(b < a for a, b in zip(near_gain[span].ravel(), far_gain[span].ravel(), strict=True))
-        slides[i] |= any(i in form.parts and form.parts[i].moving for form in forms)
+        slides[i] |= any(i in form.parts and form.parts[i].moving for form in sums)
     _require_bounds(base, slides, far)
     best = np.minimum(near_gain, np.where(slides[part.cell_feature][:, None], far_gain, near_gain))
-    alone = slides | np.isin(np.arange(part.n_features), [i for form in forms for i in form.parts])
+    alone = slides | np.isin(np.arange(part.n_features), [i for form in sums for i in form.parts])
     grown, groups = _with_constraint_trees(base, constrained, best, alone)
     finer = partition(grown, space, _cuts(problem, rows))
     if not np.array_equal(finer.upper, part.upper):
@@ -85,6 +86,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         tuple(groups),
         _unsatisfiable(base, rows, constrained, best, slack),
         forms,
+        absolutes,
     )
     return tuple(
         form.with_(
@@ -136,7 +138,8 @@ def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
     for i, feature in enumerate(problem.space.features):
         if feature.cost is not None and not feature.is_special(problem.origin[i]):
             cuts[i] = np.unique(cuts_of(feature.cost, feature, float(problem.origin[i])))
-    for row in (*rows, *_forms(problem)):
+    cost = problem.cost
+    for row in (*rows, *_sums(problem, (*cost.forms, *cost.absolutes))):
         for i, part in row.parts.items():
             feature, origin = problem.space.features[i], float(problem.origin[i])
             if math.isnan(origin):
@@ -162,10 +165,10 @@ def _grid(feature: Feature, origin: float) -> FloatArray:
     return np.array(values)
 
 
-def _forms(problem: Problem) -> Iterator[Row]:
-    """The linear forms of a quadratic cost, as rows without a limit."""
-    space, origin = problem.space, problem.origin
-    for form in problem.cost.forms:
+def _sums(problem: Problem, forms: Iterable[Sequence[tuple[str, float]]]) -> tuple[Row, ...]:
+    """Linear forms of the changes, as rows without a limit."""
+    space, origin, rows = problem.space, problem.origin, []
+    for form in forms:
         parts = {}
         for name, c in form:
             i = space.index(name)
@@ -173,7 +176,8 @@ def _forms(problem: Problem) -> Iterator[Row]:
             if not math.isnan(old):
                 cuts = feature.level_cuts if feature.discrete else around(old)
                 parts[i] = Part(_scaled_change(feature, old, exact(c)), cuts, not feature.discrete)
-        yield Row("", parts, ZERO)
+        rows.append(Row("", parts, ZERO))
+    return tuple(rows)
 
 
 def _scaled_change(feature: Feature, origin: float, c: Fraction) -> Callable[[float], Fraction]:

@@ -2,7 +2,8 @@
 
 Each rule removes a leaf or a cell that no solution cheaper than the incumbent uses:
 
-* *cost*: the cheapest point of the box that uses it costs too much;
+* *cost*: the cheapest point of the box that uses it costs too much, by its features one by one or by those that the
+  cost couples;
 * *target*: with it, the sum over trees of the best remaining leaf falls short of a requirement;
 * *cover*: some tree has no remaining leaf that admits the cell;
 * *probe*: with a leaf, the leaves of other trees that are still affordable fall short of a requirement;
@@ -101,6 +102,7 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
     need = cells.requirements.need
     cost, live = open_costs(cells), cells.live.copy()
     limit = upper - TOLERANCE * abs(upper) if np.isfinite(upper) else upper
+    _close_beyond(cells, cost, limit)
     log_compilation(_shrink)
     proved, bound, rounds = cells.infeasible, -np.inf, 0
     while not proved and rounds < max_rounds:
@@ -129,6 +131,15 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
         (int(cells.open.sum()), int(reduced.open.sum())),
         rounds,
     )
+
+
+def _close_beyond(cells: CellProblem, cost: FloatArray, limit: float) -> None:
+    """Close cells, in place, that a cost of several features puts out of reach; see `ocf.cells.reach`."""
+    if cells.values is None or cells.values.beyond is None:
+        return
+    least = least_costs(cells.partition.offsets, cost)
+    others = least.sum() - least[cells.values.cell_feature]
+    cost[cost + others + cells.values.beyond >= limit] = np.inf
 
 
 def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:

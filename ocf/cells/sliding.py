@@ -39,6 +39,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.exact_programs import minimise
+from ocf.cells.reach import least_beyond
 from ocf.features.curve import exact
 from ocf.features.own_cost import amount_of
 from ocf.problem.rows import Row, spacing
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 #: Part of the cost that a further tangent must be able to add to a bound.
 SAME_TANGENT = 1e-10
+
+#: Where squares are followed from the start, in parts of their largest value.
+FIRST_TANGENTS = (0.0625, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
 
 #: Most features whose neighbouring numbers are tried out when rounding a point breaks a row.
 ROUNDED = 5
@@ -88,6 +92,8 @@ class Values:
         Names of constraints that no admissible values of this row satisfy, whatever the model says.
     forms : tuple of Row
         Linear forms whose squares the cost adds; their limits mean nothing.
+    absolutes : tuple of Row
+        Those whose absolute values it adds.
     """
 
     problem: Problem
@@ -103,11 +109,24 @@ class Values:
     cell_leaf: tuple[int, ...]
     unsatisfiable: tuple[str, ...]
     forms: tuple[Row, ...] = ()
+    absolutes: tuple[Row, ...] = ()
+
+    @cached_property
+    def sums(self) -> tuple[Row, ...]:
+        """All sums of functions of the features: rows, forms and absolutes, by which they are numbered."""
+        return (*self.rows, *self.forms, *self.absolutes)
 
     @property
     def couples(self) -> bool:
         """Whether some value may slide: then a choice of cells does not yet fix the point."""
         return bool(self.slides.any())
+
+    @cached_property
+    def beyond(self) -> FloatArray | None:
+        """What a point in each cell costs at least beyond the cell's own cost, (n_cells,); None: nothing."""
+        if not self.problem.cost.couples:
+            return None
+        return least_beyond(self.problem, np.stack([self.anchor, self.far]), self.cell_feature)
 
     def allows(self, point: FloatArray) -> bool:
         """Whether a coded point satisfies all rows, exactly."""
@@ -155,14 +174,13 @@ class Values:
         return out
 
     def gradient(self, j: int) -> tuple[Fraction, ...]:
-        """By how much a unit of sliding in cell j changes each row and each form; zeros where it cannot slide."""
+        """By how much a unit of sliding in cell j changes each of `sums`; zeros where it cannot slide."""
         if not self.widths[j]:
-            return (ZERO,) * (len(self.rows) + len(self.forms))
+            return (ZERO,) * len(self.sums)
         i = int(self.cell_feature[j])
         a, b = float(self.anchor[j]), float(self.far[j])
         return tuple(
-            (row.parts[i].of(b) - row.parts[i].of(a)) / self.widths[j] if i in row.parts else ZERO
-            for row in (*self.rows, *self.forms)
+            (row.parts[i].of(b) - row.parts[i].of(a)) / self.widths[j] if i in row.parts else ZERO for row in self.sums
         )
 
     def price(self, j: int) -> tuple[Fraction, Fraction]:
@@ -196,7 +214,7 @@ class Values:
     def first_tangents(self, upper: float) -> Iterator[tuple[int, float]]:
         """Where the square of each form is followed from the start, given a cost that it cannot exceed."""
         for k in range(len(self.forms)):
-            for share in (0.25, 0.5, 1.0):
+            for share in FIRST_TANGENTS:
                 yield -1 - k, share * math.sqrt(max(upper, 0.0))
                 yield -1 - k, -share * math.sqrt(max(upper, 0.0))
 
@@ -233,7 +251,7 @@ class Values:
         """
         origin = self.problem.origin
         point = np.where(np.isnan(origin), origin, self.anchor[cells])
-        if self.forms or not self.allows(point):
+        if self.forms or self.absolutes or not self.allows(point):
             moving = [int(i) for i in np.flatnonzero(self.slides) if self.widths[cells[i]]]
             found = self._slid(point, cells, moving) if moving else point if self.allows(point) else None
             if found is None:
@@ -263,7 +281,10 @@ class Values:
 
 @dataclass(frozen=True)
 class _Slide:
-    """The linear program over the sliding features of one choice of cells."""
+    """The linear or quadratic program over the sliding features of one choice of cells.
+
+    Each absolute value of a form is a variable beside the slides, at least as large as the form and its negative.
+    """
 
     values: Values
     point: FloatArray
@@ -293,24 +314,34 @@ class _Slide:
         return min(found, key=self.cost, default=None)
 
     def _relaxed(self, low: list[Fraction], high: list[Fraction]) -> list[Fraction] | None:
-        n = len(low)
-        unit = [[Fraction(int(j == k)) for j in range(n)] for k in range(n)]
-        shift = [sum((a * v for a, v in zip(row, low, strict=True)), ZERO) for row in self.A]
-        b = [have - s for have, s in zip(self.room, shift, strict=True)]
-        span = [h - v for h, v in zip(high, low, strict=True)]
-        Q = self.curvature
-        c = [
-            p + sum((q * v for q, v in zip(own, low, strict=True)), ZERO) for p, own in zip(self.slopes, Q, strict=True)
+        n, beside = len(low), len(self._absolutes)
+        none = [ZERO] * beside
+        unit = [[Fraction(int(j == k)) for j in range(n + beside)] for k in range(n + beside)]
+        above = [
+            ([*(sign * a for a in own), *(-v for v in unit[n + k][n:])], -sign * here)
+            for k, (here, own) in enumerate(self._absolutes)
+            for sign in (1, -1)
         ]
-        u = minimise(c, [*self.A, *unit], [*b, *span], Q if any(map(any, Q)) else None)
-        return None if u is None else [a + v for a, v in zip(u, low, strict=True)]
+        A = [*([*row, *none] for row in self.A), *(row for row, _ in above)]
+        b = [have - _dot(row, low) for row, have in zip(A, [*self.room, *(have for _, have in above)], strict=True)]
+        span = [h - v for h, v in zip(high, low, strict=True)]
+        Q = [*([*own, *none] for own in self.curvature), *([ZERO] * (n + beside) for _ in none)]
+        c = [*(p + _dot(own, low) for p, own in zip(self.slopes, Q, strict=False)), *([Fraction(1)] * beside)]
+        found = minimise(c, [*A, *unit[:n]], [*b, *span], Q if any(map(any, Q)) else None)
+        return None if found is None else [a + v for a, v in zip(found, low, strict=False)]
+
+    def _sums(self, first: int, forms: Sequence[Row]) -> list[tuple[Fraction, list[Fraction]]]:
+        """Value of each form at the anchors, and its slopes; they stand in `Values.sums` from `first` on."""
+        slopes = [self.values.gradient(int(self.cells[i]))[first:] for i in self.moving]
+        return [(form.total(self.point), [own[k] for own in slopes]) for k, form in enumerate(forms)]
 
     @cached_property
     def _forms(self) -> list[tuple[Fraction, list[Fraction]]]:
-        """Value of each form at the anchors, and its slopes."""
-        first = len(self.values.rows)
-        slopes = [self.values.gradient(int(self.cells[i]))[first:] for i in self.moving]
-        return [(form.total(self.point), [own[k] for own in slopes]) for k, form in enumerate(self.values.forms)]
+        return self._sums(len(self.values.rows), self.values.forms)
+
+    @cached_property
+    def _absolutes(self) -> list[tuple[Fraction, list[Fraction]]]:
+        return self._sums(len(self.values.rows) + len(self.values.forms), self.values.absolutes)
 
     @cached_property
     def slopes(self) -> list[Fraction]:
@@ -336,9 +367,9 @@ class _Slide:
 
     def cost(self, u: list[Fraction]) -> Fraction:
         """Cost of slides beyond the anchors."""
-        out = ZERO
+        out = sum((abs(here + _dot(own, u)) - abs(here) for here, own in self._absolutes), ZERO)
         for slope, own, v in zip(self.slopes, self.curvature, u, strict=True):
-            out += v * (slope + sum((q * w for q, w in zip(own, u, strict=True)), ZERO) / 2)
+            out += v * (slope + _dot(own, u) / 2)
         return out
 
     def margin(self, k: int) -> Fraction:
@@ -381,6 +412,11 @@ class _Slide:
                     yield other
 
 
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    """Product of the leading numbers of two vectors."""
+    return sum((v * w for v, w in zip(a, b, strict=False)), ZERO)
+
+
 @dataclass(frozen=True)
 class Slides:
     """Columns of sliding values, and what they cost.
@@ -388,7 +424,7 @@ class Slides:
     Attributes
     ----------
     variables : tuple of variables
-        u of each set of cells, e of each feature with a curved cost, z and then q of each form.
+        u of each set of cells, e of each feature with a curved cost, z and then q of each form, t of each absolute.
     cost : tuple of float
         Of a unit of each.
     of_cell : dict of int to int
@@ -397,6 +433,8 @@ class Slides:
         Position of e for each feature with a curved cost.
     forms : tuple of (int, int)
         Positions of z and q for each form.
+    absolutes : tuple of int
+        Position of t for each absolute.
     """
 
     variables: tuple[Any, ...]
@@ -404,3 +442,4 @@ class Slides:
     of_cell: dict[int, int]
     excess: dict[int, int]
     forms: tuple[tuple[int, int], ...]
+    absolutes: tuple[int, ...] = ()

@@ -229,12 +229,14 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
     from ocf.formulations import check_formulation
     from ocf.problem.costs import Cost
+    from ocf.problem.quadratic import DISTANCES
     from ocf.solve.method import AUTO
     from ocf.solvers import get_solver
 
     norm = settings.get("norm", "l1")
-    if norm != "mahalanobis":
-        Cost.parse({k: v for k, v in norm.items() if k != "mahalanobis"} or "l1" if isinstance(norm, dict) else norm)
+    if norm not in DISTANCES:
+        rest = {k: v for k, v in norm.items() if k not in DISTANCES} or "l1" if isinstance(norm, dict) else norm
+        Cost.parse(rest)
     check_formulation(settings.get("formulation", "auto"))
     if settings.get("solver", AUTO) != AUTO:
         get_solver(settings["solver"])

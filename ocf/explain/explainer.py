@@ -244,7 +244,7 @@ class Explainer(TreeAsking):
         target : class label, "opposite", collection of class labels, or (lowest, highest)
             ``"opposite"`` is the other class of a binary model, for each row its own. Of several labels any will do.
             For a regressor an interval of its prediction, such as ``(200_000, 250_000)``; None for an open end.
-        norm : {"l0", "l1", "l2", "mahalanobis"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
+        norm : {"l0", "l1", "l2", "mahalanobis", "mahalanobis_l1"}, mapping such as ``{"l0": 0.1, "l1": 1}``, or Cost
             l2 and the Mahalanobis distance, by the data's covariance, are squared; see
             `ocf.problem.quadratic.quadratic_cost`
             for any other quadratic form. Distances are in units of each feature's scale.

@@ -248,19 +248,6 @@ def _within(problem: Problem, table: FloatArray) -> BoolArray:
     return within
 
 
-def _costs(problem: Problem, table: FloatArray) -> FloatArray:
-    """Cost of each coded row that misses the values that the origin misses, without that of its plausibility."""
-    cost, space = problem.cost, problem.space
-    total, distance = np.zeros(len(table)), np.zeros_like(table)
-    for i in np.flatnonzero(~np.isnan(problem.origin)).tolist():
-        total += cost.of(space.features[i], problem.origin[i], table[:, i])
-        distance[:, i] = space.features[i].distance(problem.origin[i], table[:, i])
-    scale = {feature.name: feature.scale for feature in space.features}
-    for form in cost.forms:
-        total += sum(c * scale[name] * distance[:, space.index(name)] for name, c in form) ** 2
-    return total
-
-
 def _nearest(
     problem: Problem, table: FloatArray, known: pd.DataFrame, admissible: BoolArray, detector: Detector | None
 ) -> Outcome:
@@ -272,7 +259,7 @@ def _nearest(
         depth = detector.measure(known[admissible])[0]
         penalty[admissible] = detector.penalty(depth)
         admissible[admissible] = detector.deep_enough(depth)
-    total = np.where(admissible, _costs(problem, table) + penalty, np.inf)
+    total = np.where(admissible, problem.costs(table) + penalty, np.inf)
     times = dict.fromkeys(("incumbent", "reduce", "instance", "confirm"), 0.0)
     times["solve"] = time.perf_counter() - begin
     sizes = {"instances": len(table), "admissible": int(admissible.sum())}

@@ -133,10 +133,15 @@ class LinearExplainer(Asking[LinearProblem]):
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
         if question.split_margin > 0 or question.class_costs is not None:
             raise ProblemError("split margins and class costs are for single trees: linear models have a margin")
+        cost = Cost.parse(question.norm)
+        if cost.beyond_norms:
+            raise ProblemError(
+                "linear models take a mix of the norms l0, l1 and l2, not a quadratic cost or a distance"
+            )
         task = Task(
             target=question.target,
             probability=question.probability,
-            cost=Cost.parse(question.norm),
+            cost=cost,
             space=question.space_of(self.space),
             formulation="linear",
             solver=question.solver,

@@ -32,8 +32,8 @@ class Cost:
     change. `l2` is the squared Euclidean norm. A feature with a cost of its own (`Feature.cost`) costs that instead.
     Source: ocean, (30)-(32); fcca, (2).
 
-    A convex quadratic form (see `ocf.problem.quadratic`) may be added: ``sum_i squares_i delta_i**2`` and the squares
-    of linear `forms` of the changes delta, in the user's units.
+    Costs that couple features (see `ocf.problem.quadratic`) may be added: ``sum_i squares_i delta_i**2``, the squares
+    of linear `forms` of the changes delta, in the user's units, and the absolute values of others, `absolutes`.
     """
 
     l0: float = 0.0
@@ -41,14 +41,16 @@ class Cost:
     l2: float = 0.0
     squares: tuple[tuple[str, float], ...] = ()
     forms: tuple[tuple[tuple[str, float], ...], ...] = ()
+    absolutes: tuple[tuple[tuple[str, float], ...], ...] = ()
 
     def __post_init__(self) -> None:
         mix = (self.l0, self.l1, self.l2)
         # lists, as JSON has them, become tuples
         object.__setattr__(self, "squares", tuple((n, float(d)) for n, d in self.squares))
-        object.__setattr__(self, "forms", tuple(tuple((n, float(c)) for n, c in form) for form in self.forms))
-        some = any(mix) or self.squares or self.forms
-        if not all(np.isfinite(m) and m >= 0 for m in mix) or not some:
+        for field in ("forms", "absolutes"):
+            value = tuple(tuple((n, float(c)) for n, c in form) for form in getattr(self, field))
+            object.__setattr__(self, field, value)
+        if not all(np.isfinite(m) and m >= 0 for m in mix) or not (any(mix) or self.beyond_norms):
             raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
 
     @classmethod
@@ -94,7 +96,7 @@ class Cost:
         """Cost of a move between a special value and an ordinary one: l0 counts it, the others take the price."""
         if price is None:
             return np.inf
-        return self.l0 + price * (self.l1 + self.l2 + bool(self.squares or self.forms))
+        return self.l0 + price * (self.l1 + self.l2 + self.beyond_norms)
 
     def _along(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """As `of`, among ordinary values."""
@@ -112,10 +114,21 @@ class Cost:
         square = self._square(feature)
         return cost + square * (d * feature.scale) ** 2 if square else cost
 
+    @property
+    def beyond_norms(self) -> bool:
+        """Whether something is added to the norms."""
+        return bool(self.squares or self.couples)
+
+    @property
+    def couples(self) -> bool:
+        """Whether what a change costs depends on other changes."""
+        return bool(self.forms or self.absolutes)
+
     @cached_property
-    def squared_names(self) -> tuple[str, ...]:
-        """Features of the quadratic part."""
-        return tuple(dict.fromkeys([n for n, _ in self.squares] + [n for form in self.forms for n, _ in form]))
+    def coupled_names(self) -> tuple[str, ...]:
+        """Features of what is added to the norms."""
+        forms = (n for form in (*self.forms, *self.absolutes) for n, _ in form)
+        return tuple(dict.fromkeys([*(n for n, _ in self.squares), *forms]))
 
     @cached_property
     def _squares(self) -> dict[str, float]:
@@ -125,7 +138,7 @@ class Cost:
         return self._squares.get(feature.name, 0.0)
 
     def shares(self, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> FloatArray:
-        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out squares of sums.
+        """What each feature adds to the cost of a coded row, (n_features,); Euler shares out functions of sums.
 
         Parameters
         ----------
@@ -141,13 +154,14 @@ class Cost:
                 for i, feature in enumerate(space.features)
             ]
         )
-        place = {name: space.index(name) for name in self.squared_names}
+        place = {name: space.index(name) for name in self.coupled_names}
         change = {name: self._change(space, i, origin, point) for name, i in place.items()}
-        for form in self.forms:
+        for k, form in enumerate((*self.forms, *self.absolutes)):
             parts = [(place[name], c * change[name]) for name, c in form]
             whole = sum(part for _, part in parts)
+            slope = whole if k < len(self.forms) else np.sign(whole)
             for i, part in parts:
-                share[i] += whole * part
+                share[i] += slope * part
         return share
 
     @staticmethod

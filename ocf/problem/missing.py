@@ -124,7 +124,7 @@ def refuse_relations(space: FeatureSpace, origin: FloatArray, cost: Cost, constr
     """
     apart = {f.name for f, v in zip(space.features, origin.tolist(), strict=True) if _moves_apart(f, v)}
     said = {f"constraint {c.title!r}": [name for name, _ in c.named()] for c in constraints if _relates(c)}
-    said["norm"] = list(cost.squared_names)
+    said["norm"] = list(cost.coupled_names)
     for what, names in said.items():
         touched = [name for name in names if name in apart]
         if touched:

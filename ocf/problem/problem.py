@@ -77,8 +77,29 @@ class Problem:
 
         The trees of a row's own completions are its own, too.
         """
-        own = bool(self.constraints or self.cost.forms or self.completions)
+        own = bool(self.constraints or self.cost.couples or self.completions)
         return own or any(f.cost is not None for f in self.space.features)
+
+    def costs(self, table: FloatArray) -> FloatArray:
+        """Cost of each coded row that misses the values that the origin misses, without that of its plausibility.
+
+        Parameters
+        ----------
+        table : (n, n_features) float64
+
+        Returns
+        -------
+        (n,) float64
+        """
+        total, distance = np.zeros(len(table)), np.zeros_like(table)
+        for i in np.flatnonzero(~np.isnan(self.origin)).tolist():
+            total += self.cost.of(self.space.features[i], self.origin[i], table[:, i])
+            distance[:, i] = self.space.features[i].distance(self.origin[i], table[:, i])
+        scale = {feature.name: feature.scale for feature in self.space.features}
+        for k, form in enumerate((*self.cost.forms, *self.cost.absolutes)):
+            whole = np.asarray(sum(c * scale[name] * distance[:, self.space.index(name)] for name, c in form))
+            total += whole**2 if k < len(self.cost.forms) else abs(whole)
+        return total
 
     @cached_property
     def trees(self) -> Ensemble:

@@ -1,4 +1,4 @@
-r"""General convex quadratic costs of changes, such as the Mahalanobis distance, as sums of squares.
+r"""Costs that couple changes: convex quadratic ones, as sums of squares, and the Mahalanobis distances.
 
 .. math:: \delta' Q \delta = \sum_i d_i \delta_i^2 + \sum_k \bigl(\sum_i c_{ki} \delta_i\bigr)^2
 
@@ -12,6 +12,7 @@ approximation for separable mixed-integer nonlinear programs, 2014). A sparse Q 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,13 @@ from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.problem.costs import Cost
+from ocf.problem.costs import NORMS, Cost
 
 #: Digits that are kept of coefficients: the cost is that of the digits, and exact fractions stay short.
 DIGITS = 12
+
+#: Norms that are estimated from the data: the squared Mahalanobis distance, and the one of absolute values.
+DISTANCES = ("mahalanobis", "mahalanobis_l1")
 
 #: Relative size of an eigenvalue that counts as 0, and of one that counts as negative.
 RANK, NEGATIVE = 1e-12, 1e-9
@@ -55,7 +59,7 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     unit = np.where(size > 0, size, 1.0)
     scaled = matrix / np.outer(unit, unit)
-    mix = {name: float(norms.get(name, 0.0)) for name in ("l0", "l1", "l2")}
+    mix = {name: float(norms.get(name, 0.0)) for name in NORMS}
     pairs = _dominated(names, scaled, unit)
     if pairs is not None:
         return Cost(mix["l0"], mix["l1"], mix["l2"], *pairs)
@@ -87,15 +91,26 @@ def _dominated(names: Sequence[str], scaled: FloatArray, unit: FloatArray) -> tu
     return tuple(squares), tuple(forms)
 
 
-def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **norms: float) -> Cost:
-    """Squared Mahalanobis distance by the covariance of known rows, times a weight, and perhaps norms besides.
+def mahalanobis(
+    space: FeatureSpace, coded: FloatArray, squared: float = 1.0, absolute: float = 0.0, **norms: float
+) -> Cost:
+    r"""Mahalanobis distances by the covariance of known rows, and perhaps norms besides.
+
+    .. math:: squared \cdot \delta' \Sigma^{-1} \delta + absolute \cdot \| R^{-1/2} S^{-1} \delta \|_1, \qquad
+        \Sigma = S R S
+
+    with S the standard deviations and R the correlations, so that both keep their meaning in other units. The second is
+    linear: Kanamori, Takagi, Kobayashi and Arimura, DACE: distribution-aware counterfactual explanation (2020).
 
     Parameters
     ----------
     space : FeatureSpace
     coded : (n, n_features) float64
         Rows that lack a number are left out.
-    weight : float
+    squared : float
+        Weight of the squared distance.
+    absolute : float
+        Weight of the sum of absolute values.
     **norms : float
 
     Raises
@@ -124,19 +139,38 @@ def mahalanobis(space: FeatureSpace, coded: FloatArray, weight: float = 1.0, **n
     )
     spread = places.std(axis=0)
     moving = np.flatnonzero(spread > 0)
-    covariance = np.cov(places[:, moving] / spread[moving], rowvar=False).reshape(len(moving), len(moving))
+    size, names = spread[moving], [space.names[numeric[k]] for k in moving]
+    covariance = np.cov(places[:, moving] / size, rowvar=False).reshape(len(moving), len(moving))
     inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
-    names = [space.names[numeric[k]] for k in moving]
-    return quadratic_cost(names, weight * inverse / np.outer(spread[moving], spread[moving]), **norms)
+    if not squared:
+        l0, l1, l2 = (norms.get(name, 0.0) for name in NORMS)
+        cost = Cost(l0, l1, l2, absolutes=_absolutes(names, inverse, absolute / size))
+    else:
+        cost = quadratic_cost(names, squared * inverse / np.outer(size, size), **norms)
+        if absolute:
+            cost = replace(cost, absolutes=_absolutes(names, inverse, absolute / size))
+    return cost
+
+
+def _absolutes(
+    names: Sequence[str], inverse: FloatArray, unit: FloatArray
+) -> tuple[tuple[tuple[str, float], ...], ...]:
+    """Rows of the symmetric root of a matrix, in other units."""
+    values, vectors = np.linalg.eigh(inverse)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    # what is a rounding of 0 would only couple features that are not
+    root[np.abs(root) <= RANK * np.abs(root).max(initial=0.0)] = 0.0
+    rows = [tuple((n, _short(c)) for n, c in zip(names, row * unit, strict=True) if c) for row in root]
+    return tuple(row for row in rows if row)
 
 
 def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
-    """Cost from a norm that may be, or be mixed with, ``"mahalanobis"``.
+    """Cost from a norm that may be, or be mixed with, ``"mahalanobis"`` and ``"mahalanobis_l1"``.
 
     Parameters
     ----------
     norm : str, sequence or mapping
-        As `Cost.parse` takes it, or ``"mahalanobis"`` in its place.
+        As `Cost.parse` takes it, or one of `DISTANCES` in its place.
     space : FeatureSpace
     coded : (n, n_features) float64
         Rows of the data, from which the covariance is estimated.
@@ -144,18 +178,21 @@ def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
     if not names_mahalanobis(norm):
         return _fitting(Cost.parse(norm), space)
     mix = {norm: 1.0} if isinstance(norm, str) else norm
-    rest = {name: float(value) for name, value in mix.items() if name != "mahalanobis"}
+    rest = {name: float(value) for name, value in mix.items() if name not in DISTANCES}
     if rest:
         Cost.parse(rest)
-    weight = float(mix["mahalanobis"])
-    if not (np.isfinite(weight) and weight > 0):
-        raise ProblemError(f"the weight of the Mahalanobis distance is a positive number, not {weight}")
-    return mahalanobis(space, coded, weight, **rest)
+    weights = [float(mix.get(name, 0.0)) for name in DISTANCES]
+    for name in DISTANCES:
+        if name in mix and not (np.isfinite(mix[name]) and mix[name] > 0):
+            raise ProblemError(f"the weight of {name!r} is a positive number, not {mix[name]}")
+    return mahalanobis(space, coded, *weights, **rest)
 
 
 def names_mahalanobis(norm: Any) -> bool:
-    """Whether a norm is, or is mixed with, ``"mahalanobis"``."""
-    return norm == "mahalanobis" if isinstance(norm, str) else isinstance(norm, Mapping) and "mahalanobis" in norm
+    """Whether a norm is, or is mixed with, one of `DISTANCES`."""
+    return (
+        norm in DISTANCES if isinstance(norm, str) else isinstance(norm, Mapping) and any(n in norm for n in DISTANCES)
+    )
 
 
 def rows_with_numbers(space: FeatureSpace, coded: FloatArray) -> FloatArray:
@@ -171,11 +208,11 @@ def rows_with_numbers(space: FeatureSpace, coded: FloatArray) -> FloatArray:
 
 
 def _fitting(cost: Cost, space: FeatureSpace) -> Cost:
-    """The cost, once its quadratic part names features with numbers."""
-    for name in cost.squared_names:
+    """The cost, once what couples features names such with numbers."""
+    for name in cost.coupled_names:
         if not has_numbers(space.features[space.index(name)]):
             raise ProblemError(
-                f"a quadratic cost needs numbers, and {name!r} is {space.features[space.index(name)].kind}"
+                f"a cost of sums of changes needs numbers, and {name!r} is {space.features[space.index(name)].kind}"
             )
     return cost
 

@@ -297,7 +297,7 @@ class CellRun(Run):
 
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
         values = self.cells.values
-        if values is not None and values.forms and not self.cells.tangents and self.best:
+        if values is not None and values.forms and not self.cells.tangents and np.isfinite(self.upper):
             self.cells = self.cells.with_(tangents=tuple(values.first_tangents(self.upper)))
         begin = time.perf_counter()
         instance = formulation.instance(self.cells, self.upper)
@@ -386,7 +386,7 @@ class CellRun(Run):
         met = meets(self.bound, self.upper)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)
-        elif result.status is Status.OPTIMAL and values is not None and values.couples:
+        elif values is not None and values.couples:
             # what these cells can give is known exactly now: ask for something cheaper in others
             self._exclude(values.of_constraints(leaves))
             bends = list(values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.solve.cell_search import solve_alternatives
 from ocf.solve.class_costs import class_offsets
+from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.growing_ball import GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
@@ -228,6 +230,8 @@ class CellEngine(Engine[Problem]):
             return self._solve_in_balls(request, pruner)
         cells = _CellForms(prepared.alternatives(problem), request, prepared)
         known = prepared.known_cells(problem, cells.partition)
+        if problem.cost.couples and task.reduce:
+            return cells.with_ties(cells.finding(cells.search_in_balls(known, prepared.known_points(problem))))
         return cells.with_ties(cells.finding(cells.search(known)))
 
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
@@ -293,7 +297,23 @@ class _CellForms:
         """The cells."""
         return self._alternatives[0].partition
 
-    def search(self, known: IntArray, limit: float = np.inf) -> Outcome:
+    def search_in_balls(self, known: IntArray, rows: FloatArray) -> Outcome:
+        """The cheapest point by a cost that couples features.
+
+        Parameters
+        ----------
+        known : (n, n_features) int64
+            Cells of rows of the data that have the target.
+        rows : (m, n_features) float64
+            These rows, coded.
+        """
+        request = self._request
+        balls = CoupledBalls(self._alternatives, request.task.options, request.judge)
+        balls.find_incumbent(rows)
+        balls.grow(partial(self.search, known))
+        return balls.outcome()
+
+    def search(self, known: IntArray, limit: float = np.inf, options: SolverOptions | None = None) -> Outcome:
         """The cheapest point, if it costs less than a limit.
 
         Parameters
@@ -301,6 +321,8 @@ class _CellForms:
         known : (n, n_features) int64
             Cells of rows of the data that have the target.
         limit : float
+        options : SolverOptions, optional
+            By default those of the task.
         """
         first, task, way = self._alternatives[0], self._request.task, self._way
 
@@ -311,7 +333,7 @@ class _CellForms:
             self._alternatives,
             self._matrices.all,
             self._prepared.solver(way.solver),
-            task.options,
+            options or task.options,
             confirm=self._request.judge,
             candidates=known,
             use_reduction=task.reduce,
@@ -364,6 +386,8 @@ class LeafEngine(Engine[Problem]):
         """One answer a row by a formulation over values."""
         if task.formulation not in VALUE_FORMULATIONS:
             return f"the formulation {task.formulation!r} has cells, which trees with oblique splits have not"
+        if task.cost.absolutes:
+            return f"the formulation {task.formulation!r} knows no absolute values of sums of changes"
         if any(f.special is not None for f in task.space.features):
             return f"the formulation {task.formulation!r} knows no special values and supplies none that are missing"
         if task.imputations is not None:

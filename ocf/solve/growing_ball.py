@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from ocf.cells.incumbent import Incumbent
 from ocf.cells.nearby import Nearby, Pruner
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
-from ocf.solve.outcome import Outcome, Run
+from ocf.solve.balls import Balls
+from ocf.solve.outcome import Outcome
 from ocf.solvers.result import SolverOptions, Status
 
 #: Nodes of the first ball: as many as the search over all cells takes at once without a wait.
@@ -34,7 +36,7 @@ MOST_NODES = 100_000_000
 MAX_STARTS, MAX_TRIED = 12, 16
 
 #: Searches one ball: its trees, the cost that points must beat, and the options with the time that is left.
-Search = Callable[[Nearby, float, SolverOptions], Outcome]
+NearSearch = Callable[[Nearby, float, SolverOptions], Outcome]
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class _RowCells:
         return total
 
 
-class GrowingBall(Run):
+class GrowingBall(Balls):
     """State of a search in growing balls.
 
     Parameters
@@ -93,13 +95,13 @@ class GrowingBall(Run):
         judge: Callable[[FloatArray], bool],
         excluded: tuple[IntArray, ...] = (),
     ) -> None:
-        super().__init__(options, ("incumbent", "reduce", "instance"))
+        super().__init__(options)
+        self.sizes = {"leaves": problem.ensemble.n_leaves}
         self._excluded = excluded
         self._problem, self._pruner, self._judge = problem, pruner, judge
         self._cells = _RowCells(part, *cell_values(problem, part), problem.origin)
-        self._outcomes: list[Outcome] = []
 
-    def solve(self, known: FloatArray, search: Search) -> Outcome:
+    def solve(self, known: FloatArray, search: NearSearch) -> Outcome:
         """The cheapest point, or what is known of it when the time is over.
 
         Parameters
@@ -120,7 +122,10 @@ class GrowingBall(Run):
         end = min(self.upper, top + 1.0 + abs(top))
         radius, near = self._first_ball(base, end)
         while not self.finished:
-            self._search_ball(search, near, radius, end)
+            if near is None:  # nothing is cheaper than the incumbent, not even a point that changes nothing
+                self.prove("incumbent")
+                break
+            self.search_ball(partial(search, near), radius, end)
             if not self.finished:
                 radius = min(base + 2.0 * (radius - base), end)
                 near = self._within(radius, MOST_NODES)
@@ -145,31 +150,6 @@ class GrowingBall(Run):
                 return radius, near or self._within(radius, MOST_NODES)
             radius = base + 0.5 * (radius - base)
         return end, None
-
-    def _search_ball(self, search: Search, near: Nearby | None, radius: float, end: float) -> None:
-        options = self.remaining()
-        if options is None:
-            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
-            return
-        if near is None:  # nothing is cheaper than the incumbent, not even a point that changes nothing
-            self.prove("incumbent")
-            return
-        outcome = search(near, radius, options)
-        self._outcomes.append(outcome)
-        if outcome.point is not None and outcome.cost is not None:
-            self.best = Incumbent(np.zeros(0, np.int64), outcome.point, outcome.cost)
-            self.close(outcome.status, outcome.bound, outcome.proved_by)
-        elif outcome.status is not Status.INFEASIBLE:
-            self.bound = max(self.bound, min(outcome.bound, radius))
-            self.message = outcome.message
-            failed = outcome.status is Status.ERROR and self.best is None
-            rest = Status.FEASIBLE if self.best else Status.UNKNOWN
-            self.close(Status.ERROR if failed else rest, self.bound, "")
-        elif radius >= end:
-            self.prove(outcome.proved_by)
-        else:
-            self.bound = radius
-            self.record()
 
     # -- the incumbent -------------------------------------------------------------------------------------
 
@@ -239,19 +219,3 @@ class GrowingBall(Run):
             rows[:, i] = better[places]
             out.append(rows)
         return np.vstack(out) if out else np.zeros((0, len(choice)), np.int64)
-
-    def outcome(self) -> Outcome:
-        """The answer, with what all balls together took."""
-        own, inner = super().outcome(), self._outcomes
-        if not inner:
-            return own
-        times = {key: own.times[key] + sum(o.times.get(key, 0.0) for o in inner) for key in own.times}
-        return replace(
-            own,
-            times=times,
-            nodes=sum(o.nodes for o in inner),
-            refused=own.refused + sum(o.refused for o in inner),
-            results=tuple(r for o in inner for r in o.results),
-            sizes=inner[-1].sizes | {"leaves": self._problem.ensemble.n_leaves, "balls": len(inner)},
-            message=own.message or inner[-1].message,
-        )

@@ -136,6 +136,7 @@ class CostSchema(Struct, forbid_unknown_fields=True):
     l2: Amount = 0.0
     squares: list[tuple[str, float]] = []
     forms: list[list[tuple[str, float]]] = []
+    absolutes: list[list[tuple[str, float]]] = []
 
 
 # -- problems --------------------------------------------------------------------------------------------------

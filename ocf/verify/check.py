@@ -24,7 +24,7 @@ from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
-from ocf.verify.constraints import Change, broken, curve_amount, quadratic_part
+from ocf.verify.constraints import Change, broken, coupled_part, curve_amount
 
 if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
@@ -445,7 +445,7 @@ def _check_changes(
         problems += _forbidden(feature, old, new)
         cost += _cost(feature, norm, old, new)
     if readable:
-        cost += quadratic_part(norm, changes)
+        cost += coupled_part(norm, changes)
         problems += broken(constraints, changes)
     return cost if readable else None
 
@@ -471,8 +471,8 @@ def _supplied(
     problems = [f"{name!r} is fixed, but {old!r} became {new!r}."] if feature["action"] == "fixed" else []
     if new is not None and not is_:
         problems += _inadmissible(feature, new, None)
-    squares = bool(norm.get("squares") or norm.get("forms"))
-    return float(norm["l0"] + price * (norm["l1"] + norm["l2"] + squares)), problems
+    beyond = bool(norm.get("squares") or norm.get("forms") or norm.get("absolutes"))
+    return float(norm["l0"] + price * (norm["l1"] + norm["l2"] + beyond)), problems
 
 
 def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:

@@ -136,8 +136,8 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
     return left + (right - left) * (x - a) / (b - a)
 
 
-def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
-    """Squares of changes, and of sums of changes, in the features' own units.
+def coupled_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
+    """Squares of changes, and squares and absolute values of sums of changes, in the features' own units.
 
     Parameters
     ----------
@@ -154,6 +154,8 @@ def quadratic_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> fl
     total = sum((_decimal(d) * change(n) ** 2 for n, d in norm.get("squares", ())), Fraction(0))
     for form in norm.get("forms", ()):
         total += sum((_decimal(c) * change(n) for n, c in form), Fraction(0)) ** 2
+    for form in norm.get("absolutes", ()):
+        total += abs(sum((_decimal(c) * change(n) for n, c in form), Fraction(0)))
     return float(total)
 
 

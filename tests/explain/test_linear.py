@@ -25,6 +25,14 @@ from ocf.problem.linear_problem import LinearProblem
 NORMS = ("l0", "l1", "l2", {"l0": 0.1, "l1": 1.0}, {"l0": 0.1, "l1": 1.0, "l2": 2.0})
 
 
+def test_costs_beyond_norms_are_refused() -> None:
+    x, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(x, y), data=x)
+    for cost in (Cost(squares=((x.columns[0], 1.0),)), Cost(l1=1.0, absolutes=(((x.columns[0], 1.0),),))):
+        with pytest.raises(ProblemError, match="mix of the norms"):
+            explainer.explain(x.iloc[[0]], 1, cost)
+
+
 def optimum(problem: LinearProblem) -> float:
     """Cost of the cheapest point of a problem with one requirement, by enumeration.
 

@@ -50,6 +50,49 @@ def test_mahalanobis_of_the_data(table: pd.DataFrame) -> None:
     assert np.einsum("ni,ij,nj->n", wins, inverse, wins).min() >= e.cost * (1 - 1e-9)
 
 
+def whitened(x: pd.DataFrame) -> np.ndarray:
+    """The symmetric root of the inverse correlations, over the standard deviations."""
+    spread = x.std(ddof=0).to_numpy()
+    values, vectors = np.linalg.eigh(np.linalg.inv(np.cov((x / spread).to_numpy(), rowvar=False)))
+    return (vectors * np.sqrt(values)) @ vectors.T / spread
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("formulation", ["interval", "ocean"])
+def test_absolute_mahalanobis_against_a_grid(table: pd.DataFrame, formulation: str, solver: str) -> None:
+    x = table[["income", "debt"]]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, (x.income > 2 * x.debt).astype(int))
+    row = x[model.predict(x) == 0].iloc[[3]]
+    asked = {"norm": "mahalanobis_l1", "formulation": formulation, "solver": solver}
+    e = Explainer(model, data=x).explain(row, target=1, **asked)[0]
+    root, origin = whitened(x), row.to_numpy()[0]
+    assert (e.status, e.verified) == ("optimal", True)
+    assert e.cost == pytest.approx(np.abs(root @ (e.counterfactual.to_numpy()[0] - origin)).sum(), rel=1e-8)
+    grid = np.stack(np.meshgrid(*(np.linspace(x[c].min(), x[c].max(), 300) for c in x)), axis=-1).reshape(-1, 2)
+    wins = grid[model.predict(pd.DataFrame(grid, columns=x.columns)) == 1] - origin
+    assert np.abs(wins @ root.T).sum(axis=1).min() >= e.cost * (1 - 1e-9)
+
+
+def test_both_mahalanobis_distances_and_norms_add_up(table: pd.DataFrame) -> None:
+    x = table[["income", "debt"]]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, (x.income > 2 * x.debt).astype(int))
+    row = x[model.predict(x) == 0].iloc[[3]]
+    e = Explainer(model, data=x).explain(row, 1, {"mahalanobis": 0.5, "mahalanobis_l1": 2.0, "l0": 0.01})[0]
+    delta = whitened(x) @ (e.counterfactual.to_numpy()[0] - row.to_numpy()[0])
+    assert (e.status, e.verified) == ("optimal", True)
+    assert e.cost == pytest.approx(0.5 * delta @ delta + 2 * np.abs(delta).sum() + 0.01 * len(e.changes), rel=1e-8)
+    assert e.changes.cost.sum() == pytest.approx(e.cost)
+
+
+def test_oblique_trees_refuse_sums_of_absolutes_by_name(table: pd.DataFrame) -> None:
+    x = table[["income", "debt"]]
+    explainer = Explainer(RandomForestClassifier(2, max_depth=2).fit(x, (x.income > 2 * x.debt).astype(int)), data=x)
+    with pytest.raises(ProblemError, match="knows no absolute values of sums"):
+        explainer.explain(x.iloc[[0]], 1, "mahalanobis_l1", formulation="hyperplanes")
+    with pytest.raises(ProblemError, match="weight of 'mahalanobis_l1'"):
+        explainer.explain(x.iloc[[0]], 1, {"mahalanobis_l1": -1.0})
+
+
 @given(seed=st.integers(0, 2**32 - 1))
 def test_sparse_forms_whose_diagonal_dominates_are_sums_of_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
