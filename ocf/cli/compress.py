@@ -12,6 +12,7 @@ from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, RowTimeLim
 from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
 from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.support.interruption import sigterm_as_ctrl_c
 from ocf.support.messages import listed, nearest
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ def _fitted(model: UserModel, rows: pd.DataFrame, classes: Any, settings: dict[s
     from ocf.compression.discretizer import CounterfactualDiscretizer
 
     try:
-        return CounterfactualDiscretizer(model.native, prefit=True, **settings).fit(rows, classes)
+        with sigterm_as_ctrl_c():
+            return CounterfactualDiscretizer(model.native, prefit=True, **settings).fit(rows, classes)
     except KeyboardInterrupt:
         kept = settings["checkpoint"]
         complain(

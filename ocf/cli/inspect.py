@@ -109,8 +109,11 @@ def verify(
 ) -> None:
     """Check results once more: the model predicts again, costs and constraints are computed from raw values.
 
-    Exit code 0 when everything holds, 6 when something does not.
+    Exit code 0 when every row has an answer and everything holds, 6 when something does not, 5 when all answers hold,
+    but some rows have none: they failed, were interrupted or reached a limit.
     """
+    from collections import Counter
+
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
     from ocf.verify.check import verify_file
@@ -127,10 +130,14 @@ def verify(
     failed = [(row, check) for row, check in found if not check.ok]
     for row, check in failed:
         typer.echo(f"row {row}: {' '.join(check.problems)}")
-    typer.echo(f"{len(found)} rows checked: {len(found) - len(failed)} hold, {len(failed)} do not")
+    open_rows = Counter(check.status for _, check in found if check.ok and not check.answered)
+    hold = len(found) - len(failed) - open_rows.total()
+    said = ", ".join(f"{n} {status}" for status, n in open_rows.most_common())
+    without = f", {open_rows.total()} without an answer ({said})" if said else ""
+    typer.echo(f"{len(found)} rows checked: {hold} hold, {len(failed)} do not{without}")
     if len(failed) > 1 and len(failed) == len(found):
         typer.echo(f"none holds: is {model} the model that was explained?")
-    raise typer.Exit(ExitCode.UNVERIFIED if failed else ExitCode.SOLVED)
+    raise typer.Exit(ExitCode.UNVERIFIED if failed else ExitCode.UNKNOWN if said else ExitCode.SOLVED)
 
 
 @guarded

@@ -44,6 +44,7 @@ from ocf.cli.options import (
 )
 from ocf.cli.tables import check_output, parse_norm, parse_rows, parse_wish
 from ocf.errors import ProblemError
+from ocf.support.interruption import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -172,6 +173,14 @@ def solve(
     log: Annotated[
         bool, typer.Option("--log", metavar="", help="Show the solver's log on stderr.", rich_help_panel=OUT)
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep finished rows in FILE; the same command goes on from it.",
+            rich_help_panel=OUT,
+        ),
+    ] = None,
     progress: ShowProgress = None,
 ) -> None:
     """Find the cheapest change of each row of DATA that gives it the TARGET."""
@@ -204,9 +213,11 @@ def solve(
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     tell_how_tables_are_read()
-    with _stdout_to_stderr() if log else nullcontext():
-        explanations = explainer.explain(chosen, **settings, log=log, progress=progress)
+    with _stdout_to_stderr() if log else nullcontext(), sigterm_as_ctrl_c():
+        explanations = explainer.explain(chosen, **settings, log=log, progress=progress, checkpoint=checkpoint)
     code = exit_code(explanations)
+    if code is ExitCode.INTERRUPTED and checkpoint is not None:
+        typer.echo(f"finished rows are kept in {checkpoint}: run the same command to go on", err=True)
     code = code if _write(explanations, output) else ExitCode.USAGE
     typer.echo(f"{_counted(explanations)} in {time.perf_counter() - begin:.1f} s", err=True)
     raise typer.Exit(code)

@@ -270,7 +270,7 @@ class MethodSettings(TypedDict, total=False):
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
 _ELSEWHERE = (
     *("target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
-    *("log", "options", "reduce", "n_jobs", "progress"),
+    *("log", "options", "reduce", "n_jobs", "progress", "checkpoint"),
 )
 
 

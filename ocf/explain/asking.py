@@ -16,6 +16,7 @@ import pandas as pd
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError, OcfError
+from ocf.explain import kept_rows
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
@@ -32,6 +33,8 @@ from ocf.problem.targets import Target
 from ocf.solve.engines import Engine, Finding, P, answer, engine_for
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
+from ocf.support.checkpoint import Checkpoint
+from ocf.support.interruption import is_interruption
 from ocf.support.messages import listed
 from ocf.support.progress import ProgressBar
 
@@ -186,7 +189,13 @@ class Asking(ABC, Generic[P]):
         return [AskedRow(label, frame.iloc[[k]], coded[k], current[k]) for k, label in enumerate(frame.index)]
 
     def explain_rows(
-        self, frame: pd.DataFrame, coded: FloatArray, task: Task, n_jobs: int, progress: bool | None
+        self,
+        frame: pd.DataFrame,
+        coded: FloatArray,
+        task: Task,
+        n_jobs: int,
+        progress: bool | None,
+        checkpoint: str | Path | None = None,
     ) -> Explanations:
         """Explain rows that are read, in order.
 
@@ -201,14 +210,32 @@ class Asking(ABC, Generic[P]):
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool or None
             Progress bar on stderr; None: only on a terminal and for several rows.
+        checkpoint : path, optional
+            File that keeps finished rows, and from which they are taken.
         """
         engine_for(self._engines, task)  # refuses before any row is solved
         if not len(frame):
             raise DataError(NO_ROWS)
         rows = self.asked_rows(frame, coded, task)
         tell_of_reading(self.space)
-        with ProgressBar(len(rows), enabled=progress) as bar:
-            return Explanations(run_batch(partial(self.explain_each, task=task), rows, n_jobs, bar.advance))
+        explain_each = partial(self.explain_each, task=task)
+        identity = "" if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
+        with (
+            Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept,
+            ProgressBar(len(rows), enabled=progress) as bar,
+        ):
+            found = {k: kept_rows.restored(record, rows[k], self.classes) for k, record in kept.done.items()}
+            for explanations in found.values():
+                bar.advance(explanations[0].status)
+            left = [k for k in range(len(rows)) if k not in found]
+
+            def finished(place: int, explanations: list[Explanation]) -> None:
+                if checkpoint is not None and kept_rows.is_finished(explanations):
+                    kept.add(left[place], kept_rows.record_of(explanations))
+                bar.advance(explanations[0].status)
+
+            found |= zip(left, run_batch(explain_each, [rows[k] for k in left], n_jobs, finished), strict=True)
+            return Explanations(e for k in range(len(rows)) for e in found[k])
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order.
@@ -244,6 +271,8 @@ class Asking(ABC, Generic[P]):
         except OcfError as error:
             return [self._failed(row, task, str(error))]
         except Exception as error:  # one failing row never loses the others
+            if is_interruption(error):
+                raise KeyboardInterrupt from error
             logger.exception("row %r failed", row.label)
             return [self._failed(row, task, f"internal error: {type(error).__name__}: {error}")]
 

@@ -234,6 +234,7 @@ class Explainer(TreeAsking):
         n_optimal: int = 1,
         n_jobs: int = 1,
         progress: bool | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Explanations:
         """Find the cheapest change of each row that gives it the target.
 
@@ -314,6 +315,10 @@ class Explainer(TreeAsking):
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
             Progress bar on stderr; by default only on a terminal and for several rows.
+        checkpoint : path, optional
+            File to which each finished row is written at once, and from which the rows are taken that it holds: a batch
+            that was stopped goes on where it was. Rows that failed are done again. A file of another model, other rows
+            or another question is refused.
 
         Returns
         -------
@@ -340,7 +345,7 @@ class Explainer(TreeAsking):
         for gaps in () if task.imputations is not None else Gaps.groups(coded, task.space):
             # refuses missing values without a rule before any row is solved
             self.prepared.partition(gaps, None, task.space)
-        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
         return found.in_frames(self.frames_of(X))
 
     def counterfactual_regions(

@@ -156,7 +156,7 @@ class LinearExplainer(Asking[LinearProblem]):
             diagnose=question.diagnose,
         )
         self.prepared.class_index(task.target, 0)
-        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress)
+        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
         return found.in_frames(self.frames_of(X))
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:

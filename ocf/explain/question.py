@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -77,6 +78,7 @@ class Question:
     n_optimal: int = 1
     n_jobs: int = 1
     progress: bool | None = None
+    checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_optimal, int) or self.n_optimal < 1:

@@ -79,6 +79,8 @@ class Verification:
         Class, or value, of the counterfactual by the user's model; with completions what most of them get.
     met : int or None
         How many completions get the target; None without completions.
+    status : str
+        That is claimed of a row of a file. Of one that was not finished nothing else is, and nothing is wrong with it.
     """
 
     ok: bool
@@ -86,6 +88,12 @@ class Verification:
     cost: float | None = None
     decided: Any = None
     met: int | None = None
+    status: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the row has an answer: a counterfactual, or the claim that there is none."""
+        return self.status in (*WITH, "infeasible")
 
 
 def verify(
@@ -183,7 +191,7 @@ def verify_file(
     Returns
     -------
     list of (row label, Verification)
-        Rows that ended before there was anything to check are fine.
+        Of rows that ended before there was anything to check nothing is wrong, and `Verification.answered` is False.
 
     Raises
     ------
@@ -231,7 +239,7 @@ def _verify_record(
         problems = tuple(_check_claims(claims, changed is not None))
         if changed is not None:
             problems += ("There is a counterfactual, but no description of the features to check it by.",)
-        return Verification(not problems, problems)
+        return Verification(not problems, problems, status=claims.status)
 
     def check(table: Any) -> Verification:
         return verify(
@@ -250,7 +258,7 @@ def _verify_record(
 
     found = check(changed)
     ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
-    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties))
+    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties), status=claims.status)
 
 
 # -- claims ----------------------------------------------------------------------------------------------------

@@ -26,6 +26,20 @@ def test_verify_finds_a_lie(ask: Callable[..., Answer], files: Path, tmp_path: P
     assert "2 rows checked: 1 hold, 1 do not" in check.out
 
 
+def test_verify_counts_no_row_as_good_that_has_no_answer(
+    ask: Callable[..., Answer], files: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    ask("--rows", "0:3", "-o", out)
+    data = json.loads(out.read_text())
+    for row, status in zip(data["rows"][1:], ("interrupted", "unknown"), strict=True):
+        row |= {"status": status, "counterfactual": None, "cost": None, "bound": "-inf", "decided": None}
+    out.write_text(json.dumps(data))
+    check = Answer("verify", out, "-m", files / "forest.skops")
+    assert check.out == "3 rows checked: 1 hold, 0 do not, 2 without an answer (1 interrupted, 1 unknown)\n"
+    assert check.code == 5
+
+
 def test_verify_refuses_other_files(files: Path, tmp_path: Path) -> None:
     model = files / "forest.skops"
     refused("verify", tmp_path / "none.json", "-m", model, words=["none.json"])

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+
+import pytest
+
 from .people import refused
 
 
@@ -38,3 +44,45 @@ def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
     found = explainer.explain(rows, target="granted")
     assert [e.status for e in found] == ["optimal", "error", "optimal"]
     assert "boom" in found[1].message
+
+
+def _raised(row) -> None:
+    """What a kernel makes of Ctrl-C."""
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        raise SystemError("CPUDispatcher returned a result with an exception set") from error
+
+
+def _swallowed(row) -> None:
+    """What becomes of Ctrl-C in a callback of a library, here with a failure that follows from it."""
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    raise ValueError("the library stumbles")
+
+
+def _dropped(row) -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("settings", [{}, {"n_optimal": 2}], ids=["judged together", "one by one"])
+@pytest.mark.parametrize(("ends", "kept"), [(_raised, 1), (_swallowed, 1), (_dropped, 2)])
+def test_ctrl_c_that_a_library_swallows_stops_the_batch(credit, monkeypatch, ends, kept, settings) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:5]
+    pose, calls = explainer.pose, []
+
+    def interrupted(row, task):
+        calls.append(row.label)
+        if len(calls) == 2:
+            ends(row)
+        return pose(row, task)
+
+    monkeypatch.setattr(explainer, "pose", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    found = explainer.explain(rows, target="granted", **settings)
+    assert [e.status for e in found] == ["optimal"] * kept + ["interrupted"] * (5 - kept)
+    assert calls == list(rows.index[:2])  # no further row is begun
+    assert signal.getsignal(signal.SIGINT) is handler

@@ -87,6 +87,7 @@ def test_what_a_problem_file_says_is_a_question(tmp_path: Path) -> None:
         "constraints",
         "log",
         "progress",
+        "checkpoint",
         "imputations",
         "share",
     }

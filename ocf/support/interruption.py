@@ -1,0 +1,85 @@
+"""Ctrl-C that is not lost.
+
+Python raises an exception wherever the signal finds it. In a compiled kernel the exception is replaced by a
+SystemError, and in a callback of a library it is dropped, so that a batch would go on as if nobody had asked.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+#: Signals that ask a process to stop.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """Remembers that the process was asked to stop, whatever becomes of the exception that says so.
+
+    Only signals are watched that raise an exception anyway: by default Ctrl-C, in the main thread.
+
+    Attributes
+    ----------
+    asked : bool
+        Whether a signal has come.
+
+    Examples
+    --------
+    >>> with Interruption() as interruption:
+    ...     interruption.asked
+    False
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                before = signal.getsignal(number)
+                if callable(before):
+                    self._before[number] = before
+                    signal.signal(number, self._remember)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        self._before = {}
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        self._before[number](number, frame)
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM stop the process as Ctrl-C does, so that what is finished is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether an exception stands in the place of Ctrl-C.
+
+    A kernel during which it was pressed raises a SystemError that it caused.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KeyboardInterrupt):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

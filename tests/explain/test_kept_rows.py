@@ -1,0 +1,131 @@
+"""Checkpoints of batches: what is finished is taken over, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from ocf import Explainer, LinearExplainer
+from ocf.errors import DataError
+
+from .people import refused
+
+
+def posed(explainer, monkeypatch, stop_at=None) -> list:
+    """Labels of the rows that are asked about from now on; Ctrl-C comes at one of them."""
+    pose, calls = explainer.pose, []
+
+    def counting(row, task):
+        calls.append(row.label)
+        if stop_at is not None and len(calls) == stop_at + 1:  # the first one is for the fingerprint
+            raise KeyboardInterrupt
+        return pose(row, task)
+
+    monkeypatch.setattr(explainer, "pose", counting)
+    return calls
+
+
+@pytest.mark.parametrize("settings", [{}, {"n_explanations": 2}, {"norm": "l0", "n_optimal": 2}])
+def test_a_batch_that_was_stopped_goes_on(credit, monkeypatch, tmp_path, settings) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:5]
+    whole = explainer.explain(rows, target="granted", **settings)
+    path = tmp_path / "rows.jsonl"
+    with monkeypatch.context() as patch:
+        posed(explainer, patch, stop_at=3)
+        found = explainer.explain(rows, target="granted", checkpoint=path, **settings)
+    assert [e.status for e in found if e.rank == 1] == ["optimal"] * 2 + ["interrupted"] * 3
+    assert len(path.read_text().splitlines()) == 1 + 2
+    with monkeypatch.context() as patch:
+        calls = posed(explainer, patch)
+        found = explainer.explain(rows, target="granted", checkpoint=path, **settings)
+        assert calls[1:] == list(rows.index[2:])
+        assert explainer.explain(rows, target="granted", checkpoint=path, **settings) == found
+        assert len(calls) == 1 + 3 + 1
+    assert [(e.row, e.rank, e.status, e.cost) for e in found] == [(e.row, e.rank, e.status, e.cost) for e in whole]
+    assert len(path.read_text().splitlines()) == 1 + 5
+    for own, other in zip(found, whole, strict=True):
+        pd.testing.assert_frame_equal(own.original, other.original)
+        pd.testing.assert_frame_equal(own.counterfactual, other.counterfactual)
+        pd.testing.assert_frame_equal(own.changes, other.changes)
+        assert str(own) == str(other)
+
+
+def test_what_failed_is_done_again(credit, monkeypatch, tmp_path) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:3]
+    pose = explainer.pose
+
+    def failing(row, task):
+        if row.label == rows.index[1]:
+            raise RuntimeError("boom")
+        return pose(row, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(explainer, "pose", failing)
+        found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
+    assert [e.status for e in found] == ["optimal", "error", "optimal"]
+    calls = posed(explainer, monkeypatch)
+    found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
+    assert [e.status for e in found] == ["optimal"] * 3
+    assert calls[1:] == [rows.index[1]]
+
+
+def test_a_checkpoint_of_something_else_is_refused(credit, tmp_path) -> None:
+    table, model, explainer = credit
+    rows, path = refused(table, model).iloc[:3], tmp_path / "rows"
+    explainer.explain(rows, target="granted", checkpoint=path)
+    before = path.read_bytes()
+    changed = rows.assign(income=rows.income + 1)
+    others = [
+        (explainer, rows, {"norm": "l0"}),
+        (explainer, rows, {"time_limit": 9.0}),
+        (explainer, rows, {"n_explanations": 2}),
+        (explainer, rows, {"features_to_vary": ["income"]}),
+        (explainer, rows, {"options": {"presolve": "off"}, "solver": "highs"}),
+        (explainer, rows.iloc[:2], {}),
+        (explainer, rows.iloc[::-1], {}),
+        (explainer, changed, {}),
+    ]
+    for own, asked, settings in others:
+        with pytest.raises(DataError, match="belongs to other data, another model or other settings"):
+            own.explain(asked, target="granted", checkpoint=path, **settings)
+    assert path.read_bytes() == before
+    # neither the processes nor the progress bar change an answer
+    again = explainer.explain(rows, target="granted", checkpoint=path, progress=False, n_jobs=2, log=True)
+    assert [e.status for e in again] == ["optimal"] * 3
+
+
+def test_the_checkpoint_of_another_model_is_refused(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 2)), columns=list("ab"))
+    y = (x.a + x.b > 0).astype(int)
+    makers = (
+        lambda y: Explainer(RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, y), data=x),
+        lambda y: LinearExplainer(LogisticRegression().fit(x, y), data=x),
+    )
+    for number, make in enumerate(makers):
+        path = tmp_path / str(number)
+        for _ in range(2):  # the same model, read anew
+            assert all(e.verified for e in make(y).explain(x.iloc[:2], checkpoint=path))
+        assert len(path.read_text().splitlines()) == 3
+        with pytest.raises(DataError, match="another model"):
+            make((x.a + 2 * x.b > 0).astype(int)).explain(x.iloc[:2], checkpoint=path)
+
+
+def test_damaged_lines_are_put_aside(credit, tmp_path) -> None:
+    table, model, explainer = credit
+    rows, path = refused(table, model).iloc[:3], tmp_path / "rows"
+    explainer.explain(rows, target="granted", checkpoint=path)
+    head, first, second, third = path.read_text().splitlines()
+    wrong = json.loads(second)
+    wrong["rows"][0]["status"] = "superb"
+    path.write_text("\n".join([head, first, json.dumps(wrong), third.replace('"row": 2', '"row": 7', 1), ""]))
+    found = explainer.explain(rows, target="granted", checkpoint=path)
+    assert [(e.row, e.status) for e in found] == [(label, "optimal") for label in rows.index]
+    assert len((tmp_path / "rows.unreadable").read_text().splitlines()) == 2

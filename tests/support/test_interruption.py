@@ -1,0 +1,63 @@
+"""Signals that ask a process to stop are not lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from ocf.support.interruption import Interruption, is_interruption, sigterm_as_ctrl_c
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
+
+
+def test_an_interruption_is_remembered_and_still_raised() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with Interruption() as interruption:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interruption.asked
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_sigterm_is_ctrl_c_where_that_is_asked_for() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with sigterm_as_ctrl_c(), Interruption() as interruption:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert interruption.asked
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_signals_that_raise_nothing_are_left_alone() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert not interruption.asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    seen = []
+
+    def work() -> None:
+        with sigterm_as_ctrl_c(), Interruption():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_what_a_kernel_makes_of_ctrl_c_is_recognised() -> None:
+    caused = SystemError("returned a result with an exception set")
+    caused.__cause__ = KeyboardInterrupt()
+    assert is_interruption(caused)
+    assert is_interruption(KeyboardInterrupt())
+    assert not is_interruption(ValueError("a value"))
