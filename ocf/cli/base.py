@@ -12,6 +12,7 @@ from typing import Annotated, ParamSpec, TypeVar
 import typer
 
 from ocf.errors import OcfError
+from ocf.support.progress import ProgressBar
 from ocf.support.version import VERSION
 
 logger = logging.getLogger("ocf")
@@ -124,9 +125,10 @@ class _Formatter(logging.Formatter):
 
 
 def set_up_log(level: int) -> None:
-    """Send what ocf logs at `level` and above to stderr."""
+    """Send what ocf logs at `level` and above to stderr, and how far a batch is."""
     logger.setLevel(level)
     logging.getLogger(READING).setLevel(logging.NOTSET)
+    logging.getLogger(ProgressBar.__module__).setLevel(min(level, logging.INFO))
     for handler in logger.handlers[:]:
         if isinstance(handler, _ToStderr):
             logger.removeHandler(handler)

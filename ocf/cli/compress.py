@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ocf.cli.base import guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, RowTimeLimit, ShowProgress, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -64,11 +65,11 @@ def compress(
     drop: Drop = None,
     problem: ProblemToml = None,
     trust_pickle: TrustPickle = False,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "highs",
-    formulation: Annotated[
-        str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)
-    ] = "interval",
-    time_limit: RowTimeLimit = None,
+    solver: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "auto",
+    formulation: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "auto",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For each row; inf: none.", rich_help_panel=RUN)
+    ] = 60.0,
     n_jobs: Annotated[
         int, typer.Option(metavar="N", help="Rows at the same time, -1: one per core.", rich_help_panel=RUN)
     ] = 1,
@@ -96,8 +97,8 @@ def compress(
     rows, classes = _rows(table, read, label, data)
     settings = {
         "p0": p0, "p1": p1, "Q": q, "merge": merge, "features": _features(problem), "formulation": formulation,
-        "solver": solver, "time_limit": time_limit, "n_jobs": n_jobs, "progress": progress, "checkpoint": checkpoint,
-        **_lambdas(norm),
+        "solver": solver, "time_limit": time_limit if math.isfinite(time_limit) else None, "n_jobs": n_jobs,
+        "progress": progress, "checkpoint": checkpoint, **_lambdas(norm),
     }  # fmt: skip
     discretizer = _fitted(read, rows, classes, settings)
     _show(discretizer, rows, classes)

@@ -85,12 +85,12 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         Settings of features, as `ocf.Explainer` takes them.
     formulation, solver : str
         As in `Explainer.explain`.
-    time_limit : float, optional
-        Seconds for each counterfactual.
+    time_limit : float or None
+        Seconds for each counterfactual; None for no limit. Where it strikes, the cheapest that was found counts.
     n_jobs : int
         Rows solved at the same time; -1 for one per core.
     progress : bool, optional
-        Progress bar on stderr; default on a terminal.
+        Progress bar on stderr; default on a terminal, elsewhere a line every so often.
     checkpoint : path, optional
         File that keeps finished rows. A fit that was interrupted goes on from it, and loses none.
 
@@ -135,9 +135,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         merge: float = 0.0,
         margin: float = 0.0,
         features: Mapping[str, Mapping[str, Any]] | None = None,
-        formulation: str = "interval",
-        solver: str = "highs",
-        time_limit: float | None = None,
+        formulation: str = "auto",
+        solver: str = "auto",
+        time_limit: float | None = 60.0,
         n_jobs: int = 1,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
@@ -367,6 +367,8 @@ def record_check(n_rows: int, n_features: int) -> Callable[[int, dict[str, Any]]
 def _winning_probability(model: UserModel, X: Any, table: pd.DataFrame) -> FloatArray:
     """Probability of the predicted class of each row, (n,)."""
     native = model.native
+    if model.probabilities is not None:  # in the dtypes that it was fitted on
+        return np.asarray(model.probabilities(table)).max(axis=1)
     if hasattr(native, "predict_proba"):
         return np.asarray(native.predict_proba(X)).max(axis=1)
     if hasattr(native, "decision_function"):

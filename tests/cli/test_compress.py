@@ -79,3 +79,22 @@ def test_compress_says_what_is_wrong(folder: Path) -> None:
         (("data.csv", "--solver", "gurobi"), "there is no solver"),
     ):
         refused("compress", folder / "model.skops", folder / arguments[0], *arguments[1:], words=[message])
+
+
+def test_compress_reads_an_xgboost_file_with_categories(tmp_path: Path) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"age": rng.integers(18, 80, 60), "purpose": pd.Categorical(rng.choice(["car", "tv", "house"], 60))}
+    )
+    granted = ((table["age"] > 40) | (table["purpose"] == "car")).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, enable_categorical=True).fit(table, granted)
+    model.save_model(tmp_path / "model.json")
+    table.assign(granted=granted).to_csv(tmp_path / "train.csv", index=False)
+    answer = Answer("compress", tmp_path / "model.json", tmp_path / "train.csv", "-o", tmp_path / "thresholds.json")
+    assert answer.code == 0, answer.err
+    assert "60 rows, 60 counterfactuals (60 optimal)" in answer.out
+    found = json.loads((tmp_path / "thresholds.json").read_text())
+    assert found["statuses"] == {"optimal": 60}
+    binary = ThresholdBinarizer.from_json(tmp_path / "thresholds.json").transform(table)
+    assert binary.shape[1] == len(found["thresholds"]) >= 2

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -71,3 +73,46 @@ print("rich" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("enabled", [None, True])
+def test_off_a_terminal_a_line_comes_every_so_often(monkeypatch: pytest.MonkeyPatch, enabled: bool | None) -> None:
+    lines: list[str] = []
+    three = threading.Event()
+
+    def take(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            three.set()
+
+    monkeypatch.setattr("ocf.support.progress.FIRST", 1e-4)
+    monkeypatch.setattr("ocf.support.progress.logger.info" if enabled is None else "ocf.support.progress._print", take)
+    with ProgressBar(4, enabled) as bar:
+        bar.advance("optimal")
+        three.wait()  # no row need finish for that
+    assert (
+        lines[0].startswith("1 of 4 rows after 0 s (1 optimal), about 0 s left") or lines[0] == "0 of 4 rows after 0 s"
+    )
+    assert bar.line(30.0) == "1 of 4 rows after 30 s (1 optimal), about 90 s left"
+
+
+@pytest.mark.parametrize(("total", "enabled", "terminal"), [(1, None, False), (4, False, False), (4, None, True)])
+def test_no_line_where_nobody_asked_or_a_bar_is_shown(
+    monkeypatch: pytest.MonkeyPatch, total: int, enabled: bool | None, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+    with ProgressBar(total, enabled):
+        assert all(thread.name != "ocf-progress" for thread in threading.enumerate())
+
+
+def test_the_command_shows_the_lines() -> None:
+    from ocf.cli.base import set_up_log
+
+    before = logging.getLogger("ocf").level
+    set_up_log(logging.WARNING)
+    try:
+        assert logging.getLogger("ocf.support.progress").isEnabledFor(logging.INFO)
+        assert not logging.getLogger("ocf.explain.batch").isEnabledFor(logging.INFO)
+    finally:
+        set_up_log(before)
+        logging.getLogger("ocf.support.progress").setLevel(logging.NOTSET)
