@@ -133,7 +133,7 @@ def run(
     except KeyboardInterrupt:
         typer.echo(f"interrupted; the finished runs are in {where}, the same command goes on with the others", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    _report(where)
+    _report(where, current=True)
 
 
 @app.command("report")
@@ -189,14 +189,29 @@ def _load(folder: Path) -> Comparison:
     return compare(read(folder))
 
 
-def _report(folder: Path) -> None:
-    """Write the report and say what it says; exits with 6 on disagreements."""
+def _is_current(folder: Path) -> bool:
+    """Whether the page of a folder was written after its last result."""
+    from ocf.compare.results import FILE
+
+    page, results = folder / "report.html", folder / FILE
+    return page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
+
+
+def _report(folder: Path, *, current: bool = False) -> None:
+    """Write the report and say what it says; exits with 6 on disagreements.
+
+    With `current` a page that has all results is left as it is.
+    """
     from ocf.compare.report import summary, write_report
+    from ocf.compare.verdict import verdict
 
     comparison = _load(folder)
-    written = write_report(comparison, folder)
-    typer.echo(summary(comparison))
-    typer.echo(f"{written[0]} (also {', '.join(path.name for path in written[1:])})")
+    written = [] if current and _is_current(folder) else write_report(comparison, folder)
+    typer.echo("\n".join([*verdict(comparison), summary(comparison)]))
+    if written:
+        typer.echo(f"{written[0]} (also {', '.join(path.name for path in written[1:])})")
+    else:
+        typer.echo(f"nothing was left to run; {folder / 'report.html'} is as it was")
     if comparison.disagreements:
         complain(f"{len(comparison.disagreements)} DISAGREEMENTS")
         for d in comparison.disagreements:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ocf.compare import statistics
 from ocf.compare.frame import Comparison
-from ocf.compare.tables import PENALTY, Table
+from ocf.compare.tables import Table
 from ocf.errors import ProblemError
 from ocf.verify.check import TOLERANCE
 
@@ -109,7 +109,7 @@ def _methods(pairs: pd.DataFrame, limit: float) -> tuple[Table, list[str]]:
         both = np.isfinite(times[0]) & np.isfinite(times[1])
         either = np.isfinite(times[0]) | np.isfinite(times[1])
         of_both = statistics.ratio(times[1][both], times[0][both])
-        penalised = statistics.ratio(*(statistics.capped(t[either], limit, PENALTY) for t in times[::-1]))
+        penalised = statistics.ratio(*(statistics.capped(t[either], limit, statistics.PENALTY) for t in times[::-1]))
         rows.append(
             {
                 "method": method,

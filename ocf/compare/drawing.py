@@ -209,10 +209,31 @@ def _set_up(axis: Any, shown: Axis) -> None:
         axis.set_major_locator(_log_locator(shown.low, shown.high))
     axis.set_minor_locator(ticker.NullLocator())
     if shown.ticks:
-        values, words = zip(*shown.ticks, strict=True)
+        values, words = zip(*apart(shown, across=axis.axis_name == "x"), strict=True)
         axis.set_ticks(values, words)
     else:
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def apart(axis: Axis, *, across: bool) -> list[tuple[float, str]]:
+    """The marks of an axis whose words do not run into each other, the last ones first served.
+
+    Parameters
+    ----------
+    axis : Axis
+        With marks, in rising order.
+    across : bool
+        Whether the words stand beside each other, as along the x axis, and not one above the other.
+    """
+    scale: Callable[[float], float] = math.log if axis.log else float
+    span = (scale(axis.high) - scale(axis.low)) or 1.0
+    kept: list[tuple[float, str]] = []
+    for value, text in reversed(axis.ticks):
+        room = LETTERS * (0.3 * (len(text) + len(kept[-1][1]) + 2) if across else 1.3) if kept else 0.0
+        length = WIDTH if across else HEIGHT
+        if not kept or (scale(kept[-1][0]) - scale(value)) / span * 0.85 * length >= room:
+            kept.append((value, text))
+    return kept[::-1]
 
 
 def _log_locator(low: float, high: float) -> Any:

@@ -266,14 +266,25 @@ def _keep(case: Case, path: Path) -> None:
 
 def _key(recipe: Recipe, folder: str | None) -> str:
     """Checksum of the recipe, the files it reads and the versions that bear on what comes of it."""
+    return checksum([recipe, stamps(recipe, folder), _versions(), code_checksum()])
+
+
+def stamps(recipe: Recipe, folder: str | None) -> list[tuple[str, str]]:
+    """Files that a recipe reads, each with its checksum.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    folder : str or None
+        Of data sets.
+    """
     from ocf.compare.datasets import dataset_files
 
     if recipe.is_table:
         files = [recipe.data, recipe.reference, "" if recipe.trained else recipe.model]
     else:
         files = [str(f) for f in dataset_files(recipe.data, folder)]
-    stamps = [(f, hashlib.sha256(Path(f).read_bytes()).hexdigest()) for f in files if f and Path(f).is_file()]
-    return checksum([recipe, stamps, _versions(), code_checksum()])
+    return [(f, hashlib.sha256(Path(f).read_bytes()).hexdigest()) for f in files if f and Path(f).is_file()]
 
 
 def _versions() -> dict[str, str]:

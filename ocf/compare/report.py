@@ -17,13 +17,19 @@ from ocf.compare.frame import Comparison
 from ocf.compare.outcomes import STATUSES
 from ocf.compare.statistics import Interval
 from ocf.compare.tables import Share, Table, tables
+from ocf.compare.verdict import verdict
 from ocf.errors import DataError, MissingDependencyError
 from ocf.support.pages import render
+from ocf.support.wording import NOTHING, plain_number
 
 logger = logging.getLogger(__name__)
 
 #: Rows up to which a table is in the open; longer ones are folded.
 OPEN_ROWS = 40
+
+#: Load for each core above which a machine is busy with other work; seconds of runs whose processor time tells of
+#: that, too, and the share of a core below which it does.
+BUSY, LONG, GRANTED = 0.5, 0.2, 0.8
 
 
 def write_report(c: Comparison, folder: Path) -> list[Path]:
@@ -115,7 +121,32 @@ def remarks(c: Comparison) -> list[str]:
         out.append("The runs were measured on different machines: times are not comparable between them.")
     if any(s["jobs"] != 1 for s in sessions):
         out.append("Several runs shared the machine at the same time, which makes times longer and less certain.")
-    return out
+    return out + _loaded(c)
+
+
+def _loaded(c: Comparison) -> list[str]:
+    """That other work shared the machine, as far as its load or the runs' own processor time says."""
+    loads = [s["load"][0] for s in c.results.of("session") if s["load"]]
+    cores = [_cores(m["facts"].get("cores", "")) for m in c.results.of("machine")]
+    busy = max(loads, default=0.0)
+    long = c.runs[c.runs["wall"] >= LONG]
+    share = float((long["cpu"] / long["wall"]).median()) if len(long) else 1.0
+    signs = []
+    if busy > BUSY * min(cores, default=1):
+        signs.append(f"its load was {busy:.1f} when the runs began")
+    if share < GRANTED:
+        signs.append(f"the median run of {LONG:g} s or more got {share:.0%} of a core")
+    if not signs:
+        return []
+    return [
+        f"The machine had other work: {', and '.join(signs)}. Times are longer and less certain for that; the seconds "
+        "of the processor (CPU) change less."
+    ]
+
+
+def _cores(text: str) -> int:
+    """Number of cores from words such as ``"2 of 4"``; 1 where nothing is known."""
+    return int(text.split()[0]) if text.split()[:1] and text.split()[0].isdigit() else 1
 
 
 def _latest_skipped(c: Comparison) -> list[dict[str, Any]]:
@@ -164,7 +195,9 @@ def cell(value: Any, form: str = ".3g") -> str:
             return "–"
         if math.isinf(value):
             return "inf"
-        return f"{value:{form}}"
+        if form.endswith("g"):
+            return plain_number(value, int(form.strip(".g")))
+        return f"{0.0 if abs(value) < NOTHING else value:{form}}"
     return str(value)
 
 
@@ -193,8 +226,8 @@ def to_html(c: Comparison, found: list[Table]) -> str:
         title=f"Comparison {suite['name']}",
         description=suite["suite"]["description"],
         summary=summary(c),
+        verdict=verdict(c),
         disagreements=c.disagreements,
-        checked=int(c.runs["found"].sum()),
         remarks=remarks(c),
         machine=_machine(c),
         facts=facts(c),
@@ -214,14 +247,16 @@ def _machine(c: Comparison) -> str:
 
 
 def _shown(table: Table) -> dict[str, Any]:
-    """A table as the template takes it."""
-    names = list(table.frame.columns)
+    """A table as the template takes it; what a row is about stands in one column."""
+    names, n = list(table.frame.columns), table.labels
     texts = [any(isinstance(v, str) for v in table.frame[name]) for name in names]
-    rows = [
-        [_cell(v, table.formats.get(n, ".3g")) for n, v in zip(names, row, strict=True)]
-        for row in table.frame.itertuples(index=False)
-    ]
-    return {"name": table.name, "caption": table.caption, "heads": list(zip(names, texts, strict=True)), "rows": rows}
+    rows = []
+    for row in table.frame.itertuples(index=False):
+        cells = [_cell(v, table.formats.get(k, ".3g")) for k, v in zip(names, row, strict=True)]
+        about = {"kind": "text", "text": cells[0]["text"], "more": ", ".join(cell["text"] for cell in cells[1:n])}
+        rows.append([about if n > 1 else cells[0], *cells[n:]])
+    heads = [(", ".join(map(str, names[:n])), texts[0]), *zip(names[n:], texts[n:], strict=True)]
+    return {"name": table.name, "caption": table.caption, "heads": heads, "rows": rows, "folded": table.folded}
 
 
 def _cell(value: Any, form: str) -> dict[str, str]:
@@ -266,7 +301,7 @@ def to_markdown(c: Comparison, found: list[Table]) -> str:
         As `ocf.compare.tables.tables` makes them of it.
     """
     suite = c.results.suite
-    lines = [f"# Comparison {suite['name']}", "", suite["suite"]["description"], "", summary(c), ""]
+    lines = [f"# Comparison {suite['name']}", "", *verdict(c), "", suite["suite"]["description"], "", summary(c), ""]
     if c.disagreements:
         lines += [f"## DISAGREEMENTS: {len(c.disagreements)}", ""]
         lines += [f"- **{d.method}** on {d.instance}: {d.message}" for d in c.disagreements] + [""]

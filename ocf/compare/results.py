@@ -4,8 +4,8 @@ A line that cannot be read is reported and left out; whoever appends to the file
 ``results.jsonl.unreadable`` beside it and does their runs again.
 
 The first line is the suite; then come ``session`` lines (date, command), ``machine`` lines, ``group`` lines (an
-ensemble that was prepared), ``skipped`` lines (what could not be run), and one line for each ``run`` and
-``relaxation``. A line is on the disk before the next run begins.
+ensemble that was prepared), ``skipped`` lines (what could not be run), one line for each ``run`` and ``relaxation``,
+and a ``finished`` line behind all that was asked for. A line is on the disk before the next run begins.
 """
 
 from __future__ import annotations

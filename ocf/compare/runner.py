@@ -14,10 +14,10 @@ from typing import Any
 from ocf.compare import plan
 from ocf.compare.client import ServerError, borrowed, close_all
 from ocf.compare.keys import checksum
-from ocf.compare.methods import unavailable
+from ocf.compare.methods import Method, unavailable
 from ocf.compare.outcomes import result
 from ocf.compare.plan import Job
-from ocf.compare.recipes import Recipe
+from ocf.compare.recipes import Recipe, stamps
 from ocf.compare.results import Results, Writer, read
 from ocf.compare.suite import Suite
 from ocf.errors import DataError, ProblemError
@@ -98,7 +98,10 @@ def run_suite(
     for name, reason in missing.items():
         logger.warning("the method %s is not available and is left out: %s", name, reason)
     header = {"name": suite.name, "fingerprint": suite.fingerprint, "suite": suite.to_dict()}
+    asked = _asked(suite, methods, data, rows)
     with Writer(folder, header) as writer, _servers():
+        if _is_finished(writer, asked):
+            return read(folder)
         surveys = _surveyed(suite, data, rows, jobs)
         todo = list(plan.jobs(suite, plan.instances(suite, _waiting(surveys), rows), methods))
         if not todo:
@@ -106,7 +109,21 @@ def run_suite(
         writer.add(_session(command, jobs, missing, todo))
         _say(writer, surveys)
         _run(writer, todo, data, jobs, progress)
+        if not any(s.failed for s in surveys):
+            writer.add({"kind": "finished", "asked": asked, "keys": [job.key for job in todo]})
     return read(folder)
+
+
+def _asked(suite: Suite, methods: Sequence[Method], data: str | None, rows: int | None) -> str:
+    """Checksum of what is to be run: instances and methods, and the files that they come from."""
+    return checksum([suite.grids, methods, suite.bounds, rows, [stamps(grid.recipe, data) for grid in suite.grids]])
+
+
+def _is_finished(writer: Writer, asked: str) -> bool:
+    """Whether all of it is among the results, so that nothing need be prepared to find out what is missing."""
+    there = {line["key"] for line in writer.lines if line["kind"] in ("run", "relaxation")}
+    ends = [line for line in writer.lines if line["kind"] == "finished" and line["asked"] == asked]
+    return bool(ends) and there.issuperset(ends[-1]["keys"])
 
 
 @contextlib.contextmanager

@@ -126,6 +126,13 @@ class RunLine(Struct):
     peak_memory: Amount
 
 
+class FinishedLine(Struct):
+    """That all runs of what was asked for are there."""
+
+    asked: str
+    keys: list[str]
+
+
 #: By the kind of line.
 LINES: dict[str, type[Struct]] = {
     "suite": SuiteLine,
@@ -133,6 +140,7 @@ LINES: dict[str, type[Struct]] = {
     "machine": MachineLine,
     "case": CaseLine,
     "skipped": SkippedLine,
+    "finished": FinishedLine,
     "run": RunLine,
     "relaxation": RunLine,
 }

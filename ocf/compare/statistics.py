@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 #: Times below this are all the same to a ratio: clocks and caches decide about them.
 RESOLUTION = 1e-3
 
+#: Times that a method needs, in ratios, for what another solved and it did not: in units of the limit.
+PENALTY = 10.0
+
 #: Resamples of a bootstrap, its seed, and the confidence of its intervals.
 RESAMPLES, SEED, CONFIDENCE = 2000, 0, 0.95
 

@@ -15,9 +15,6 @@ from ocf.compare.figures import primal_integrals
 from ocf.compare.frame import SIZES, Comparison
 from ocf.compare.outcomes import STATUSES
 
-#: Penalty for a run that is not solved, in ratios between methods: times the limit.
-PENALTY = 10.0
-
 
 @dataclass(frozen=True)
 class Table:
@@ -31,12 +28,18 @@ class Table:
         Numbers as numbers; a cell may be a `statistics.Interval`.
     formats : dict
         Format specification by column, where it is not three digits.
+    labels : int
+        How many columns say what a row is about; a page writes them into one.
+    folded : bool
+        Whether a page shows it only on demand.
     """
 
     name: str
     caption: str
     frame: pd.DataFrame
     formats: dict[str, str]
+    labels: int = 1
+    folded: bool = False
 
 
 class Share(NamedTuple):
@@ -61,7 +64,7 @@ def _summary(c: Comparison) -> Table:
     rows = []
     integrals = primal_integrals(c)
     present = set(c.runs["status"])
-    for method in c.methods:
+    for method in c.ranked:
         runs = c.runs[c.runs["method"] == method]
         times = np.where(runs["status"] == "ok", runs["seconds"], np.inf)
         at_limit = statistics.capped(times, c.limit)
@@ -72,23 +75,24 @@ def _summary(c: Comparison) -> Table:
                 "solved": int(np.isfinite(times).sum()),
                 "of": len(runs),
                 "SGM": statistics.shifted_geometric_mean(at_limit, c.shift),
-                "PAR-2": statistics.penalised_average(times, c.limit, 2),
-                "PAR-10": statistics.penalised_average(times, c.limit, 10),
                 "median": float(np.median(at_limit)),
                 "maximum": float(at_limit.max()),
+                "peak MB": runs["peak_memory"].max() / 1e6,
+                "PAR-2": statistics.penalised_average(times, c.limit, 2),
+                "PAR-10": statistics.penalised_average(times, c.limit, 10),
                 "CPU": _median(runs["cpu"]),
                 "nodes": _median(runs["nodes"]),
                 "refused": float(runs["refused"].mean()),
                 "gap at limit": _median(unsolved["gap"]),
                 "primal integral": float(integrals[method].dropna().mean()),
-                "peak MB": runs["peak_memory"].max() / 1e6,
                 **{s: int((runs["status"] == s).sum()) for s in STATUSES if s != "ok" and s in present},
             }
         )
-    frame = pd.DataFrame(rows).sort_values(["solved", "SGM"], ascending=[False, True], kind="stable")
+    frame = pd.DataFrame(rows)
     caption = (
         f"Solved: proven, verified, within {c.limit:g} s. SGM: shifted geometric mean of the seconds, shift "
-        f"{c.shift:g} s. PAR-2 and PAR-10: mean of the seconds, where an unsolved run counts 2 or 10 times the limit; "
+        f"{c.shift:g} s. Peak MB: the most memory that a run took, of its process and all it loads. PAR-2 and PAR-10: "
+        "mean of the seconds, where an unsolved run counts 2 or 10 times the limit; "
         "in SGM, median and maximum it counts as the limit. CPU: median seconds of the processor, which other work on "
         "the machine changes less. Nodes: median. Refused: mean of the points that a solver found, but that the model "
         "itself refused, being within rounding of a tie. Gap at limit: median of the relative gaps of the runs that "
@@ -107,7 +111,7 @@ def _groups(c: Comparison) -> list[Table]:
     rows = []
     for (data, model, ask), group in c.runs.groupby(["data", "model", "ask"], sort=False):
         row = {"data": data, "model": model, "question": ask, "instances": group["instance"].nunique()}
-        for method in c.methods:
+        for method in c.ranked:
             runs = group[group["method"] == method]
             times = np.where(runs["status"] == "ok", runs["seconds"], np.inf)
             mean = statistics.shifted_geometric_mean(statistics.capped(times, c.limit), c.shift)
@@ -117,12 +121,12 @@ def _groups(c: Comparison) -> list[Table]:
         f"Shifted geometric mean of the seconds (shift {c.shift:g} s; an unsolved run counts as the limit, {c.limit:g} "
         "s), and how many were solved."
     )
-    return [Table("By data set and model", caption, pd.DataFrame(rows), {})] if len(rows) > 1 else []
+    return [Table("By data set and model", caption, pd.DataFrame(rows), {}, labels=3)] if len(rows) > 1 else []
 
 
 def _split(c: Comparison) -> Table:
     rows = []
-    for method in c.methods:
+    for method in c.ranked:
         runs = c.runs[(c.runs["method"] == method) & c.runs["answer"].isin(("optimal", "infeasible", "feasible"))]
         parts = {
             "build": runs["s_build"],
@@ -150,7 +154,7 @@ def _split(c: Comparison) -> Table:
 def _ratios(c: Comparison) -> Table:
     times = c.complete
     rows = []
-    for a, b in combinations(c.methods, 2):
+    for b, a in combinations(c.ranked, 2):
         both = times[np.isfinite(times[a]) & np.isfinite(times[b])]
         either = times[np.isfinite(times[a]) | np.isfinite(times[b])]
         rows.append(
@@ -161,21 +165,22 @@ def _ratios(c: Comparison) -> Table:
                 "ratio": statistics.ratio(both[a], both[b]),
                 "either solved": len(either),
                 "ratio with penalties": statistics.ratio(
-                    *(statistics.capped(either[m], c.limit, PENALTY) for m in (a, b))
+                    *(statistics.capped(either[m], c.limit, statistics.PENALTY) for m in (a, b))
                 ),
             }
         )
     caption = (
         "Geometric mean of the ratios of the times, instance by instance, and its bootstrap interval at 95 % over "
         f"{statistics.RESAMPLES} resamples of instances: above 1, the first method is slower. On the instances that "
-        f"both solved, and on those that either solved with {PENALTY:g} times the limit for the other."
+        f"both solved, and on those that either solved with {statistics.PENALTY:g} times the limit for the other. The "
+        "better method is the second, and the best ones come first."
     )
-    return Table("Ratios between methods", caption, pd.DataFrame(rows), {})
+    return Table("Ratios between methods", caption, pd.DataFrame(rows), {}, labels=2, folded=True)
 
 
 def _models(c: Comparison) -> Table:
     rows = []
-    for method in c.methods:
+    for method in c.ranked:
         of = c.runs[c.runs["method"] == method]
         runs = of[of["rows"].notna()]
         rows.append(
@@ -224,8 +229,8 @@ def _instances(c: Comparison) -> Table:
     labels = c.runs.drop_duplicates("instance").set_index("instance")[["data", "model", "position", "ask"]]
     frame = labels.rename(columns={"position": "row", "ask": "question"})
     frame["best cost"] = c.best.reindex(frame.index)
-    frame = frame.join(c.times.replace(np.inf, np.nan))
+    frame = frame.join(c.times[c.ranked].replace(np.inf, np.nan))
     caption = (
         f"Seconds by instance; a dash where it was not solved within {c.limit:g} s. Rows count from 0 in the test part."
     )
-    return Table("Instances", caption, frame.reset_index(drop=True), {"best cost": ".5g"})
+    return Table("Instances", caption, frame.reset_index(drop=True), {"best cost": ".5g"}, labels=4)

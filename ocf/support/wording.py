@@ -8,6 +8,9 @@ from typing import Any
 #: Digits of numbers in text and pages; the tables and the JSON hold all of them.
 DIGITS = 6
 
+#: What is smaller is the rounding of something else in tables of seconds, shares and costs.
+NOTHING = 1e-9
+
 # -- words -----------------------------------------------------------------------------------------------------
 
 
@@ -21,6 +24,27 @@ def number(value: float, digits: int = 4) -> str:
         Significant ones.
     """
     return f"{value:.{digits}g}"
+
+
+def plain_number(value: float, digits: int = 3) -> str:
+    """Number for tables, as people write it: without exponents, and 0 where nothing but rounding is left.
+
+    Parameters
+    ----------
+    value : float
+        Finite.
+    digits : int
+        Significant ones.
+
+    Examples
+    --------
+    >>> plain_number(-3.96e-15), plain_number(12345.6), plain_number(0.000123456)
+    ('0', '12,300', '0.000123')
+    """
+    if abs(value) < NOTHING:
+        return "0"
+    text = f"{float(f'{value:.{digits}g}'):,.12f}"
+    return text.rstrip("0").rstrip(".")
 
 
 def word(value: Any, other: Any = None, *, new: bool = False) -> str:

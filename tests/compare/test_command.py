@@ -44,6 +44,12 @@ def test_run_report_and_diff(cache: Path, tmp_path: Path) -> None:
     (folder / "report.html").unlink()
     assert ran("report", folder)[0] == 0
     assert (folder / "report.html").read_text() == before  # down to the bootstrap
+    stamp = (folder / "report.html").stat().st_mtime_ns
+    code, out, err = ran(suite, "-o", folder, "--rows", 1, "--no-progress")
+    assert (code, err) == (0, "")
+    assert "nothing was left to run" in out
+    assert "No disagreements" in out
+    assert (folder / "report.html").stat().st_mtime_ns == stamp
     code, out, err = ran("diff", folder, folder)
     assert code == 0
     assert "| box | 2 | 2 | 2 | 2 | 1 [1, 1] | 1 [1, 1] |" in out

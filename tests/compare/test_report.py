@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from ocf.compare import read
-from ocf.compare.report import facts, remarks, summary, to_html, to_markdown, write_report
+from ocf.compare.report import cell, facts, remarks, summary, to_html, to_markdown, write_report
+from ocf.compare.statistics import Interval
 from ocf.compare.tables import tables
 from ocf.errors import DataError
 
@@ -25,6 +26,7 @@ def test_page_holds_everything_and_asks_for_nothing(tmp_path: Path) -> None:
     page = to_html(c, tables(c))
     assert "Made &lt;by hand&gt;." in page
     assert "No disagreements" in page
+    assert page.index('class="verdict">box solves 4 of 4') < page.index("<h2>Methods") < page.index("12 runs")
     assert page.index("No disagreements") < page.index("<h2>Methods")
     assert c.results.checksum in page
     assert not re.search(r"(src|href)=|url\(|@import|https?://", page)
@@ -40,6 +42,7 @@ def test_markdown(tmp_path: Path) -> None:
     assert "3 methods on 4 instances: 12 runs (9 ok, 3 time out), each with 10 s and 2 GB." in text
     assert "| interval/highs | 3 | 4 |" in text
     assert "| interval/highs | box | 3 | 2 [2, 2] |" in text
+    assert text.index("box solves 4 of 4") < text.index("Made")
     assert text.count("\n## ") == 8
 
 
@@ -138,3 +141,25 @@ def test_nothing_is_solved(tmp_path: Path, status: str) -> None:
     c = comparison(write(tmp_path, lines, ["box", "ocean/highs"]))
     assert "Runs that failed" in to_html(c, tables(c))
     assert f"4 {status}" in to_markdown(c, tables(c))
+
+
+def test_numbers_are_written_as_people_write_them() -> None:
+    texts = [cell(v, f) for v, f in ((-3.96e-15, ".3g"), (12345.6, ".3g"), (0.000123456, ".3g"), (-1e-12, ".2%"))]
+    assert texts == ["0", "12,300", "0.000123", "0.00%"]
+    assert cell(Interval(1234.5, -1e-16, math.inf)) == "1,230 [0, inf]"
+
+
+def test_a_loaded_machine_is_said(tmp_path: Path) -> None:
+    assert not any("other work" in text for text in remarks(comparison(standard(tmp_path / "a"))) if "load" in text)
+    folder = standard(tmp_path / "b")
+    text = (folder / "results.jsonl").read_text()
+    (folder / "results.jsonl").write_text(text.replace('"load": [0.5, 0.5, 0.5]', '"load": [2.5, 1.0, 1.0]'))
+    (said,) = (text for text in remarks(comparison(folder)) if "other work" in text)
+    assert "its load was 2.5 when the runs began, and the median run of 0.2 s or more got 50% of a core" in said
+
+
+def test_pairs_are_folded_and_rows_named_in_one_column(tmp_path: Path) -> None:
+    page = to_html(comparison(standard(tmp_path)), tables(comparison(standard(tmp_path))))
+    ratios = page[page.index("<h2>Ratios") :]
+    assert ratios.index("<details>") < ratios.index("<table")
+    assert '<td class="t about">set <small>random forest 10 × 5, to 1 l1</small></td>' in page

@@ -59,19 +59,36 @@ def test_bounds_are_below_the_optimum(tiny_folder: Path) -> None:
     assert (c.relaxations[["rows", "columns", "nonzeros", "binaries"]] > 0).all(axis=None)
 
 
-def test_finished_runs_are_not_run_again(tiny: Suite, tiny_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_bytes((tiny_folder / "results.jsonl").read_bytes())
-    again = run_suite(tiny, tmp_path)
+def test_finished_runs_are_not_run_again(
+    tiny: Suite, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (tiny_folder / "results.jsonl").read_bytes()
+    (tmp_path / "results.jsonl").write_bytes(before)
+    with monkeypatch.context() as patch:
+        patch.setattr("ocf.compare.runner.borrowed", None)  # not even a model is trained
+        assert len(run_suite(tiny, tmp_path).of("run")) == 8
+    assert (tmp_path / "results.jsonl").read_bytes() == before
+    again = run_suite(tiny, tmp_path, rows=1)  # which these are is found out anew
     assert len(again.of("run")) == 8
     assert len(again.of("session")) == 2
 
 
 def test_lines_of_a_cut_file_are_run_again(tiny: Suite, tiny_folder: Path, tmp_path: Path) -> None:
     lines = (tiny_folder / "results.jsonl").read_bytes().splitlines(keepends=True)
-    (tmp_path / "results.jsonl").write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
+    assert json.loads(lines[-1])["kind"] == "finished"
+    (tmp_path / "results.jsonl").write_bytes(b"".join(lines[:-2]) + lines[-2][:40])
     assert len(read(tmp_path).of("run")) == 7
     whole = run_suite(tiny, tmp_path)
     assert len({r["key"] for r in whole.of("run")}) == len(whole.of("run")) == 8
+
+
+def test_a_run_that_is_missing_is_run_though_the_suite_was_finished(
+    tiny: Suite, tiny_folder: Path, tmp_path: Path
+) -> None:
+    lines = (tiny_folder / "results.jsonl").read_bytes().splitlines(keepends=True)
+    place = next(k for k, text in enumerate(lines) if json.loads(text)["kind"] == "run")
+    (tmp_path / "results.jsonl").write_bytes(b"".join(lines[:place] + lines[place + 1 :]))
+    assert len(run_suite(tiny, tmp_path).of("run")) == 8
 
 
 def test_parts_go_into_the_folder_of_the_whole(tiny: Suite, tmp_path: Path) -> None:

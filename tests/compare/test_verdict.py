@@ -1,0 +1,44 @@
+"""What a comparison comes to, worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ocf.compare.verdict import verdict
+
+from .synthetic import TIMES_OF, comparison, line, standard, write
+
+
+def test_the_fastest_is_named_with_its_distance_to_the_others(tmp_path: Path) -> None:
+    times = TIMES_OF | {"close": (0.6, 1.1, 2.1, 4.4)}
+    assert verdict(comparison(standard(tmp_path, times))) == [
+        # the instances are those of two models
+        "box solves 4 of 4 instances and is the fastest, or within 5 % of it, on 2 of 2 sets.",
+        # (0.6 / 0.5 · 1.1 · 1.05 · 1.1) ** (1 / 4)
+        "Within 1.2× of its time: close 1.1×.",
+        # (2 · 2 · 2 · 25) ** (1 / 4) and (4 · 8 · 50 · 25) ** (1 / 4)
+        "Slower: interval/highs 3.8×, ocean/highs 14×.",
+        "No disagreements: the user's own model confirmed 16 solutions, and all claims agree.",
+    ]
+
+
+def test_sets_that_another_method_wins_are_not_counted(tmp_path: Path) -> None:
+    quick = [line("a", k, 0.1 * (k + 1), model=f"m{k}") for k in range(3)] + [line("a", 3, 5.0, model="m3")]
+    slow = [line("b", k, 1.0, model=f"m{k}") for k in range(4)]
+    first = verdict(comparison(write(tmp_path, quick + slow, ["b", "a"])))[0]
+    assert first == "a solves 4 of 4 instances and is the fastest, or within 5 % of it, on 3 of 4 sets."
+
+
+def test_one_set_is_counted_by_instances_and_disagreements_are_said(tmp_path: Path) -> None:
+    lines = [line(m, k, t, model="m") for m, t in (("a", 1.0), ("b", 2.0)) for k in range(3)]
+    lines.append(line("b", 3, 1.0, model="m", cost=1.5, bound=1.5))
+    lines.append(line("a", 3, 1.0, model="m"))
+    said = verdict(comparison(write(tmp_path, lines, ["a", "b"])))
+    assert said[0] == "a solves 4 of 4 instances and is the fastest, or within 5 % of it, on 4 of 4 instances."
+    assert said[-1] == "1 DISAGREEMENTS: see below."
+
+
+def test_a_long_list_is_cut(tmp_path: Path) -> None:
+    lines = [line(f"m{k}", 0, 1.0 + k) for k in range(8)]
+    said = verdict(comparison(write(tmp_path, lines, [f"m{k}" for k in range(8)])))
+    assert said[1] == "Slower: m1 2×, m2 3×, m3 4×, m4 5× and 3 more."
