@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ocf.explain.text import (
     MOST_ROWS,
+    answer,
+    brief,
     change_rows,
     counted,
     headline,
@@ -48,7 +50,7 @@ def to_page(explanations: Sequence[Answer], path: str | Path | None = None) -> s
     Parameters
     ----------
     explanations : sequence of Answer
-        At least one; one alone is shown without a summary.
+        At least one; several get a summary, a field to search them, and an order to choose.
     path : str or Path, optional
         Written over where it exists.
     """
@@ -73,6 +75,10 @@ def _said(e: Answer) -> dict[str, Any]:
     """What an article says of an answer."""
     return {
         "headline": headline(e),
+        "label": f"{e.row}{f', no. {e.rank}' if e.rank > 1 else ''}",
+        "brief": brief(e) or answer(e),
+        "cost": "" if e.cost is None else number(e.cost),
+        "sortable": "Infinity" if e.cost is None else repr(float(e.cost)),
         "status": e.status,
         "verified": e.verified,
         "notes": [*([e.message] if e.message else []), *notes(e)],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ocf.arrays import FloatArray
+from ocf.support.wording import word
 
 if TYPE_CHECKING:
-    from ocf.cells.ranges import Range
+    from ocf.cells.ranges import Range, ValueInterval
+    from ocf.features.feature import Feature
+    from ocf.features.space import FeatureSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +52,36 @@ class CounterfactualRegion:
             pd.isna(values[name]) if allowed is None else values[name] in allowed
             for name, allowed in self.ranges.items()
         )
+
+    def departures(self, space: FeatureSpace, origin: FloatArray) -> list[str]:
+        """What a row must change to lie in the region, in words: ``["income at least 4100", "purpose car or house"]``.
+
+        Parameters
+        ----------
+        space : FeatureSpace
+        origin : (n_features,) float64
+            The row, coded.
+        """
+        said = []
+        for feature, value in zip(space.features, origin.tolist(), strict=True):
+            allowed = self.ranges[feature.name]
+            if allowed is None or math.isnan(value):
+                continue
+            if isinstance(allowed, tuple):
+                held = feature.label(value) in allowed
+                words = " or ".join(map(str, allowed))
+            else:
+                held = value in allowed
+                words = _between(feature, allowed)
+            if not held:
+                said.append(f"{feature.name} {words}")
+        return said
+
+
+def _between(feature: Feature, allowed: ValueInterval) -> str:
+    """A range in words."""
+    ends = (allowed.lowest, allowed.highest)
+    low, high = (word(feature.label(v) if feature.is_time else v, new=True) for v in ends)
+    if math.isinf(allowed.lowest) or math.isinf(allowed.highest):
+        return f"at least {low}" if math.isinf(allowed.highest) else f"at most {high}"
+    return low if low == high else f"{low} to {high}"

@@ -23,6 +23,8 @@ from ocf.features.frames import PANDAS, FrameKind
 from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
+from ocf.support.pages import table_fragment
+from ocf.support.wording import number
 
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Boxes that the user's model is asked about at once.
 BATCH = 256
+
+#: Regions that a notebook shows.
+SHOWN = 10
 
 
 class Regions:
@@ -113,6 +118,27 @@ class Regions:
         state = {None: "so far", True: "all", False: f"cut off by the {self.cut}"}[self.complete]
         upto = f", none cheaper than {self.complete_to:.4g} is missing" if self.cut else ""
         return f"<Regions: {len(self._found)} ({state}{upto}), radius {self.radius:g}>"
+
+    def _repr_html_(self) -> str:
+        """The regions that are found so far; the nearest one is looked for where none is."""
+        if not self._found:
+            self._more()
+        space, origin = self.problem.space, self.problem.origin
+        rows = [
+            (
+                number(region.cost),
+                f"{region.prediction}" + ("" if region.probability is None else f" ({number(region.probability)})"),
+                ", ".join(region.departures(space, origin)) or "the row as it is",
+            )
+            for region in self._found[:SHOWN]
+        ]
+        rest = len(self._found) - len(rows)
+        notes = [*([f"none cheaper than {number(self.complete_to)} is missing"] if self.cut else [])]
+        notes += [f"the nearest {SHOWN} of {len(self._found)}; to_frame() lists all"] if rest else []
+        what = {None: "found so far", True: "all there are", False: "cut off"}[self.complete]
+        n = len(self._found)
+        title = f"{n} region{'s' * (n != 1)} within a cost of {number(self.radius)}, {what}"
+        return table_fragment(title, ("cost", "prediction", "what the row must change"), rows, notes)
 
     def _more(self) -> bool:
         """Find one more region; False when there is none, or when a limit is reached."""

@@ -142,6 +142,18 @@ def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[st
     ]
 
 
+def brief(e: Answer, changes: pd.DataFrame | None = None) -> str:
+    """What changes, in one line: ``"income 3200 → 4100, term 36 → 24"``.
+
+    Parameters
+    ----------
+    e : Answer
+    changes : DataFrame, optional
+        As in `change_rows`.
+    """
+    return ", ".join(f"{name} {old} → {new}" for name, old, new, _ in change_rows(e, changes))
+
+
 def _said(e: Answer, name: str, value: Any, text: str) -> str:
     """A value in words, by which a code is told from a number."""
     special = None if e.space is None else e.space.features[e.space.index(name)].special
@@ -176,9 +188,8 @@ def ties(e: Answer) -> list[str]:
     """Other answers of the same cost, a sentence each; empty where nobody asked or there are none."""
     found = [f"for the same cost: {said}" for said in (_ranges(e, own) for own in e.ranges[:1]) if said]
     for k, table in enumerate(e.ties, 1):
-        changes = (f"{name} {old} → {new}" for name, old, new, _ in change_rows(e, e.changes_to(table)))
         said = _ranges(e, e.ranges[k]) if k < len(e.ranges) else ""
-        found.append("or for the same cost: " + ", ".join(changes) + (f" ({said})" if said else ""))
+        found.append(f"or for the same cost: {brief(e, e.changes_to(table))}" + (f" ({said})" if said else ""))
     return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
 
 
@@ -214,10 +225,11 @@ def to_text(e: Answer) -> str:
 
 
 def batch_to_text(explanations: Sequence[Answer]) -> str:
-    """Counts and one line per row."""
+    """Counts, and each row's answer and changes."""
     lines = [counted(explanations)]
     for e in explanations[:MOST_ROWS]:
-        lines += [f"  {headline(e)}", *(f"    {remark}" for remark in remarks(e))]
+        changes = [brief(e)] if len(e.own_changes) else []
+        lines += [f"  {headline(e)}", *(f"    {said}" for said in [*changes, *remarks(e)])]
     if len(explanations) > MOST_ROWS:
         lines.append(f"  … and {len(explanations) - MOST_ROWS} more")
     return "\n".join(lines)

@@ -16,10 +16,14 @@ from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.points import RuleInterval
 from ocf.support.json_records import plain
 from ocf.support.optional import optional
+from ocf.support.pages import table_fragment
 from ocf.support.wording import number, word
 
 #: Schema of the JSON of rules.
 SCHEMA = "ocf.rules/1"
+
+#: Rows whose rules a notebook shows.
+MOST = 20
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,9 @@ class RuleSet(Sequence[Rule]):
             [head, *(f"  {rule}; covers {number(rule.coverage, 2)}, {_proof(rule)}" for rule in self.rules)]
         )
 
+    def _repr_html_(self) -> str:
+        return _fragment(self)
+
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule."""
         columns = [
@@ -361,6 +368,18 @@ class RuleSets(list[RuleSet]):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
+
+    def _repr_html_(self) -> str:
+        more = f"<p>… and {len(self) - MOST} more; to_frame() lists all.</p>" if len(self) > MOST else ""
+        return "\n".join(map(_fragment, self[:MOST])) + more
+
+
+def _fragment(own: RuleSet) -> str:
+    """HTML of the rules of a row for a notebook."""
+    title, *words = str(own).split("\n")
+    rows = [(str(rule), number(rule.coverage, 2), str(rule.support), _proof(rule)) for rule in own.rules]
+    notes = [] if own.rules else [text.strip() for text in words]
+    return table_fragment(title, ("rule", "covers", "rows of the data", "proof"), rows, notes)
 
 
 def _proof(rule: Rule) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,21 @@ def render(room: str, template: str, **values: Any) -> str:
         What the template names.
     """
     return _environment(room).get_template(template).render(values)
+
+
+def table_fragment(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """HTML of a table for a notebook.
+
+    Parameters
+    ----------
+    title : str
+    heads : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+    notes : sequence of str, optional
+        Sentences between the title and the table.
+    """
+    return render("ocf.support", "table.html.j2", title=title, heads=heads, rows=rows, notes=notes)
 
 
 @cache

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html import escape, unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browser import BROWSER, looked_at
 
 from ocf.compare.report import to_html
 from ocf.compare.tables import tables
 
 from .synthetic import TIMES_OF, comparison, line, standard, write
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a Chromium browser: apt-get install chromium")
 
-#: Looks at the page in each frame and writes down what it finds; the page itself has no part in it.
+#: Looks at the page in each frame.
 LOOK = """
 const found = {};
 const column = (table, k) => [...table.tBodies[0].rows].map(row => row.cells[k].textContent);
@@ -43,27 +38,7 @@ for (const frame of document.querySelectorAll("iframe")) {
     paper: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
   };
 }
-document.body.innerHTML = "<pre id=found></pre>";
-document.getElementById("found").textContent = JSON.stringify(found);
 """
-
-
-def looked_at(page: str, tmp_path: Path, *flags: str) -> dict[str, Any]:
-    """What a browser finds on a page that is shown in windows of 375 and 1440 pixels."""
-    frames = "".join(
-        f'<iframe id="w{w}" style="border:0;width:{w}px;height:900px" srcdoc="{escape(page)}"></iframe>'
-        for w in (375, 1440)
-    )
-    path = tmp_path / "frames.html"
-    path.write_text(f"<!DOCTYPE html><body>{frames}<script>window.onload = () => {{{LOOK}}}</script>", encoding="utf-8")
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1500,1000", profile]
-    out = subprocess.run(
-        [*command, *flags, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True
-    ).stdout
-    found = re.search(r'<pre id="found">(.*?)</pre>', out, re.DOTALL)
-    assert found, out[-2000:]
-    return dict(json.loads(unescape(found[1])))
 
 
 def report(folder: Path) -> str:
@@ -82,7 +57,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_page_in_light(page: str, tmp_path: Path) -> None:
-    found = looked_at(page, tmp_path, "--blink-settings=preferredColorScheme=1")
+    found = looked_at(page, LOOK, tmp_path, "--blink-settings=preferredColorScheme=1")
     for width in (375, 1440):
         view = found[f"w{width}"]
         assert view["width"] == width
@@ -94,7 +69,7 @@ def test_page_in_light(page: str, tmp_path: Path) -> None:
 
 
 def test_tables_sort(tmp_path: Path) -> None:
-    found = looked_at(report(standard(tmp_path / "results")), tmp_path)
+    found = looked_at(report(standard(tmp_path / "results")), LOOK, tmp_path)
     names = sorted(TIMES_OF)
     by_name, by_name_down, up, down = found["w1440"]["sorted"]
     assert by_name == ["ascending", *names]
@@ -107,7 +82,7 @@ def test_tables_sort(tmp_path: Path) -> None:
 
 
 def test_page_in_dark(page: str, tmp_path: Path) -> None:
-    view = looked_at(page, tmp_path, "--blink-settings=preferredColorScheme=0")["w375"]
+    view = looked_at(page, LOOK, tmp_path, "--blink-settings=preferredColorScheme=0")["w375"]
     ink, paper = ([int(v) for v in re.findall(r"\d+", view[k])] for k in ("ink", "paper"))
     assert min(ink) > 200
     assert max(paper) < 50

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import escape
 
 import pandas as pd
 import pytest
@@ -22,6 +23,12 @@ def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, 
     assert record["rule_sets"][0]["rules"][0]["conditions"][0]["feature"] == "income"
     assert json.loads(many[0].to_json())["original"]["job"] == "clerk"
     assert f"row {poor.index[0]}: refused → granted by income" in str(many)
+    page = many._repr_html_()
+    assert f"<h2>row {poor.index[0]}: refused → granted by income" in page
+    assert "nothing has to change</h2>" in page
+    assert page.count("<td") == 4 * len(many[0])
+    assert escape(str(many[0][0])) in page
+    assert many[0]._repr_html_() in page
 
 
 def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
