@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 #: Values of Q at which the paper and the plots look.
 LEVELS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
+#: Features that a map shows.
+MOST = 40
+
 #: Cells into which the range of a feature is cut.
 BINS = 10
+
+#: Inches of a figure below which keys stand under its plot.
+NARROW = 5.0
 
 #: Colours of the grids.
 MAP_GRID, LINE_GRID = "#dddddd", "#e0e0e0"
@@ -69,7 +75,7 @@ def _cell(feature: Feature, value: float, bins: int) -> int:
 
 
 def plot_thresholds(
-    transformer: Any, ax: Any = None, *, levels: Sequence[float] = LEVELS, bins: int = BINS, most: int = 40
+    transformer: Any, ax: Any = None, *, levels: Sequence[float] = LEVELS, bins: int = BINS, most: int = MOST
 ) -> Any:
     """Heat map of the thresholds: features against cells of their ranges.
 
@@ -104,8 +110,9 @@ def plot_thresholds(
     if hidden:
         ax.set_title(f"{hidden} features without thresholds here are not shown", loc="left", fontsize="small")
     if np.nanmax(shown.to_numpy(np.float64), initial=levels[0]) > levels[0]:
-        bar = ax.figure.colorbar(image, ax=ax, ticks=range(len(levels)), shrink=0.9)
-        bar.ax.set_yticklabels([f"{q:g}" for q in levels])
+        where = "bottom" if _is_narrow(ax) else "right"
+        bar = ax.figure.colorbar(image, ax=ax, location=where, shrink=0.9)
+        bar.set_ticks(range(len(levels)), labels=[f"{q:g}" for q in levels])
         bar.set_label("kept up to Q")
         bar.ax.tick_params(length=0)
     return ax
@@ -200,5 +207,13 @@ def plot_tradeoff(table: pd.DataFrame, ax: Any = None) -> Any:
     ax.set_ylabel("share of the rows")
     ax.grid(axis="y", color=LINE_GRID, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if _is_narrow(ax):
+        ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=2)
+    else:
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
+
+
+def _is_narrow(ax: Any) -> bool:
+    """Whether keys stand under a plot, since there is no room beside it."""
+    return bool(ax.figure.get_figwidth() < NARROW)

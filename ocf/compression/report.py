@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocf.compression.plots import LINE_GRID, MAP_GRID, plot_thresholds, plot_tradeoff, tradeoff
+from ocf.compression.plots import LINE_GRID, MAP_GRID, MOST, plot_thresholds, plot_tradeoff, threshold_map, tradeoff
 from ocf.compression.surrogate import SurrogateTree
 from ocf.support.optional import optional
 from ocf.support.pages import render
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.compression.discretizer import CounterfactualDiscretizer
+
+#: Inches of a figure: points of letters are about pixels in a window of 375.
+WIDTH = 4.5
 
 
 def to_page(discretizer: CounterfactualDiscretizer, X: Any, y: Any, path: str | Path | None = None) -> str:
@@ -35,7 +38,6 @@ def to_page(discretizer: CounterfactualDiscretizer, X: Any, y: Any, path: str | 
     MissingDependencyError
         Without matplotlib.
     """
-    optional("matplotlib", "report", "the page of a compression")
     y = np.asarray(y)
     tree = SurrogateTree(discretizer).fit(X, y)
     rates = tradeoff(discretizer, X, y, trees={"tree": SurrogateTree()})
@@ -49,8 +51,8 @@ def to_page(discretizer: CounterfactualDiscretizer, X: Any, y: Any, path: str | 
         rows=len(y),
         accuracy=f"{np.mean(tree.predict(X) == y):.1%}",
         tree=str(tree),
-        map=_svg(plot_thresholds(discretizer), "Where the thresholds lie"),
-        lines=_svg(plot_tradeoff(rates), "What a higher Q costs"),
+        map=_map(discretizer),
+        lines=_svg(plot_tradeoff(rates, _axes(3.6)), "What a higher Q costs"),
         rate_names=list(map(str, rates.columns)),
         rates=_rates(rates),
         thresholds=_thresholds(discretizer),
@@ -84,9 +86,26 @@ def _rates(rates: pd.DataFrame) -> list[list[str]]:
     ]
 
 
+def _map(discretizer: CounterfactualDiscretizer) -> str:
+    """Where the thresholds lie, a line for each feature."""
+    table = threshold_map(discretizer)
+    used = int(table.notna().any(axis=1).sum())
+    lines = min(used if len(table) > MOST else len(table), MOST)
+    return _svg(plot_thresholds(table, _axes(1.9 + 0.22 * max(lines, 3))), "Where the thresholds lie")
+
+
+def _axes(height: float) -> Any:
+    """Axes of a figure whose letters can be read on a telephone.
+
+    Parameters
+    ----------
+    height : float
+        Inches.
+    """
+    figure = optional("matplotlib.figure", "report", "the page of a compression")
+    return figure.Figure(figsize=(WIDTH, height), layout="constrained").subplots()
+
+
 def _svg(ax: Any, title: str) -> str:
-    """The figure of an Axes as a piece of the page; closes it."""
-    pyplot = optional("matplotlib.pyplot", "report", "the page of a compression")
-    svg = inline_svg(ax.figure, title, colours=dict.fromkeys((MAP_GRID, LINE_GRID), "rgba(128,128,128,.35)"))
-    pyplot.close(ax.figure)
-    return svg
+    """The figure of an Axes as a piece of the page."""
+    return inline_svg(ax.figure, title, colours=dict.fromkeys((MAP_GRID, LINE_GRID), "rgba(128,128,128,.35)"))
