@@ -115,6 +115,16 @@ def test_no_page_is_wider_than_its_window(several: Explanations, tmp_path: Path)
             assert view["scroll"] <= view["width"], (number, width)
 
 
+def test_lines_of_a_page_say_what_is_not_proven_or_not_verified(example: Explanation) -> None:
+    open_one = replace(example, status="feasible", checks=("The cost is another.",), verified=False)
+    proven, other = Explanations([example, open_one]).to_html().split('<details class="entry"')[1:]
+    lines = [part[: part.index("</summary>")] for part in (proven, other)]
+    assert "feasible" not in lines[0].split(">", 1)[1]
+    assert "not verified" not in lines[0]
+    assert '<span class="status">feasible</span>' in lines[1]
+    assert "not verified" in lines[1]
+
+
 def test_text_of_a_batch_tells_what_changes(several: Explanations) -> None:
     lines = str(several).split("\n")
     for e in several:
