@@ -12,6 +12,7 @@ from ocf.cli.options import OUT, RUN, Data, Drop, Groups, ProblemToml, Rows, Sho
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.support.interruption import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ EXIT_CODES = """\
   [cyan]1[/]  internal error
   [cyan]2[/]  usage, model or data error
   [cyan]3[/]  for some row no rule is precise enough
+[cyan]130[/]  interrupted; the rules of finished rows are written
 """
 
 
@@ -101,7 +103,8 @@ def rules(
     if regional:
         answer = _regional(found, chosen, wanted, settings)
     else:
-        answer = found.local_many(chosen, wanted, progress=progress, **settings)
+        with sigterm_as_ctrl_c():
+            answer = found.local_many(chosen, wanted, progress=progress, **settings)
     _write(answer, output)
     missing = sum(own.status == "none" for own in answer)
     what = "region" if regional else "row"
@@ -110,6 +113,8 @@ def rules(
         f"{missing} without",
         err=True,
     )
+    if not regional and len(answer) < len(chosen):
+        raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
 
 

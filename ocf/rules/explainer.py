@@ -19,6 +19,7 @@ Choices where the paper is silent
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,8 +53,11 @@ from ocf.rules.reachable import (
 from ocf.rules.search import FoundBox, most_used
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
+from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.messages import nearest
 from ocf.support.progress import ProgressBar
+
+logger = logging.getLogger(__name__)
 
 SET_METHODS = ("exhaustive", "milp")
 
@@ -236,13 +240,24 @@ class CounterfactualRules:
             Whether to show a bar; by default on a terminal.
         **settings
             See `local`.
+
+        Returns
+        -------
+        RuleSets
+            One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
         table = as_table(rows, self.space.columns)
         found = RuleSets()
-        with ProgressBar(len(table), progress) as bar:
-            for k in range(len(table)):
-                found.append(self.local(table.iloc[[k]], target, **settings))
-                bar.advance(found[-1].status)
+        with ProgressBar(len(table), progress) as bar, Interruption() as interruption:
+            try:
+                while len(found) < len(table) and not interruption.asked:
+                    found.append(self.local(table.iloc[[len(found)]], target, **settings))
+                    bar.advance(found[-1].status)
+            except (KeyboardInterrupt, SystemError) as error:
+                if not is_interruption(error):
+                    raise
+        if len(found) < len(table):
+            logger.warning("interrupted: %d of %d rows are finished and kept", len(found), len(table))
         return found
 
     def regional(

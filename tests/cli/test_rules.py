@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ocf import CounterfactualRules
 from ocf.cli import ExitCode
 
 
@@ -73,3 +75,21 @@ def test_command_says_what_is_wrong(folder: Path) -> None:
     answer = run(folder, "forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--regional")
     assert answer.code == ExitCode.USAGE
     assert "--regional needs --target" in answer.err
+
+
+def test_ctrl_c_writes_the_rules_of_finished_rows(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, calls = CounterfactualRules.local, []
+
+    def interrupted(self: CounterfactualRules, *args: Any, **settings: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return local(self, *args, **settings)
+
+    monkeypatch.setattr(CounterfactualRules, "local", interrupted)
+    words = ("forest.joblib", "rows.csv", "--rows", "0:3", "--target", "granted")
+    answer = run(folder, *words, "-o", str(tmp_path / "rules.json"))
+    assert answer.code == ExitCode.INTERRUPTED, answer.err
+    assert len(json.loads((tmp_path / "rules.json").read_text())["rule_sets"]) == 1

@@ -217,3 +217,25 @@ def test_indicator_columns_are_one_category_unless_they_are_to_be_read_apart(tab
     assert found.local(rich_clerk, target=False, time_limit=None).original["job"] == "clerk"
     apart = CounterfactualRules(None, dummies, granted, n_estimators=5, groups=False)
     assert apart.space.names == tuple(dummies.columns)
+
+
+def test_ctrl_c_keeps_the_rules_of_finished_rows(
+    rules: CounterfactualRules, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, rows = rules.local, table[table.income < 30].iloc[:3]
+
+    def interrupted(row: pd.DataFrame, *args: object, **settings: object) -> object:
+        if row.index[0] == rows.index[1]:
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        return local(row, *args, **settings)
+
+    monkeypatch.setattr(rules, "local", interrupted)
+    found = rules.local_many(rows, "granted")
+    assert [own.row for own in found] == [rows.index[0]]
+
+    def failing(row: pd.DataFrame, *args: object, **settings: object) -> object:
+        raise SystemError("something else")
+
+    monkeypatch.setattr(rules, "local", failing)
+    with pytest.raises(SystemError, match="something else"):
+        rules.local_many(rows, "granted")
