@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ocf.errors import ProblemError
 from ocf.explain.answers import failed
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+#: A row.
+R = TypeVar("R")
+
 #: Explains rows, in order; what `n_jobs` other than 1 sends to the processes.
 ExplainEach = Callable[[Sequence["AskedRow"]], Iterator[list[Explanation]]]
 
-#: Rows of a task for another process: so many that sending what is prepared does not count, and no more than this.
-MOST_ROWS = 64
+#: Rows of a task for another process: as many as take about so many seconds, that sending what is prepared does not
+#: count, but little is lost with a process; at first this number, and never more than the last one.
+SECONDS, FIRST_ROWS, MOST_ROWS = 5.0, 4, 64
 
 
 def run_batch(
@@ -55,7 +60,7 @@ def run_batch(
     done: list[list[Explanation]] = []
     with Interruption() as interruption:
         try:
-            for explanations in _explained(explain_each, rows, n_jobs, interruption):
+            for explanations in _explained(explain_each, rows, n_jobs, interruption, done):
                 if interruption.asked and explanations[0].status == "error":
                     break  # most likely for that reason
                 done.append(explanations)
@@ -88,17 +93,41 @@ class _Watched(Sequence["AskedRow"]):
 
 
 def _explained(
-    explain_each: ExplainEach, rows: Sequence[AskedRow], n_jobs: int, interruption: Interruption
+    explain_each: ExplainEach,
+    rows: Sequence[AskedRow],
+    n_jobs: int,
+    interruption: Interruption,
+    done: Sequence[list[Explanation]],
 ) -> Iterator[list[Explanation]]:
     if n_jobs == 1 or len(rows) < 2:
         return explain_each(_Watched(rows, interruption))
     from joblib import Parallel, delayed, effective_n_jobs
 
-    parts = max(effective_n_jobs(n_jobs), -(-len(rows) // MOST_ROWS))
-    size = -(-len(rows) // parts)
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    found = parallel(delayed(_all)(explain_each, rows[k : k + size]) for k in range(0, len(rows), size))
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
+    found = parallel(delayed(_all)(explain_each, part) for part in parts(rows, effective_n_jobs(n_jobs), done))
     return chain.from_iterable(found)
+
+
+def parts(rows: Sequence[R], processes: int, done: Sequence[Any]) -> Iterator[Sequence[R]]:
+    """Rows in parts, as they are asked for; each has as many as the time that rows took so far allows.
+
+    Parameters
+    ----------
+    rows : sequence
+    processes : int
+        That work at the same time.
+    done : sequence
+        Grows by the rows that are finished.
+    """
+    begin, start = time.perf_counter(), 0
+    while start < len(rows):
+        share = -(-(len(rows) - start) // processes)
+        size = FIRST_ROWS
+        if done:
+            each = (time.perf_counter() - begin) * processes / len(done)
+            size = int(min(max(SECONDS / max(each, 1e-9), 1), MOST_ROWS))
+        yield rows[start : start + min(size, share)]
+        start += min(size, share)
 
 
 def _all(explain_each: ExplainEach, rows: Sequence[AskedRow]) -> list[list[Explanation]]:

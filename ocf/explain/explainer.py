@@ -316,7 +316,7 @@ class Explainer(TreeAsking):
         progress : bool, optional
             Progress bar on stderr; by default only on a terminal and for several rows.
         checkpoint : path, optional
-            File to which each finished row is written at once (of several processes, each part of the rows), and from
+            File to which each finished row is written at once (of several processes, a few seconds' rows), and from
             which the rows are taken that it holds: a batch that was stopped goes on where it was. Rows that failed are
             done again. A file of another model, other rows or another question is refused. What is taken from it has
             no `problem`.

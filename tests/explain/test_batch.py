@@ -8,6 +8,8 @@ import signal
 
 import pytest
 
+from ocf.explain.batch import parts
+
 from .people import refused
 
 
@@ -86,3 +88,24 @@ def test_ctrl_c_that_a_library_swallows_stops_the_batch(credit, monkeypatch, end
     assert [e.status for e in found] == ["optimal"] * kept + ["interrupted"] * (5 - kept)
     assert calls == list(rows.index[:2])  # no further row is begun
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_parts_for_other_processes_follow_the_time_that_rows_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, done, rows = [0.0], [], list(range(1000))
+    monkeypatch.setattr("ocf.explain.batch.time.perf_counter", lambda: clock[0])
+
+    def sizes(seconds_a_row: float) -> list[int]:
+        clock[0], found = 0.0, []
+        done.clear()
+        for part in parts(rows, 2, done):
+            found.append(len(part))
+            if len(found) > 2:  # the first are on their way while nothing is known yet
+                done.extend(part)
+                clock[0] += seconds_a_row * len(part) / 2
+        assert sum(found) == len(rows)
+        return found
+
+    assert sizes(20.0)[:5] == [4, 4, 4, 1, 1]
+    assert sizes(0.5)[:5] == [4, 4, 4, 10, 10]
+    assert sizes(0.001)[:5] == [4, 4, 4, 64, 64]
+    assert list(parts(rows[:3], 2, [])) == [[0, 1], [2]]
