@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ocf.errors import ProblemError
@@ -60,11 +61,12 @@ def run_batch(
     done: list[list[Explanation]] = []
     with Interruption() as interruption:
         try:
-            for explanations in _explained(explain_each, rows, n_jobs, interruption, done):
-                if interruption.asked and explanations[0].status == "error":
-                    break  # most likely for that reason
-                done.append(explanations)
-                finished(len(done) - 1, explanations)
+            with closing(_explained(explain_each, rows, n_jobs, interruption, done)) as found:
+                for explanations in found:
+                    if interruption.asked and explanations[0].status == "error":
+                        break  # most likely for that reason
+                    done.append(explanations)
+                    finished(len(done) - 1, explanations)
         except KeyboardInterrupt:
             pass  # whether or not a signal was the cause, the rest is open
     if len(done) < len(rows):
@@ -98,14 +100,21 @@ def _explained(
     n_jobs: int,
     interruption: Interruption,
     done: Sequence[list[Explanation]],
-) -> Iterator[list[Explanation]]:
+) -> Generator[list[Explanation], None, None]:
     if n_jobs == 1 or len(rows) < 2:
-        return explain_each(_Watched(rows, interruption))
+        yield from explain_each(_Watched(rows, interruption))
+        return
     from joblib import Parallel, delayed, effective_n_jobs
 
     parallel = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
     found = parallel(delayed(_all)(explain_each, part) for part in parts(rows, effective_n_jobs(n_jobs), done))
-    return chain.from_iterable(found)
+    try:
+        for explained in found:
+            yield from explained
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that tasks are given up
+            found.close()
 
 
 def parts(rows: Sequence[R], processes: int, done: Sequence[Any]) -> Iterator[Sequence[R]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from functools import partial
 
 import pytest
 
-from ocf.explain.batch import parts
+from ocf.explain.batch import parts, run_batch
+from ocf.explain.question import Question
 
 from .people import refused
 
@@ -109,3 +111,20 @@ def test_parts_for_other_processes_follow_the_time_that_rows_take(monkeypatch: p
     assert sizes(0.5)[:5] == [4, 4, 4, 10, 10]
     assert sizes(0.001)[:5] == [4, 4, 4, 64, 64]
     assert list(parts(rows[:3], 2, [])) == [[0, 1], [2]]
+
+
+def test_tasks_of_other_processes_that_are_given_up_are_not_warned_of(credit, monkeypatch) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:12]
+    monkeypatch.setattr("ocf.explain.batch.FIRST_ROWS", 1)
+    found = []
+
+    def interrupted(place: int, explanations: list) -> None:
+        found.append(place)
+        if len(found) == 2:
+            raise KeyboardInterrupt
+
+    frame, coded, task = explainer.read(rows, Question(target="granted"))
+    explain_each = partial(explainer.explain_each, task=task)
+    done = run_batch(explain_each, explainer.asked_rows(frame, coded, task), 2, interrupted)  # warnings are errors
+    assert [e.status for (e,) in done] == ["optimal"] * 2 + ["interrupted"] * 10
