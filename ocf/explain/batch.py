@@ -128,12 +128,12 @@ def parts(rows: Sequence[R], processes: int, done: Sequence[Any]) -> Iterator[Se
     done : sequence
         Grows by the rows that are finished.
     """
-    begin, start = time.perf_counter(), 0
+    begin, before, start = time.perf_counter(), len(done), 0
     while start < len(rows):
         share = -(-(len(rows) - start) // processes)
         size = FIRST_ROWS
-        if done:
-            each = (time.perf_counter() - begin) * processes / len(done)
+        if len(done) > before:
+            each = (time.perf_counter() - begin) * processes / (len(done) - before)
             size = int(min(max(SECONDS / max(each, 1e-9), 1), MOST_ROWS))
         yield rows[start : start + min(size, share)]
         start += min(size, share)

@@ -24,6 +24,9 @@ OPEN = ("error", "interrupted")
 #: Parts of a task that the problem of a row holds, or that leave the answers as they are.
 _ELSEWHERE = ("cost", "space", "constraints", "plausibility", "data", "options")
 
+#: Options of a solver that bear on the answers, beside its own.
+_OPTIONS = ("time_limit", "mip_gap", "threads", "seed")
+
 
 def fingerprint(
     model: UserModel, rows: Sequence[AskedRow], task: Task, pose: Callable[[AskedRow, Task], Problem | LinearProblem]
@@ -41,7 +44,7 @@ def fingerprint(
     import joblib
 
     asked = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in _ELSEWHERE}
-    options = {**vars(replace(task.options, log=False)), "options": dict(task.options.options)}
+    options = [getattr(task.options, name) for name in _OPTIONS], dict(task.options.options)
     coded = [(str(row.label), row.coded, row.current) for row in rows]
     return str(joblib.hash((_trees(model), _first_problem(rows, task, pose), asked, options, coded)))
 
