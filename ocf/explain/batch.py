@@ -6,7 +6,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ocf.errors import ProblemError
@@ -59,16 +59,16 @@ def run_batch(
     if n_jobs == 0 or n_jobs < -1:
         raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {n_jobs}")
     done: list[list[Explanation]] = []
-    with Interruption() as interruption:
-        try:
-            with closing(_explained(explain_each, rows, n_jobs, interruption, done)) as found:
-                for explanations in found:
-                    if interruption.asked and explanations[0].status == "error":
-                        break  # most likely for that reason
-                    done.append(explanations)
-                    finished(len(done) - 1, explanations)
-        except KeyboardInterrupt:
-            pass  # whether or not a signal was the cause, the rest is open
+    with (
+        Interruption() as interruption,
+        suppress(KeyboardInterrupt),  # whether or not a signal was the cause, the rest is open
+        closing(_explained(explain_each, rows, n_jobs, interruption, done)) as found,
+    ):
+        for explanations in found:
+            if interruption.asked and explanations[0].status == "error":
+                break  # most likely for that reason
+            done.append(explanations)
+            finished(len(done) - 1, explanations)
     if len(done) < len(rows):
         logger.warning("interrupted: %d of %d rows are finished and kept", len(done), len(rows))
         done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]

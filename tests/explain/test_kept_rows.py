@@ -129,3 +129,20 @@ def test_damaged_lines_are_put_aside(credit, tmp_path) -> None:
     found = explainer.explain(rows, target="granted", checkpoint=path)
     assert [(e.row, e.status) for e in found] == [(label, "optimal") for label in rows.index]
     assert len((tmp_path / "rows.unreadable").read_text().splitlines()) == 2
+
+
+def test_what_is_taken_over_has_the_labels_and_dtypes_of_the_rows(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=80).astype("float32"), "k": rng.integers(0, 9, 80).astype("int8")})
+    x["open"] = rng.integers(0, 2, 80).astype(bool)
+    y = np.where((x.a > 0) & x.open | (x.k > 6), "yes", "no")
+    explainer = Explainer(RandomForestClassifier(3, max_depth=3, random_state=0).fit(x, y), data=x)
+    rows = x.iloc[:4].set_index(pd.date_range("2020", periods=4))
+    first, again = (explainer.explain(rows, checkpoint=tmp_path / "rows") for _ in range(2))
+    assert first == again
+    assert first[0].problem is not None
+    assert again[0].problem is None  # it was taken over
+    for own, other in zip(first, again, strict=True):
+        assert (own.row, type(own.row)) == (other.row, type(other.row))
+        pd.testing.assert_frame_equal(own.counterfactual, other.counterfactual)
+    pd.testing.assert_frame_equal(first.to_frame(), again.to_frame())
