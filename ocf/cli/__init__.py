@@ -6,7 +6,7 @@ the commands that need them, so that ``ocf --help`` answers at once.
 
 from __future__ import annotations
 
-from ocf.cli import compare, compress, regions, rules, solve, warm_up
+from ocf.cli import compare, compress, examples, regions, rules, solve, warm_up
 from ocf.cli import inspect as inspect_commands
 from ocf.cli.base import ExitCode, app
 
@@ -21,6 +21,7 @@ app.command("verify")(inspect_commands.verify)
 app.command("inspect")(inspect_commands.inspect)
 app.command("init-problem")(inspect_commands.init_problem)
 app.command("export")(solve.export)
+app.command("examples")(examples.examples)
 app.command("warm-up")(warm_up.warm_up)
 app.command("solvers")(inspect_commands.solvers)
 

@@ -1,4 +1,4 @@
-"""Data sets by name: those that scikit-learn ships, openml's, and those of a folder with one JSON of facts each.
+"""Data sets by name: those that come along, openml's, and those of a folder with one JSON of facts each.
 
 A folder is given as `folder` or by the environment variable ``OCF_DATA``. For each set it holds ``NAME.csv`` or
 ``NAME.csv.gz``, whose last column is ``target``, and ``NAME.json`` with the type, levels and actionability of each
@@ -18,8 +18,8 @@ import pandas as pd
 from ocf.errors import DataError
 from ocf.support.messages import nearest
 
-#: Data sets that scikit-learn ships.
-SHIPPED = ("breast_cancer", "iris", "wine", "diabetes_progression")
+#: Data sets that scikit-learn ships, and loans, which `ocf.compare.loans` generates.
+SHIPPED = ("breast_cancer", "iris", "wine", "diabetes_progression", "loans")
 
 #: A column of more different numbers than this holds values, not classes.
 MOST_CLASSES = 50
@@ -144,6 +144,12 @@ def _settings(fact: dict[str, Any]) -> dict[str, Any]:
 
 def _shipped(name: str) -> Dataset:
     from sklearn import datasets
+
+    from ocf.compare.loans import SETTINGS, make_loans
+
+    if name == "loans":
+        table = make_loans()
+        return Dataset(name, table[list(SETTINGS)], table["granted"], SETTINGS, 1)
 
     loaders = {
         "breast_cancer": (datasets.load_breast_cancer, 1),
