@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_OUT ?= bench-results
 
-.PHONY: demo test variant check layout lint format types bench clean help
+.PHONY: demo test variant check layout lint format types docs bench clean help
 
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
@@ -13,6 +13,7 @@ help:
 	@echo "make variant  the numeric tests once more, with other kernels of linear algebra and a generic processor"
 	@echo "make check    what CI runs: lint, types, tests, variant"
 	@echo "make format   rewrite the sources in the project's format"
+	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
 	@echo "make clean    remove .venv and everything that was built"
 
@@ -58,8 +59,12 @@ format: $(VENV)/.dev
 types: layout
 	cd build/layout && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p ocf
 
+# the examples of the gallery run here; a warning is an error
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 bench: $(VENV)/.dev
 	$(BIN)/ocf compare bench -o $(BENCH_OUT) $(if $(OCF_DATA),--data $(OCF_DATA))
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/tutorial docs/reference/api *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,23 +1,47 @@
-"""The how-tos of docs/ that print what they show, run as they stand."""
+"""The manual: its snippets run and print what it shows, its links lead somewhere, and nothing is left out of it."""
 
 import re
 import tomllib
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
+from matplotlib import pyplot as plt
+from shell import paste, shell_lines
 
+import ocf
 from ocf.problem.problem_file import read_problem_file
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+PAGES = [
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if not {"_build", "gallery", "tutorial", "smoke-report"} & set(page.relative_to(DOCS).parts)
+]
 
 
-@pytest.mark.parametrize("page", ["missing.md"])
-def test_snippets_print_what_the_page_shows(page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
-    blocks: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """(language, text) of each fenced block, in order."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def runs(page: Path) -> bool:
+    """Whether the snippets of a page make a program: all but the page in front, which shows one line of it."""
+    return any(language == "python" for language, _ in blocks(page)) and page != DOCS / "index.md"
+
+
+@pytest.mark.parametrize("page", list(filter(runs, PAGES)), ids=lambda page: page.stem)
+def test_snippets_run_and_print_what_the_page_shows(
+    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     printed = ""
-    for language, content in blocks:
+    for language, content in blocks(page):
         if language == "python":
             exec(content, namespace)  # running the page is the point
             printed = capsys.readouterr().out
@@ -27,4 +51,86 @@ def test_snippets_print_what_the_page_shows(page: str, capsys: pytest.CaptureFix
             path = tmp_path / "p.toml"
             path.write_text(content, encoding="utf-8")
             assert read_problem_file(path).solve.keys() | {"special_values"} >= tomllib.loads(content).keys()
-    assert len(blocks) > 5
+    plt.close("all")
+
+
+def test_every_command_of_the_page_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in shell_lines(blocks(DOCS / "how-to/command-line.md")) if "rules" not in line]
+    assert len(lines) > 8
+    for line in lines[:-1]:  # the last one is in the README too
+        paste(line)
+
+
+def links(page: Path) -> Iterator[str]:
+    """Where the links of a page lead."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    yield from re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", text))
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        target = page.parent / name if name else page
+        if target.parent.name in ("tutorial", "gallery"):  # made from examples/ when the manual is built
+            target = ROOT / "examples" / target.parent.name / "README.rst"
+        assert target.exists() or target.with_suffix(".md").exists(), link
+        if anchor:
+            heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}, link
+
+
+def test_every_page_is_in_the_contents() -> None:
+    listed = {DOCS / "index.md"}
+    for page in PAGES:
+        for contents in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S):
+            names = [line for line in contents.splitlines() if line and not line.startswith(":")]
+            listed |= {(page.parent / name).resolve().with_suffix(".md") for name in names}
+    assert [str(page.relative_to(DOCS)) for page in PAGES if page not in listed] == []
+
+
+def named() -> set[str]:
+    """Names, with their modules, that the page on Python lists."""
+    names, module = set(), ""
+    for line in (REFERENCE / "api.rst").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule::"):
+            module = line.partition(":: ")[2].strip()
+        elif re.fullmatch(r"   [\w.]+", line):
+            names.add(f"{module}.{line.strip()}")
+    return names
+
+
+def test_every_public_name_has_a_page() -> None:
+    found = named()
+    for module in ("ocf", "ocf.oblique", "ocf.compare"):
+        public = set(import_module(module).__all__) - {"__version__"}
+        assert {f"{module}.{name}" for name in public} <= found
+    errors = {name for name, value in vars(ocf.errors).items() if isinstance(value, type)}
+    assert {f"ocf.errors.{name}" for name in errors} <= found
+
+
+@pytest.mark.parametrize(
+    ("page", "module"), [("problem-file.md", "ocf.problem.problem_file"), ("suite-file.md", "ocf.compare.suite")]
+)
+def test_every_section_of_a_file_has_a_table(page: str, module: str) -> None:
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    schemas = {name for name in vars(import_module(module)) if name.endswith("Settings")}
+    assert len(schemas) > 3
+    assert set(re.findall(rf"\{{ocf-settings\}} {re.escape(module)}:(\w+)", text)) == schemas
+    for name in schemas:
+        assert get_type_hints(getattr(import_module(module), name))
+
+
+def test_exit_codes_are_all_told() -> None:
+    from ocf.cli import ExitCode
+
+    told = re.findall(r"^\| (\d+) \|", (REFERENCE / "command-line.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(code) for code in told] == [code.value for code in ExitCode]
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

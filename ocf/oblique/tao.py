@@ -436,7 +436,7 @@ class TAOClassifier(ClassifierMixin, _TAO):
     ----------
     classes_ : (n_classes,) array
     tree_ : ObliqueTree
-    loss_curve_ : (n_iter_,) float array
+    loss_curve_ : float array of length `n_iter_`
         Training error (share of rows) after each iteration, of the best tree so far; it never rises.
     n_iter_ : int
     node_losses_ : (n_nodes,) float array
@@ -501,7 +501,7 @@ class TAORegressor(RegressorMixin, _TAO):
     Attributes
     ----------
     tree_ : ObliqueTree
-    loss_curve_ : (n_iter_,) float array
+    loss_curve_ : float array of length `n_iter_`
         Mean squared error on the training rows.
     node_losses_ : (n_nodes,) float array
     n_iter_, n_features_in_ : int

@@ -282,7 +282,7 @@ SECTIONS = ("solve", "features", "constraints", "plausibility", "missing", "mono
 _WORDS = ("increasing", "decreasing")
 
 #: The kinds of constraint that a file may hold.
-_CONSTRAINTS = ("linear", "implication", "budget", "max_changes")
+CONSTRAINTS = ("linear", "implication", "budget", "max_changes")
 
 #: Words that are known elsewhere, and where.
 _ELSEWHERE = {
@@ -376,9 +376,9 @@ def _constraints(tables: Any, path: Path) -> tuple[Constraint, ...]:
     for number, table in enumerate(tables, start=1):
         where = f"{path}: [[constraints]] {table.get('name') or number}"
         if "kind" not in table:
-            raise ProblemError(f"{where}: give its kind, one of {', '.join(_CONSTRAINTS)}")
-        if table["kind"] not in _CONSTRAINTS:
-            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], _CONSTRAINTS)}")
+            raise ProblemError(f"{where}: give its kind, one of {', '.join(CONSTRAINTS)}")
+        if table["kind"] not in CONSTRAINTS:
+            raise ProblemError(f"{where}: unknown kind {nearest(table['kind'], CONSTRAINTS)}")
         known = ("kind", *keys_of(table["kind"]))
         for key in table:
             if key not in known:

@@ -235,7 +235,7 @@ class Ensemble:
 
     @cached_property
     def rounding(self) -> float:
-        """Bound on |the library's score - the exact score|, and on the link's rounding around a tie.
+        """Bound on the distance between the library's score and the exact one, and on the link's rounding around a tie.
 
         The standard bound of recursive summation in any order, ``(n + 3) u sum |v|``, with the largest leaf of
         every tree for ``|v|``; one operation more per term covers the multiplication by a weight or a division.
@@ -333,7 +333,7 @@ class Ensemble:
         return np.asarray(weights * np.where(codes < 0, values, values == codes))
 
     def oblique_error_bound(self, v: int, sizes: FloatArray | float) -> Any:
-        """Bound on |a floating-point total of an oblique node - the exact total|, however the library sums.
+        """Bound on how far a floating-point total of an oblique node is from the exact one, however the library sums.
 
         A sum of n products in any order, with or without fused operations, errs by at most ``n u / (1 - n u)`` times
         the sum of their magnitudes (Higham, *Accuracy and stability of numerical algorithms*, section 3.1); one term

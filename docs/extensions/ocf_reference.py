@@ -1,0 +1,125 @@
+"""Directives that write the reference of the command line and of TOML files from the program itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, get_type_hints
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def cell_text(text: str) -> str:
+    """Text as it may stand in a cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Lines of a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# -- command line ------------------------------------------------------------------------------------------------
+
+
+def commands(group: Any, words: str = "ocf") -> Iterator[tuple[str, Any]]:
+    """(what is typed, command) of all commands, those within groups too."""
+    for name, command in group.commands.items():
+        typed = f"{words} {name}"
+        if getattr(command, "commands", None) and not command.invoke_without_command:
+            yield from commands(command, typed)
+            continue
+        yield typed, command
+        if getattr(command, "commands", None):
+            yield from commands(command, typed)
+
+
+def row_of_option(option: Any) -> tuple[str, str]:
+    """Names and meaning of an option or argument."""
+    names = option.opts + option.secondary_opts if option.param_type_name == "option" else [option.metavar]
+    shown = ", ".join(f"`{name}`" for name in names)
+    if option.param_type_name == "option" and option.metavar and not option.is_flag:
+        shown += f" {option.metavar}"
+    default = option.default
+    said = f" Default: {default}." if isinstance(default, str | int | float) and not isinstance(default, bool) else ""
+    variable = f" Also by the environment variable `{option.envvar}`." if option.envvar else ""
+    return shown, cell_text(option.help or "") + said + variable
+
+
+def command_page() -> str:
+    """Markdown of all commands."""
+    from typer.main import get_command
+
+    from ocf.cli import app
+
+    parts = []
+    for typed, command in commands(get_command(app)):
+        given = [p for p in command.params if p.name != "help"]
+        arguments = [p for p in given if p.param_type_name == "argument"]
+        options = [p for p in given if p.param_type_name == "option"]
+        usage = " ".join([typed, *(p.metavar or p.name.upper() for p in arguments), "[OPTIONS]" if options else ""])
+        parts += [f"## {typed}", inspect.cleandoc(command.help or ""), f"```text\n{usage.strip()}\n```"]
+        if given:
+            parts.append(table(("argument or option", "meaning"), [row_of_option(p) for p in [*arguments, *options]]))
+    return "\n\n".join(parts)
+
+
+# -- TOML --------------------------------------------------------------------------------------------------------
+
+
+def description(annotation: Any) -> str:
+    """What the schema says that a value should be."""
+    found = [m.description for m in getattr(annotation, "__metadata__", ()) if getattr(m, "description", None)]
+    return found[-1] if found else "a number"
+
+
+def settings_table(schema: type) -> str:
+    """Markdown of the keys of a section."""
+    hints = get_type_hints(schema, include_extras=True)
+    return table(("key", "value"), [(f"`{key}`", cell_text(description(h))) for key, h in hints.items()])
+
+
+# -- directives --------------------------------------------------------------------------------------------------
+
+
+class CommandLine(SphinxDirective):
+    """``ocf-commands``: every command with its arguments and options."""
+
+    def run(self) -> list[nodes.Node]:
+        """Sections of the commands."""
+        return self.parse_text_to_nodes(command_page(), allow_section_headings=True)
+
+
+class Settings(SphinxDirective):
+    """``ocf-settings MODULE:CLASS``: every key of a section of a TOML file."""
+
+    required_arguments: ClassVar = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Table of the keys."""
+        module, _, name = self.arguments[0].partition(":")
+        return self.parse_text_to_nodes(settings_table(getattr(import_module(module), name)))
+
+
+class Constraints(SphinxDirective):
+    """``ocf-constraints``: what may be said of each kind of constraint in a problem file."""
+
+    def run(self) -> list[nodes.Node]:
+        """Table of the kinds."""
+        from ocf.problem.constraints import keys_of
+        from ocf.problem.problem_file import CONSTRAINTS
+
+        rows = [(f"`{kind}`", ", ".join(f"`{key}`" for key in keys_of(kind))) for kind in CONSTRAINTS]
+        return self.parse_text_to_nodes(table(("kind", "keys"), rows))
+
+
+def setup(app: Sphinx) -> Mapping[str, bool]:
+    """Register the directives."""
+    app.add_directive("ocf-commands", CommandLine)
+    app.add_directive("ocf-constraints", Constraints)
+    app.add_directive("ocf-settings", Settings)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
