@@ -11,7 +11,7 @@ help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
 	@echo "make test     run the test suite"
 	@echo "make variant  the numeric tests once more, with other kernels of linear algebra and a generic processor"
-	@echo "make check    what CI runs: lint, types, tests, variant"
+	@echo "make check    what CI runs: lint, types, tests, variant, docs"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
@@ -40,7 +40,7 @@ variant: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic \
 		$(BIN)/python -m pytest -n 2 --dist loadfile tests/solve tests/cells tests/solvers
 
-check: lint types test variant
+check: lint types test variant docs
 
 # an editable install hides the mapping of formulations/ and solvers/ from tools, so they look at what a user gets
 layout: $(VENV)/.dev
