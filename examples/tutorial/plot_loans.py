@@ -28,7 +28,10 @@ from ocf import Budget, Explainer, MaxChanges
 from ocf.compare.loans import make_loans
 
 table = make_loans(1000).drop(columns="rate")
-X, granted = table.drop(columns="granted"), table["granted"].map({1: "granted", 0: "refused"})
+X, granted = (
+    table.drop(columns="granted"),
+    table["granted"].map({1: "granted", 0: "refused"}),
+)
 X.head()
 
 # %%
@@ -36,9 +39,15 @@ X.head()
 # ---------
 # Two columns hold words, so an encoder stands in front of the forest. The whole Pipeline is what is explained.
 
-train, test, y_train, y_test = train_test_split(X, granted, test_size=0.25, random_state=0)
-encode = make_column_transformer((OneHotEncoder(), ["housing", "purpose"]), remainder="passthrough")
-model = make_pipeline(encode, RandomForestClassifier(50, max_depth=5, random_state=0)).fit(train, y_train)
+train, test, y_train, y_test = train_test_split(
+    X, granted, test_size=0.25, random_state=0
+)
+encode = make_column_transformer(
+    (OneHotEncoder(), ["housing", "purpose"]), remainder="passthrough"
+)
+model = make_pipeline(
+    encode, RandomForestClassifier(50, max_depth=5, random_state=0)
+).fit(train, y_train)
 print(f"right about {model.score(test, y_test):.0%} of the test rows")
 
 refused = test[model.predict(test) == "refused"]
@@ -71,7 +80,13 @@ plt.show()
 
 first = explainer.explain(refused.head(8), target="granted", progress=False)
 for one in first:
-    print(one.row, "; ".join(f"{c['feature']} {c['from']} to {c['to']}" for c in one.changes.to_dict("records")))
+    print(
+        one.row,
+        "; ".join(
+            f"{c['feature']} {c['from']} to {c['to']}"
+            for c in one.changes.to_dict("records")
+        ),
+    )
 
 # %%
 # So say what may change. Settings of features hold for all questions: what is fixed, what only grows, on which grid
@@ -86,7 +101,10 @@ explainer = Explainer(
         "purpose": {"actionability": "fixed"},
         "employed": {"actionability": "increasing"},
         "income": {"step": 100, "actionability": "increasing"},
-        "savings": {"step": 100, "weight": [1.0, 2.0]},  # saving is twice as dear as spending
+        "savings": {
+            "step": 100,
+            "weight": [1.0, 2.0],
+        },  # saving is twice as dear as spending
         "amount": {"step": 100, "actionability": "decreasing"},
         "months": {"step": 6},
     },
@@ -106,7 +124,9 @@ print(answer)
 wishes = [
     MaxChanges(2),
     Budget(
-        24, {"employed": (0, 12), "savings": (0, 0.005), "open_credits": (3, 0)}, name="months"
+        24,
+        {"employed": (0, 12), "savings": (0, 0.005), "open_credits": (3, 0)},
+        name="months",
     ),  # per unit down, up
 ]
 answer = explainer.explain(refused.iloc[[0]], target="granted", constraints=wishes)[0]
@@ -116,7 +136,11 @@ print(answer)
 # Too many wishes have no answer. That is proven, too, and ``diagnose`` names a smallest set that cannot hold together.
 
 stuck = explainer.explain(
-    refused.iloc[[0]], target="granted", features_to_vary=["open_credits"], probability=0.9, diagnose=True
+    refused.iloc[[0]],
+    target="granted",
+    features_to_vary=["open_credits"],
+    probability=0.9,
+    diagnose=True,
 )[0]
 print(stuck.status, stuck.conflict)
 
@@ -125,15 +149,21 @@ print(stuck.status, stuck.conflict)
 # ---------------
 # People choose. The best answer comes first, then the best that leaves alone something that an earlier one changes.
 
-for plan in explainer.explain(refused.iloc[[0]], target="granted", n_explanations=3, diversity="features"):
-    print(f"plan {plan.rank} costs {plan.cost:.3f}: {', '.join(plan.changes['feature'])}")
+for plan in explainer.explain(
+    refused.iloc[[0]], target="granted", n_explanations=3, diversity="features"
+):
+    print(
+        f"plan {plan.rank} costs {plan.cost:.3f}: {', '.join(plan.changes['feature'])}"
+    )
 
 # %%
 # Everybody at once
 # -----------------
 # A batch prepares the model once. ``summary`` has a line for each row; ``to_frame`` holds the answers, in your columns.
 
-batch = explainer.explain(refused.head(30), target="granted", time_limit=60, progress=False)
+batch = explainer.explain(
+    refused.head(30), target="granted", time_limit=60, progress=False
+)
 batch.summary().head()
 
 # %%
@@ -144,7 +174,9 @@ counts = [len(one.changes) for one in batch if one.cost is not None]
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2))
 left.hist(costs, bins=12, color="tab:blue")
 left.set(xlabel="cost", ylabel="applicants")
-right.hist(counts, bins=range(1, max(counts) + 2), align="left", rwidth=0.8, color="tab:blue")
+right.hist(
+    counts, bins=range(1, max(counts) + 2), align="left", rwidth=0.8, color="tab:blue"
+)
 right.set(xlabel="features that change")
 fig.tight_layout()
 plt.show()
@@ -158,7 +190,10 @@ plt.show()
 folder = Path(tempfile.mkdtemp())
 batch.to_json(folder / "answers.json")
 batch.to_html(folder / "answers.html")
-print([path.name for path in sorted(folder.iterdir())], all(one.verified for one in batch if one.cost is not None))
+print(
+    [path.name for path in sorted(folder.iterdir())],
+    all(one.verified for one in batch if one.cost is not None),
+)
 
 # %%
 # What to take along

@@ -18,10 +18,16 @@ loans = load_dataset("loans")
 X, granted = loans.table.select_dtypes("number"), loans.target
 forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, granted)
 refused = X[forest.predict(X) == 0].head(60)
-answers = Explainer(forest, data=X).explain(refused, target=1, constraints=[MaxChanges(2)], progress=False)
+answers = Explainer(forest, data=X).explain(
+    refused, target=1, constraints=[MaxChanges(2)], progress=False
+)
 
-moves = pd.concat([(a.counterfactual - a.original) for a in answers if a.counterfactual is not None])
-levers = pd.DataFrame({"up": (moves > 0).mean(), "down": -(moves < 0).mean()}).loc[lambda t: t.any(axis=1)]
+moves = pd.concat(
+    [(a.counterfactual - a.original) for a in answers if a.counterfactual is not None]
+)
+levers = pd.DataFrame({"up": (moves > 0).mean(), "down": -(moves < 0).mean()}).loc[
+    lambda t: t.any(axis=1)
+]
 
 fig, ax = plt.subplots(figsize=(7, 4))
 levers.plot.barh(stacked=True, ax=ax, color=["tab:blue", "tab:orange"])

@@ -26,4 +26,6 @@ plt.show()
 # %%
 # The same as a table. `complete` says that no region within the radius is missing.
 print(regions.complete)
-regions.to_frame()[["cost", "amount_lowest", "amount_highest", "savings_lowest", "savings_highest"]].head()
+regions.to_frame()[
+    ["cost", "amount_lowest", "amount_highest", "savings_lowest", "savings_highest"]
+].head()

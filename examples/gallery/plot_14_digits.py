@@ -1,6 +1,6 @@
 """
-Which strokes make it another digit
-===================================
+Which shades make it another digit
+==================================
 
 A forest reads digits of 8 by 8 pixels. The fewest shades of grey that turn what it sees into another digit show how it
 looks at them, and how far from a person that is.
@@ -22,7 +22,11 @@ axes[0].imshow(row.to_numpy().reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
 axes[0].set_title(f"read as {forest.predict(row)[0]}")
 for ax, digit in zip(axes[1:], [1, 6, 9], strict=True):
     answer = explainer.explain(row, target=digit, time_limit=20)[0]
-    ax.imshow((answer.counterfactual - row).to_numpy().reshape(8, 8), cmap="RdBu_r", vmin=-16, vmax=16)
+    moves = (answer.counterfactual - row).to_numpy().reshape(8, 8)
+    ax.imshow(row.to_numpy().reshape(8, 8), cmap="gray_r", vmin=0, vmax=30)
+    for i, j in zip(*moves.nonzero(), strict=True):
+        colour = "tab:red" if moves[i, j] > 0 else "tab:blue"
+        ax.text(j, i, f"{moves[i, j]:+.0f}", color=colour, ha="center", va="center")
     ax.set_title(f"to {digit}: {len(answer.changes)} pixels")
 for ax in axes:
     ax.set_axis_off()

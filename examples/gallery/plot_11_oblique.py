@@ -24,12 +24,23 @@ answers = explain_margins(Explainer(tree, data=X), row, margins, target=1, norm=
 fig, ax = plt.subplots(figsize=(7, 5))
 across, up = np.meshgrid(np.linspace(0.8, 7.1, 400), np.linspace(0, 2.7, 400))
 grid = pd.DataFrame({X.columns[0]: across.ravel(), X.columns[1]: up.ravel()})
-ax.contourf(across, up, tree.predict(grid).reshape(across.shape), levels=2, cmap="Pastel1")
+ax.pcolormesh(
+    across, up, tree.predict(grid).reshape(across.shape), cmap="Pastel1", vmin=0, vmax=8
+)
 ax.scatter(*X.to_numpy().T, s=8, color="grey")
 ax.plot(*row.to_numpy()[0], "ko", markersize=9, label="the row")
 for margin, answer in zip(margins, answers, strict=True):
     if answer.counterfactual is not None:
-        ax.plot(*answer.counterfactual.to_numpy()[0], "P", markersize=9, label=f"margin {margin:g}")
-ax.set(xlabel=X.columns[0], ylabel=X.columns[1], title="Farther and farther from the splits")
+        ax.plot(
+            *answer.counterfactual.to_numpy()[0],
+            "P",
+            markersize=9,
+            label=f"margin {margin:g}",
+        )
+ax.set(
+    xlabel=X.columns[0],
+    ylabel=X.columns[1],
+    title="Farther and farther from the splits",
+)
 ax.legend()
 plt.show()

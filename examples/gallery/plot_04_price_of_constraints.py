@@ -21,13 +21,22 @@ refused = X[forest.predict(X) == 0].head(12)
 
 wishes = {
     "anything may change": {},
-    "the past is fixed": {"features_to_vary": ["income", "savings", "open_credits", "amount", "months"]},
+    "the past is fixed": {
+        "features_to_vary": ["income", "savings", "open_credits", "amount", "months"]
+    },
     "at most one change": {"constraints": [MaxChanges(1)]},
-    "own share of a fifth": {"constraints": [Linear({"savings": 1, "amount": -0.2}, ">=", 0, name="own share")]},
+    "own share of a fifth": {
+        "constraints": [
+            Linear({"savings": 1, "amount": -0.2}, ">=", 0, name="own share")
+        ]
+    },
     "probability of 0.6": {"probability": 0.6},
 }
 costs = pd.DataFrame(
-    {wish: [answer.cost for answer in explainer.explain(refused, target=1, **asked)] for wish, asked in wishes.items()},
+    {
+        wish: [answer.cost for answer in explainer.explain(refused, target=1, **asked)]
+        for wish, asked in wishes.items()
+    },
     index=refused.index,
 )
 

@@ -15,7 +15,9 @@ from ocf.compression.plots import plot_thresholds
 
 loans = load_dataset("loans")
 X, granted = loans.table.select_dtypes("number").head(300), loans.target.head(300)
-model = GradientBoostingClassifier(n_estimators=40, max_depth=1, random_state=0).fit(X, granted)
+model = GradientBoostingClassifier(n_estimators=40, max_depth=1, random_state=0).fit(
+    X, granted
+)
 
 discretizer = CounterfactualDiscretizer(model, prefit=True, Q=0.7).fit(X, granted)
 plot_thresholds(discretizer)
@@ -25,4 +27,6 @@ plt.show()
 # A tree of depth 3 on the thresholds that are left, beside the model itself.
 tree = SurrogateTree(discretizer, method="cart").fit(X, granted)
 print(tree)
-print(f"right on {tree.score(X, granted):.0%} of the rows, the model itself on {model.score(X, granted):.0%}")
+print(
+    f"right on {tree.score(X, granted):.0%} of the rows, the model itself on {model.score(X, granted):.0%}"
+)

@@ -20,7 +20,12 @@ explainer = Explainer(forest, data=X, features={"age": {"actionability": "fixed"
 refused = X[forest.predict(X) == 0].head(5)
 
 levels = np.arange(0.5, 0.81, 0.05)
-costs = np.array([[a.cost or np.nan for a in explainer.explain(refused, target=1, probability=p)] for p in levels])
+costs = np.array(
+    [
+        [a.cost or np.nan for a in explainer.explain(refused, target=1, probability=p)]
+        for p in levels
+    ]
+)
 
 fig, ax = plt.subplots(figsize=(7, 4))
 ax.plot(levels, costs, "o-")
