@@ -18,6 +18,9 @@ ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 ROOMS = ("ocf", "formulations", "solvers")
 
+#: How files end that are installed beside the sources.
+DATA = (".toml", ".j2")
+
 #: Folders of tests that belong to no room.
 BESIDE_ROOMS = ("examples", "oracle")
 #: How the docstring of a test file begins that is not about one source file.
@@ -283,3 +286,15 @@ def test_private_names_are_found_wherever_they_are_read(text: str) -> None:
 @pytest.mark.parametrize("text", ["self._theirs = 1", "def _theirs(): pass", "frame['_theirs']", "model.__dict__"])
 def test_names_of_a_test_itself_are_its_own(text: str) -> None:
     assert not {name for name in names_read(ast.parse(text)) if is_private(name)}
+
+
+def test_every_folder_of_the_sources_is_installed() -> None:
+    """What no list names is missing from a wheel, though tests of a clone find it."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    folders = {path.parent for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in (".py", *DATA)}
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert {name if name.startswith("ocf") else f"ocf.{name}" for name in names} == set(said["packages"])
+    for package, patterns in said["package-data"].items():
+        folder = ROOT.joinpath(*package.split("."))
+        files = {path.name for path in folder.iterdir() if path.suffix in DATA or path.name == "py.typed"}
+        assert files == {path.name for pattern in patterns for path in folder.glob(pattern)}

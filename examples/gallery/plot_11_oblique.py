@@ -15,14 +15,14 @@ from ocf import Explainer, explain_margins
 from ocf.oblique import TAOClassifier
 
 X, y = load_iris(return_X_y=True, as_frame=True)
-X = X[["petal length (cm)", "petal width (cm)"]]
-tree = TAOClassifier(3, random_state=0).fit(X, y)
+X = X[["sepal length (cm)", "sepal width (cm)"]]
+tree = TAOClassifier(2, C=10, random_state=0).fit(X, y)
 row = X.iloc[[140]]
-margins = [0, 0.1, 0.2, 0.3]
-answers = explain_margins(Explainer(tree, data=X), row, margins, target=1, norm="l2")
+margins = [0, 2, 4, 6]  # in units of the weighed sums
+answers = explain_margins(Explainer(tree, data=X), row, margins, target=0, norm="l2")
 
 fig, ax = plt.subplots(figsize=(7, 5))
-across, up = np.meshgrid(np.linspace(0.8, 7.1, 400), np.linspace(0, 2.7, 400))
+across, up = np.meshgrid(np.linspace(4.2, 8, 400), np.linspace(1.9, 4.5, 400))
 grid = pd.DataFrame({X.columns[0]: across.ravel(), X.columns[1]: up.ravel()})
 ax.pcolormesh(
     across, up, tree.predict(grid).reshape(across.shape), cmap="Pastel1", vmin=0, vmax=8

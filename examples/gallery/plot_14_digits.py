@@ -26,7 +26,7 @@ for ax, digit in zip(axes[1:], [1, 6, 9], strict=True):
     ax.imshow(row.to_numpy().reshape(8, 8), cmap="gray_r", vmin=0, vmax=30)
     for i, j in zip(*moves.nonzero(), strict=True):
         colour = "tab:red" if moves[i, j] > 0 else "tab:blue"
-        ax.text(j, i, f"{moves[i, j]:+.0f}", color=colour, ha="center", va="center")
+        ax.text(j, i, f"{moves[i, j]:+.1f}", color=colour, ha="center", va="center")
     ax.set_title(f"to {digit}: {len(answer.changes)} pixels")
 for ax in axes:
     ax.set_axis_off()
