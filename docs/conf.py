@@ -35,6 +35,13 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
+# of classes with parts that only other rooms of the house use, what is for users
+autosummary_context = {
+    "shown": {
+        "Explainer": "explain, counterfactual_regions, ask, problem, cells, alternatives, save, load, model, space",
+        "LinearExplainer": "explain, ask, save, load, model, space",
+    }
+}
 add_module_names = False
 default_role = "literal"  # docstrings put names into single backquotes
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, get_type_hints
 
 from docutils import nodes
+from numpydoc.docscrape import ClassDoc, FunctionDoc
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -77,10 +79,23 @@ def description(annotation: Any) -> str:
     return found[-1] if found else "a number"
 
 
-def settings_table(schema: type) -> str:
-    """Markdown of the keys of a section."""
+def documented(place: str) -> dict[str, str]:
+    """First sentence on each parameter of a function or class, ``module:name``, or of its attributes."""
+    module, _, name = place.partition(":")
+    thing = import_module(module)
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    found = ClassDoc(thing, config={"show_class_members": False}) if isinstance(thing, type) else FunctionDoc(thing)
+    sections = found["Parameters"] + found.get("Attributes", [])
+    names = {one: " ".join(p.desc) for p in sections for one in p.name.split(", ") if p.desc}
+    return {name: re.split(r"(?<=[.;]) (?=[A-Z`])", text.replace("``", "`"))[0] for name, text in names.items()}
+
+
+def settings_table(schema: type, meanings: Mapping[str, str]) -> str:
+    """Markdown of the keys of a section: what each should be, and what it means."""
     hints = get_type_hints(schema, include_extras=True)
-    return table(("key", "value"), [(f"`{key}`", cell_text(description(h))) for key, h in hints.items()])
+    rows = [(f"`{key}`", cell_text(meanings.get(key, "")), cell_text(description(h))) for key, h in hints.items()]
+    return table(("key", "meaning", "value"), rows)
 
 
 # -- directives --------------------------------------------------------------------------------------------------
@@ -95,14 +110,24 @@ class CommandLine(SphinxDirective):
 
 
 class Settings(SphinxDirective):
-    """``ocf-settings MODULE:CLASS``: every key of a section of a TOML file."""
+    """``ocf-settings MODULE:SCHEMA``: every key of a section of a TOML file.
+
+    What a key means is said by the lines ``KEY: MEANING`` within, or else by the docstring of ``:from: MODULE:NAME``.
+    """
 
     required_arguments: ClassVar = 1
+    has_content: ClassVar = True
+    option_spec: ClassVar = {"from": str}
 
     def run(self) -> list[nodes.Node]:
         """Table of the keys."""
         module, _, name = self.arguments[0].partition(":")
-        return self.parse_text_to_nodes(settings_table(getattr(import_module(module), name)))
+        schema = getattr(import_module(module), name)
+        said = dict(line.split(": ", 1) for line in self.content if line)
+        if unknown := said.keys() - get_type_hints(schema):
+            raise self.error(f"{name} has no {', '.join(sorted(unknown))}")
+        meanings = (documented(self.options["from"]) if "from" in self.options else {}) | said
+        return self.parse_text_to_nodes(settings_table(schema, meanings))
 
 
 class Constraints(SphinxDirective):
