@@ -31,13 +31,9 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def commands(group: Any, words: str = "ocf") -> Iterator[tuple[str, Any]]:
     """(what is typed, command) of all commands, those within groups too."""
     for name, command in group.commands.items():
-        typed = f"{words} {name}"
-        if getattr(command, "commands", None) and not command.invoke_without_command:
-            yield from commands(command, typed)
-            continue
-        yield typed, command
+        yield f"{words} {name}", command
         if getattr(command, "commands", None):
-            yield from commands(command, typed)
+            yield from commands(command, f"{words} {name}")
 
 
 def row_of_option(option: Any) -> tuple[str, str]:
@@ -63,7 +59,8 @@ def command_page() -> str:
         given = [p for p in command.params if p.name != "help"]
         arguments = [p for p in given if p.param_type_name == "argument"]
         options = [p for p in given if p.param_type_name == "option"]
-        usage = " ".join([typed, *(p.metavar or p.name.upper() for p in arguments), "[OPTIONS]" if options else ""])
+        words = ["COMMAND"] if getattr(command, "commands", None) else [p.metavar or p.name.upper() for p in arguments]
+        usage = " ".join([typed, *words, "[OPTIONS]" if options else ""])
         parts += [f"## {typed}", inspect.cleandoc(command.help or ""), f"```text\n{usage.strip()}\n```"]
         if given:
             parts.append(table(("argument or option", "meaning"), [row_of_option(p) for p in [*arguments, *options]]))
