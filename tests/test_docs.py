@@ -10,48 +10,39 @@ from typing import Any, get_type_hints
 import pytest
 from matplotlib import pyplot as plt
 from shell import paste, shell_lines
+from shown import DOCS, PAGES, ROOT, blocks, run, runs
 
 import ocf
+from ocf.compare.suite import load_suite
 from ocf.problem.problem_file import read_problem_file
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
-PAGES = [
-    page
-    for page in sorted(DOCS.rglob("*.md"))
-    if not {"_build", "gallery", "tutorial", "smoke-report"} & set(page.relative_to(DOCS).parts)
-]
-
-
-def blocks(page: Path) -> list[tuple[str, str]]:
-    """(language, text) of each fenced block, in order."""
-    return re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
-def runs(page: Path) -> bool:
-    """Whether the snippets of a page make a program: all but the page in front, which shows one line of it."""
-    return any(language == "python" for language, _ in blocks(page)) and page != DOCS / "index.md"
 
 
 @pytest.mark.parametrize("page", list(filter(runs, PAGES)), ids=lambda page: page.stem)
 def test_snippets_run_and_print_what_the_page_shows(
-    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
-    printed = ""
-    for language, content in blocks(page):
-        if language == "python":
-            exec(content, namespace)  # running the page is the point
-            printed = capsys.readouterr().out
-        elif language == "text":
-            assert [line.rstrip() for line in printed.splitlines()] == content.splitlines()
-        elif language == "toml":
-            path = tmp_path / "p.toml"
-            path.write_text(content, encoding="utf-8")
-            assert read_problem_file(path).solve.keys() | {"special_values"} >= tomllib.loads(content).keys()
+    assert run(page) == page.read_text(encoding="utf-8"), "python -m shown, in the folder tests, writes it anew"
     plt.close("all")
+
+
+@pytest.mark.parametrize("page", [DOCS / "missing.md", REFERENCE / "problem-file.md"], ids=lambda page: page.stem)
+def test_problem_files_of_the_page_are_read(page: Path, tmp_path: Path) -> None:
+    files = [content for language, content in blocks(page) if language == "toml"]
+    assert files
+    for content in files:
+        path = tmp_path / "p.toml"
+        path.write_text(content, encoding="utf-8")
+        known = {*read_problem_file(path).solve, "special_values", "solve", "features", "constraints", "monotone"}
+        assert known >= tomllib.loads(content).keys()
+
+
+def test_suites_of_the_page_are_read(tmp_path: Path) -> None:
+    (suite,) = [content for language, content in blocks(REFERENCE / "suite-file.md") if language == "toml"]
+    (tmp_path / "s.toml").write_text(suite, encoding="utf-8")
+    assert load_suite(tmp_path / "s.toml").name == "forests"
 
 
 def bare(line: str) -> str:
