@@ -11,8 +11,14 @@ hand the result over. Fifteen minutes; every line runs as it stands.
 # The table
 # ---------
 # A thousand applications for a loan. They are generated, of no real person, but behave like such tables do: numbers,
-# whole numbers, categories, some noise. (With a network at hand, the well-known German credit data are
-# ``fetch_openml("credit-g", version=1)`` of ``sklearn.datasets``; all that follows works alike.)
+# whole numbers, categories, some noise.
+#
+# With a network at hand you may take the well-known German credit data in their place; the same steps apply to its
+# columns::
+#
+#     from sklearn.datasets import fetch_openml
+#
+#     X, granted = fetch_openml("credit-g", version=1, return_X_y=True, as_frame=True)
 
 import tempfile
 from pathlib import Path
