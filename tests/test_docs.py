@@ -131,6 +131,8 @@ def test_exit_codes_are_all_told() -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    newest, *_ = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest == version
 
 
 def test_the_reference_holds_every_command_option_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
