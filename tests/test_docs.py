@@ -73,7 +73,8 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         target = page.parent / name if name else page
         if target.parent.name in ("tutorial", "gallery"):  # made from examples/ when the manual is built
-            target = ROOT / "examples" / target.parent.name / "README.rst"
+            made_from = "README.rst" if target.stem == "index" else f"{target.stem}.py"
+            target = ROOT / "examples" / target.parent.name / made_from
         assert target.exists() or target.with_suffix(".md").exists(), link
         if anchor:
             heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)

@@ -165,12 +165,13 @@ for plan in explainer.explain(
 # %%
 # Everybody at once
 # -----------------
-# A batch prepares the model once. ``summary`` has a line for each row; ``to_frame`` holds the answers, in your columns.
+# A batch prepares the model once. ``to_frame`` holds the answers, in your columns, with a
+# status and a cost each; ``summary`` counts them by status.
 
 batch = explainer.explain(
     refused.head(30), target="granted", time_limit=60, progress=False
 )
-batch.summary().head()
+batch.summary()
 
 # %%
 # What does the model ask of people? Here is the cost of the cheapest change of each, and how many features it takes.
