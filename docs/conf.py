@@ -28,7 +28,7 @@ exclude_patterns = ["_build", "smoke-report", "gallery/*.ipynb", "gallery/*.py",
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-nitpicky = False
+nitpicky = True
 
 # -- reference ---------------------------------------------------------------------------------------------------
 autosummary_generate = True
