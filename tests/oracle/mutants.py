@@ -4,7 +4,7 @@ From the folder of the tests::
 
     OMP_NUM_THREADS=1 python -m oracle.mutants --count 20000 --seed 1 --formats results xgboost-json
 
-plays that many mutants of each format. Each is read in a process of its own, with limits on memory and on the
+plays that many mutants of each format. They are read in processes of their own, each with limits on memory and on the
 processor's time, and must be refused by an `OcfError` with a sentence, or be read as its own library reads it. What is
 not so (a signal, a hang, another exception, the memory limit, a silent difference) is a finding: the file and a line
 on what is wrong go to the folder of ``--findings``, grouped by kind; the exit status is then 1.
@@ -17,20 +17,24 @@ import json
 import logging
 import os
 import re
-import shutil
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from oracle.isolated import Ending, run_isolated
+from oracle.isolated import SOUND, Ending, run_in_turn
 from oracle.mutant_formats import FORMATS, Format, Seed
 from oracle.mutators import mutate
 
 #: Most files that are kept of one kind of finding.
 KEPT = 5
+
+#: Mutants that are read by one process, which costs as much as reading ten; one that is a finding ends it.
+TOGETHER = 20
 
 
 @dataclass
@@ -50,6 +54,16 @@ class Tally:
     read: int = 0
     findings: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+
+    def count(self, ending: Ending) -> bool:
+        """Count a mutant; whether all is well with it."""
+        if ending.end == "done":
+            self.read += 1
+        elif ending.end == "refused":
+            self.refused += 1
+        else:
+            self.findings[kind_of(ending)] += 1
+        return ending.end in SOUND
 
 
 def warm_up() -> None:
@@ -71,15 +85,20 @@ def read_here(form: Format, good: Seed) -> None:
         form.judge(path, good)
 
 
-def read_mutant(form: Format, seed: Seed, data: bytes) -> Ending:
-    """Let the judge of a format read a mutant in a process of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
-    try:
-        path = folder / form.name
-        path.write_bytes(data)
-        ending = run_isolated(lambda: form.judge(path, seed))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def read_mutants(form: Format, mutants: Sequence[tuple[Seed, bytes]]) -> list[Ending]:
+    """Let the judge of a format read mutants of seeds, one after the other in a process of their own."""
+    with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
+        calls = []
+        for k, (seed, data) in enumerate(mutants):
+            path = Path(folder) / str(k) / form.name
+            path.parent.mkdir()
+            path.write_bytes(data)
+            calls.append(partial(form.judge, path, seed))
+        return list(map(_with_sentence, run_in_turn(calls)))
+
+
+def _with_sentence(ending: Ending) -> Ending:
+    """A refusal without a sentence is a finding."""
     if ending.end == "refused" and len(ending.words.split()) < 4:
         return ending._replace(end="raised", words=f"no sentence: {ending.words!r}")
     return ending
@@ -115,26 +134,26 @@ def play(name: str, count: int, seed: int, folder: Path | None) -> Tally:
         seeds = list(form.seeds(Path(scratch)))
     for good in seeds:
         read_here(form, good)
-        ending = read_mutant(form, good, good.data)
+        (ending,) = read_mutants(form, [(good, good.data)])
         if ending.end != "done":
             raise SystemExit(f"{name}: the good file {good.name!r} itself is not read: {ending}")
-    for number in range(count):
-        rng = np.random.default_rng([seed, number, *map(ord, name)])
-        good = seeds[number % len(seeds)]
-        data, words = mutate(rng, form.kind, good.data)
-        ending = read_mutant(form, good, data)
-        if ending.end == "done":
-            tally.read += 1
-        elif ending.end == "refused":
-            tally.refused += 1
-        else:
-            kind = kind_of(ending)
-            tally.findings[kind] += 1
-            line = f"{good.name}, {words[:200]}: {ending.words}"
-            tally.examples.setdefault(kind, f"mutant {number} of {line}")
-            if folder is not None:
-                keep(folder / name, form.name, kind, number, data, line)
+    for begin in range(0, count, TOGETHER):
+        numbers = range(begin, min(begin + TOGETHER, count))
+        mutants = [_mutant(name, seeds[number % len(seeds)], [seed, number]) for number in numbers]
+        endings = read_mutants(form, [(good, data) for good, data, _ in mutants])
+        for number, (good, data, words), ending in zip(numbers, mutants, endings, strict=True):
+            if not tally.count(ending):
+                line = f"{good.name}, {words[:200]}: {ending.words}"
+                tally.examples.setdefault(kind_of(ending), f"mutant {number} of {line}")
+                if folder is not None:
+                    keep(folder / name, form.name, kind_of(ending), number, data, line)
     return tally
+
+
+def _mutant(name: str, good: Seed, numbers: list[int]) -> tuple[Seed, bytes, str]:
+    """A spoilt copy of a good file of a format, and what was done to it."""
+    rng = np.random.default_rng([*numbers, *map(ord, name)])
+    return good, *mutate(rng, FORMATS[name].kind, good.data)
 
 
 def main() -> None:
