@@ -39,7 +39,7 @@ def counterfactual_frame(
         The row and the point, coded.
     """
     table = original.copy()
-    places = {str(c): k for k, c in enumerate(table.columns)}
+    places = {str(c): k for k, c in enumerate(table.columns.tolist())}
     origin, point = space.without_missing(origin), space.without_missing(point)
     for i in np.flatnonzero((point != origin) & ~(np.isnan(point) & np.isnan(origin))):
         feature = space.features[i]
@@ -48,12 +48,11 @@ def counterfactual_frame(
                 value: Any = int(point[i] == k + feature.base)
             else:
                 value = feature.label(point[i])
-            old: Any = table.iloc[0, places[column]]
+            there = table.iloc[:, places[column]]
+            old: Any = there.iloc[0]
             if value is None or pd.isna(old) or old != value:
-                held = _held(feature.gap if value is None else value, table.dtypes.iloc[places[column]]).set_axis(
-                    table.index
-                )
                 # as a Series, since pandas guesses the dtype of an array of objects anew
+                held = _held(feature.gap if value is None else value, there.dtype).set_axis(table.index)
                 table.isetitem(places[column], held)
     return table
 

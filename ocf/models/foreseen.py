@@ -87,7 +87,7 @@ class Foreseen:
 def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
     """Columns with their dtypes, and values by type and bits."""
     form = (tuple(table.columns), tuple(map(str, table.dtypes)))
-    values = table.astype(object).to_numpy()[0]
+    values = table.to_numpy(object)[0]
     return form, tuple((type(v), str(v) if _by_text(v) else v) for v in values)
 
 

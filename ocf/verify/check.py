@@ -431,7 +431,7 @@ def _check_changes(
     readable = True
     changes: dict[str, Change] = {}
     # as objects, so that no value takes another's type
-    first, second = (dict(zip(t.columns, t.astype(object).to_numpy()[0], strict=True)) for t in (before, after))
+    first, second = (dict(zip(t.columns, t.to_numpy(object)[0], strict=True)) for t in (before, after))
     for feature in features:
         try:
             old, new = _value(first, feature), _value(second, feature)
