@@ -152,7 +152,7 @@ def case_of(instance: Instance) -> Case:
     part = cells.partition
     named = _named(instance.data, problem.space.columns)
     asked = Question(
-        predict=_predictor(instance),
+        predict=_remembered(_predictor(instance)),
         wants=wish(instance.model, instance.question),
         space=problem.space,
         origin=problem.origin,
@@ -163,30 +163,35 @@ def case_of(instance: Instance) -> Case:
     return Case(instance, explainer, row, task, problem, cells, asked)
 
 
+#: What a model says of a table.
+Ask = Callable[[pd.DataFrame], Any]
+
+
 def _remembering(model: UserModel) -> UserModel:
     """The model, which answers what it was asked before from memory: most methods come to the same point."""
-
-    def remembered(ask: Callable[[pd.DataFrame], Any]) -> Callable[[pd.DataFrame], Any]:
-        known: dict[Any, Any] = {}
-
-        def answer(table: pd.DataFrame) -> Any:
-            values = table.astype(object).to_numpy().tolist()
-            key = (tuple(table.columns), tuple(map(str, table.dtypes)), repr(values))
-            if key not in known:
-                known[key] = ask(table)
-            return known[key].copy()
-
-        return answer
-
     shown = model.probabilities
-    return replace(model, decide=remembered(model.decide), probabilities=None if shown is None else remembered(shown))
+    return replace(model, decide=_remembered(model.decide), probabilities=None if shown is None else _remembered(shown))
+
+
+def _remembered(ask: Ask) -> Ask:
+    known: dict[Any, Any] = {}
+
+    def answer(table: pd.DataFrame) -> Any:
+        if len(table) > 1:
+            return ask(table)
+        key = (*table.columns.tolist(), *table.dtypes.tolist(), repr(table.to_numpy(object).tolist()))
+        if key not in known:
+            known[key] = ask(table)
+        return known[key].copy()
+
+    return answer
 
 
 def _named(data: Any, columns: tuple[str, ...]) -> pd.DataFrame:
     return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data, columns=list(columns))
 
 
-def _predictor(instance: Instance) -> Callable[[pd.DataFrame], np.ndarray]:
+def _predictor(instance: Instance) -> Ask:
     predict = instance.model.predict if instance.question.get("probability") is None else instance.model.predict_proba
     if isinstance(instance.data, np.ndarray):
         return lambda table: predict(table.to_numpy(instance.data.dtype))

@@ -150,6 +150,16 @@ def middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return (low & high) + ((low ^ high) >> 1)
 
 
+def sixteenths(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Whole numbers that cut each way from `low` to `high` into sixteen parts, ends included, (17, n)."""
+    keys = np.stack([low, high])
+    for _ in range(4):
+        finer = np.empty((2 * len(keys) - 1, len(low)), np.int64)
+        finer[::2], finer[1::2] = keys, middle(keys[:-1], keys[1:])
+        keys = finer
+    return keys
+
+
 # -- the question ----------------------------------------------------------------------------------------------------
 
 
@@ -424,6 +434,15 @@ def _sides(encoded: FloatArray, bounds: dict[int, FloatArray]) -> np.ndarray:
     return out
 
 
+def _sides_of(
+    encode: Varied, n_bases: int, values: FloatArray, i: int, bounds: dict[int, FloatArray]
+) -> list[np.ndarray]:
+    """`_sides` of each base with feature i at each of some values."""
+    base = np.repeat(np.arange(n_bases), len(values))
+    encoded = encode(base, np.full(len(base), i), np.tile(values, n_bases))
+    return np.split(_sides(encoded, bounds), n_bases)
+
+
 def _crossings(
     asked: Asked,
     bounds: dict[int, FloatArray],
@@ -434,8 +453,7 @@ def _crossings(
 ) -> Iterator[_Crossing]:
     for i in numbers:
         values, grid = probes[i], asked.grid(i)
-        for base in range(n_bases):
-            sides = _sides(encode(np.full(len(values), base), np.full(len(values), i), values), bounds)
+        for base, sides in enumerate(_sides_of(encode, n_bases, values, i, bounds)):
             for k, column in np.argwhere(sides[1:] != sides[:-1]):
                 low, high = (int(key) for key in grid.keys(values[[k, k + 1]]))
                 first, last = sorted((sides[k, column], sides[k + 1, column]))
@@ -453,16 +471,18 @@ def _bisected(asked: Asked, encode: Varied, crossings: list[_Crossing]) -> Itera
     bound = np.array([c.bound for c in crossings])
 
     def holds(keys: np.ndarray) -> np.ndarray:
-        values = np.empty(len(keys))
+        values = np.empty(keys.shape)
         for i in np.unique(feature):
-            values[feature == i] = asked.grid(int(i)).values(keys[feature == i])
-        return encode(base, feature, values)[np.arange(len(keys)), column] <= bound
+            values[:, feature == i] = asked.grid(int(i)).values(keys[:, feature == i])
+        n = len(keys)
+        encoded = encode(np.tile(base, n), np.tile(feature, n), values.ravel())
+        return encoded[np.arange(values.size), np.tile(column, n)].reshape(keys.shape) <= bound
 
-    at_low = holds(low)
+    all_, at_low = np.arange(len(low)), holds(low[None])
     while (low + 1 < high).any():
-        between = middle(low, high)
-        same = holds(between) == at_low
-        low, high = np.where(same, between, low), np.where(same, high, between)
+        keys = sixteenths(low, high)  # a call of the user's steps costs more than its rows
+        other = np.vstack([holds(keys[1:-1]) != at_low, np.ones((1, len(low)), bool)]).argmax(axis=0)
+        low, high = keys[other, all_], keys[other + 1, all_]
     yield from zip(feature.tolist(), low.tolist(), high.tolist(), strict=True)
 
 
@@ -471,9 +491,7 @@ def _distinct(asked: Asked, bases: FloatArray, bounds: dict[int, FloatArray], va
     parts = []
     for dtypes in asked.conventions:
         encode = _varied(asked, bases, dtypes)
-        parts += [
-            _sides(encode(np.full(len(values), b), np.full(len(values), i), values), bounds) for b in range(len(bases))
-        ]
+        parts += _sides_of(encode, len(bases), values, i, bounds)
     behaviour = np.hstack(parts)
     origin = asked.origin[i]
     kept = []

@@ -56,12 +56,11 @@ def refusal(case: Case, model: str) -> str:
 
 def tried(case: Case, model: str) -> str:
     """ "exact", or the words of the refusal."""
-    words = refusal(case, model)
-    if words:
-        return words
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         said = check_table(case.asked(MODELS[model]()))
+    if said.startswith("refused"):
+        return refusal(case, model) or said
     return "exact" if said in ("optimal", "infeasible") else said
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
+from functools import cache
 from importlib import import_module
 
 import pytest
 from oracle.transformer_cases import CASES, MODELS
-from oracle.transformer_table import PAGE, STATED, page, plain, refusal, told, tried
+from oracle.transformer_table import PAGE, STATED, page, plain, told, tried
 
 from ocf.readers.transformers import READERS
 
@@ -16,9 +16,15 @@ from ocf.readers.transformers import READERS
 TURNS = [(case, list(MODELS)[k % len(MODELS)]) for k, case in enumerate(CASES)]
 
 
+@cache
+def cell(case: str, model: str) -> str:
+    """What becomes of a transformer in front of a model, tried once."""
+    return tried(CASES[case], model)
+
+
 @pytest.mark.parametrize(("case", "model"), TURNS)
 def test_answers_are_those_of_brute_force(case: str, model: str) -> None:
-    found = plain(tried(CASES[case], model))
+    found = plain(cell(case, model))
     if CASES[case].refused:
         assert re.search(CASES[case].refused, found), found
     else:
@@ -28,7 +34,7 @@ def test_answers_are_those_of_brute_force(case: str, model: str) -> None:
 
 @pytest.mark.slow
 def test_the_page_tells_what_was_tried() -> None:
-    cells = {(case, model): tried(CASES[case], model) for case in CASES for model in MODELS}
+    cells = {(case, model): cell(case, model) for case in CASES for model in MODELS}
     assert page(cells) == PAGE.read_text(encoding="utf-8")
 
 
@@ -40,8 +46,6 @@ def test_every_class_that_is_read_has_a_case() -> None:
 
 def test_refusals_name_the_step() -> None:
     for name, case in CASES.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            words = refusal(case, "RandomForest")
-        assert bool(words) == bool(case.refused), name
-        assert not words or "the step '" in words
+        words = cell(name, "RandomForest")
+        assert (words not in STATED) == bool(case.refused), name
+        assert words in STATED or "the step '" in words
