@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import harness
 from oracle.brute_force import search
-from oracle.harness import Case, prepare
+from oracle.harness import Case
 from oracle.instances import LIBRARIES, specs
 
 from ocf.errors import ProblemError
@@ -21,6 +24,9 @@ from ocf.solvers.result import Status
 SPECS = st.sampled_from(list(LIBRARIES)).flatmap(specs)
 FEW = settings(max_examples=40, deadline=None)
 LP_TOLERANCE = 1e-6
+
+#: Each formulation is given the same cases.
+prepare = cache(harness.prepare)
 
 
 def compiled(case: Case, name: str) -> Compiled:
