@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -29,8 +31,34 @@ settings.register_profile("repeat", derandomize=True, database=None, deadline=No
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
+#: Names the file that is locked as long as the kernels are being compiled.
+COMPILING = "OCF_TESTS_COMPILING"
+
 #: Files of long tests that share nothing: each test goes to whichever process is free, after the files.
 LONG = ("test_agreement", "test_hostile", "test_plausibility", "test_tables")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the kernels compiled once while the test processes collect, and not by each of them."""
+    if sys.platform == "win32" or hasattr(config, "workerinput") or config.getoption("dist", "no") != "loadfile":
+        return
+    import fcntl
+
+    with tempfile.NamedTemporaryFile(prefix="ocf-compiling-", delete=False) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # what inherits the file holds the lock until it ends, however it ends
+        command = [sys.executable, "-m", "ocf", "warm-up"]
+        compiling = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=lock, stderr=lock)
+    os.environ[COMPILING] = lock.name
+    config.add_cleanup(lambda: (compiling.terminate(), compiling.wait(), Path(lock.name).unlink()))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Wait for the kernels."""
+    if hasattr(session.config, "workerinput") and COMPILING in os.environ:
+        import fcntl
+
+        with Path(os.environ[COMPILING]).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 @pytest.hookimpl(optionalhook=True)
