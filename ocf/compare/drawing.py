@@ -186,7 +186,9 @@ class Figure:
 
     def render(self) -> str:
         """The figure as an SVG element."""
-        self._figure.draw_without_rendering()  # makes the lines of the grid
+        # laid out once, which makes the lines of the grid too; left in place, the layout is found anew at each drawing
+        self._figure.get_layout_engine().execute(self._figure)
+        self._figure.set_layout_engine("none")
         for artist in self._figure.findobj():
             artist.set_clip_on(False)  # all is inside, and a clip would be one more name in the page
         return inline_svg(self._figure, self.title, colours=VARIABLES, tooltips=self._tooltips)
