@@ -245,6 +245,8 @@ def _size(ensemble: Ensemble) -> str:
 
 def _decision(ensemble: Ensemble) -> str:
     rule = ensemble.decision
+    if rule.final is not None:
+        return f"what {rule.final.trees.n_trees} trees say that are given {len(rule.final.inputs)} of its scores"
     if rule.margin is not None:
         sign = "≥" if rule.tie_is_positive else ">"
         return f"{rule.classes[1]} when what the model makes of its members' scores is {sign} {rule.threshold:g}"

@@ -107,23 +107,31 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
     ConformanceError
         They differ: the model does not see what ocf sees.
     """
-    scores, decision = ensemble.scores(columns), ensemble.decision
-    room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
-    if decision.stands_on_others:
-        sure = _sure_of_totals(decision, scores, room, answers)
-    elif decision.kind == "argmax":
-        ordered = np.sort(scores, axis=1)
-        sure = ordered[:, -1] - ordered[:, -2] > room
-    elif decision.kind == "threshold":
-        sure = np.abs(scores[:, 0] - decision.threshold) > room + decision.slack
-    else:
-        sure = ~np.isclose(apply(decision.link, scores[:, 0]), answers, rtol=SURE, atol=room)
+    scores = ensemble.scores(columns)
+    sure = _sure(ensemble, scores, answers)
     wrong = np.flatnonzero((ensemble.decide(scores) != answers) & sure)
     if len(wrong):
         raise ConformanceError(
             f"the model answers {len(wrong)} of {len(columns)} rows of the data otherwise than its trees do on what "
             f"the preprocessing makes of them (the first is row {wrong[0]}): it does not see what ocf sees; {_REMEDY}"
         )
+
+
+def _sure(ensemble: Ensemble, scores: FloatArray, answers: FloatArray) -> BoolArray:
+    """Rows whose answer no rounding can change; a value that agrees is none of them."""
+    decision = ensemble.decision
+    room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
+    if decision.final is not None:
+        own = _sure(decision.final.trees, decision.final.scores(scores), answers)
+        return own & decision.final.sure(scores - room, scores + room)
+    if decision.stands_on_others:
+        return _sure_of_totals(decision, scores, room, answers)
+    if decision.kind == "argmax":
+        ordered = np.sort(scores, axis=1)
+        return np.asarray(ordered[:, -1] - ordered[:, -2] > room)
+    if decision.kind == "threshold":
+        return np.asarray(np.abs(scores[:, 0] - decision.threshold) > room + decision.slack)
+    return ~np.isclose(apply(decision.link, scores[:, 0]), answers, rtol=SURE, atol=room)
 
 
 def _sure_of_totals(decision: Decision, scores: FloatArray, room: float, answers: FloatArray) -> BoolArray:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
+from ocf.problem.final_trees import final_alternatives
 from ocf.problem.requirements import (
     BOUNDLESS,
     CurvesAtOnce,
@@ -125,6 +126,8 @@ class ClassTarget:
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One: the class beats every other."""
+        if ensemble.decision.final is not None:
+            return final_alternatives(ensemble, self.alternatives(ensemble.decision.final.trees))
         return (self.requirements(ensemble),)
 
     def requirements(self, ensemble: Ensemble) -> Requirements:
@@ -170,6 +173,8 @@ class ClassSetTarget:
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One per class: it beats every class outside the set."""
+        if ensemble.decision.final is not None:
+            return final_alternatives(ensemble, self.alternatives(ensemble.decision.final.trees))
         outside = [k for k in range(len(ensemble.decision.classes)) if k not in self.indices]
         if not outside:
             return (nothing_needed(ensemble),)
@@ -221,6 +226,8 @@ class ProbabilityTarget:
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One per class."""
+        if ensemble.decision.final is not None:
+            return final_alternatives(ensemble, self.alternatives(ensemble.decision.final.trees))
         return tuple(self._of(ensemble, k) for k in self.indices)
 
     def _of(self, ensemble: Ensemble, k: int) -> Requirements:
@@ -288,6 +295,8 @@ class IntervalTarget:
 
     def alternatives(self, ensemble: Ensemble) -> tuple[Requirements, ...]:
         """One: the score is neither too low nor too high."""
+        if ensemble.decision.final is not None:
+            return final_alternatives(ensemble, self.alternatives(ensemble.decision.final.trees))
         rows = []
         if self.lower > -math.inf:
             rows.append(self._side(ensemble, 1.0, self.lower))

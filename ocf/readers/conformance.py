@@ -9,7 +9,7 @@ side. One leaf is chosen for each side of each node, and one more where NaN has 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -332,6 +332,10 @@ def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> Bo
 
 def _same_totals(model: TreeModel, answers: FloatArray, ours: FloatArray, error_bound: float) -> BoolArray:
     rule = model.ensemble.decision
+    if rule.final is not None:
+        sure = rule.final.sure(ours - error_bound, ours + error_bound)
+        given = replace(model, ensemble=rule.final.trees)
+        return ~sure | _same_answers(given, answers, rule.final.scores(ours))
     totals = (rule.margin,) if rule.margin is not None else rule.totals
     ends = [total.between(ours - error_bound, ours + error_bound) for total in totals]
     low, high = (np.column_stack(side) for side in zip(*ends, strict=True))

@@ -132,6 +132,10 @@ class Members:
         rule = self.models[k].ensemble.decision
         if rule.totals:
             return _moved(rule.totals[0], self.starts[k])
+        if rule.final is not None:
+            raise UnsupportedModelError(
+                f"the value of a {_kind(self.models[k])} is that of trees over scores of others"
+            )
         if rule.link not in ("identity", "mean", "exp"):
             raise UnsupportedModelError(f"{_kind(self.models[k])} shows its score through a link that cannot be added")
         maps = (Map("exp", unit=_unit(self.models[k])),) if rule.link == "exp" else ()
@@ -383,9 +387,9 @@ def _as_margin(model: TreeModel) -> TreeModel:
     """A model of two classes by one score whose sign decides."""
     own = model.ensemble
     rule = own.decision
-    if rule.kind == "threshold" and rule.margin is None:
+    if rule.kind == "threshold" and not rule.stands_on_others:
         return model
-    if rule.kind != "argmax" or own.n_outputs != 2 or rule.totals:
+    if rule.kind != "argmax" or own.n_outputs != 2 or rule.stands_on_others:
         raise UnsupportedModelError(f"the decision of a {_kind(model)} is no sign of one score of trees")
     count = float(own.n_trees) if rule.link == "mean" and np.all(own.tree_weights == 1 / own.n_trees) else 1.0
     ensemble = replace(

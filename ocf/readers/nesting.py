@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from ocf.errors import ModelError
+from ocf.errors import ModelError, UnsupportedModelError
 
 #: Fitted members of each class that holds models, by the name of the attribute.
 HOLDERS = {
@@ -183,8 +183,14 @@ def _flows(native: Any, before: Steps) -> Iterator[NestedModel]:
     if _is_pipeline(native):
         yield from _flows(native.steps[-1][1], (*before, *native.steps[:-1]))
     elif holder_kind(native):
-        for member in held(native):
-            yield from _flows(member, before)
+        found = [flow for member in held(native) for flow in _flows(member, before)]
+        if getattr(native, "passthrough", False) and any(len(flow.steps) > len(before) for flow in found):
+            raise UnsupportedModelError(
+                f"this {type(native).__name__} gives its final model the table as it is beside members behind "
+                f"Pipelines of their own: put their steps before the whole, make_pipeline(steps, "
+                f"{type(native).__name__}(...)), or fit it with passthrough=False"
+            )
+        yield from found
     else:
         yield NestedModel(before, native)
 

@@ -5,7 +5,8 @@ How they decide (source: ``sklearn/ensemble/_voting.py``, ``_stacking.py``, ``sk
 * A soft vote averages probabilities with the weights, a hard vote adds up the weights of the members that decide for
   each class; the largest wins, the first on a tie. A voting regressor averages values.
 * A stack gives what its members show to a final model: of two classes the probability of the second, or the decision
-  function; the values of regressors. A linear final model adds them up.
+  function; of several classes those of each; the values of regressors. A linear final model adds them up, trees compare
+  each with thresholds (`ocf.readers.final_trees`).
 * One against the rest: the largest decision function (else probability) wins; with two classes a single model decides.
 * One against one: the class with most votes wins, and among several the one in which the models have most confidence:
   decision functions, else probabilities, added up.
@@ -22,6 +23,7 @@ import numpy as np
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.problem.requirements import reach
 from ocf.readers.base import TreeModel, whole
+from ocf.readers.final_trees import read_final_trees
 from ocf.readers.members import Members, added, check_classes, two_classes, whole_model
 from ocf.readers.nesting import held
 from ocf.readers.sklearn_common import check_fitted, class_labels
@@ -145,68 +147,80 @@ def _read_voting_regressor(model: Any) -> TreeModel:
 # -- stacks --------------------------------------------------------------------------------------------------------
 
 
-def _final(model: Any, known: tuple[str, ...]) -> tuple[list[float], float]:
-    """Coefficients and intercept of the final model.
+def _is_linear(model: Any, known: tuple[str, ...]) -> bool:
+    """Whether the final model of a stack adds up what it is given.
 
     Raises
     ------
     UnsupportedModelError
-        It does not add up what it is given, or sees the table as well.
+        It adds up the table as well.
     """
     final = model.final_estimator_
+    if type(final).__name__ not in known or not type(final).__module__.startswith("sklearn."):
+        return False
     if model.passthrough:
         raise UnsupportedModelError(
-            f"this {type(model).__name__} gives its final model the table as well: fit it with passthrough=False"
+            f"this {type(model).__name__} adds numbers of the table to what its members show, and no cell of a number "
+            "has one value: fit it with passthrough=False, or with trees as final_estimator"
         )
-    if type(final).__name__ not in known or not type(final).__module__.startswith("sklearn."):
-        raise UnsupportedModelError(
-            f"the final model of this {type(model).__name__} is a {type(final).__name__}, which does not add up what "
-            f"its members show: fit it with final_estimator={known[0]}()"
-        )
-    coefficients = np.ravel(final.coef_)
-    if len(coefficients) != len(model.estimators_):
+    return True
+
+
+def _stacked(model: Any, parts: list[Total]) -> tuple[Total, ...]:
+    """What a linear final model makes of its members: one total, or one per class."""
+    final = model.final_estimator_
+    coefficients = np.atleast_2d(final.coef_)
+    if coefficients.shape[1] != len(parts):
         raise ModelError(f"the final model of this {type(model).__name__} does not fit its members: fit it again")
-    return [float(c) for c in coefficients], float(np.ravel(final.intercept_)[0])
+    intercepts = np.broadcast_to(np.ravel(final.intercept_), len(coefficients))
+    totals = [added(parts, row, 1.0, replayed=False) for row in coefficients.tolist()]
+    return tuple(
+        Total(t.terms, t.base + float(b), 1.0, replayed=False) for t, b in zip(totals, intercepts, strict=True)
+    )
 
 
-def _stacked(parts: list[Total], weights: list[float], intercept: float) -> Total:
-    total = added(parts, weights, 1.0, replayed=False)
-    return Total(total.terms, total.base + intercept, 1.0, replayed=False)
-
-
-def _read_stacking_classifier(model: Any) -> TreeModel:
-    classes = two_classes(model, "its members show several probabilities each, sums of no functions of one score")
-    weights, intercept = _final(model, _LINEAR_CLASSIFIERS)
-    members = Members.read(model, held(model))
-    check_classes(model, members, 2)
-    parts = []
+def _shown(model: Any, members: Members, several: bool) -> list[Total]:
+    """What the members of a stacking classifier hand on, in the order in which the final model is given it."""
+    parts: list[Total] = []
     for k, method in enumerate(model.stack_method_):
-        own = members.shares(k)[1] if method == "predict_proba" else members.margins(k)
-        if method == "predict" or own is None:
+        own = None
+        if method == "predict_proba":
+            own = members.shares(k) if several else members.shares(k)[1:]
+        elif method == "decision_function":
+            margin = None if several else members.margins(k)
+            own = members.responses(k) if several else () if margin is None else (margin,)
+        if not own:
             raise UnsupportedModelError(
                 f"a member of this {type(model).__name__} hands on its decisions: fit it with "
                 "stack_method='predict_proba'"
             )
-        parts.append(own)
-    final = model.final_estimator_
+        parts += own
+    return parts
+
+
+def _read_stacking_classifier(model: Any) -> TreeModel:
+    classes = class_labels(model)
+    linear = _is_linear(model, _LINEAR_CLASSIFIERS)
+    members = Members.read(model, held(model))
+    check_classes(model, members, len(classes))
+    parts = _shown(model, members, several=len(classes) > 2)
+    if not linear:
+        return read_final_trees(model, members, parts, _LINEAR_CLASSIFIERS[0])
+    final, totals = model.final_estimator_, _stacked(model, parts)
+    if len(totals) > 1:
+        return whole_model(model, members, Decision("argmax", classes, totals=totals))
     regression = type(final).__name__ in _LOGISTIC and getattr(final, "multi_class", "auto") != "multinomial"
-    return whole_model(
-        model,
-        members,
-        Decision(
-            "threshold",
-            classes,
-            margin=_stacked(parts, weights, intercept),
-            link="logistic" if regression else "identity",
-        ),
-    )
+    link: Any = "logistic" if regression else "identity"
+    return whole_model(model, members, Decision("threshold", classes, margin=totals[0], link=link))
 
 
 def _read_stacking_regressor(model: Any) -> TreeModel:
-    weights, intercept = _final(model, _LINEAR_REGRESSORS)
+    linear = _is_linear(model, _LINEAR_REGRESSORS)
     members = Members.read(model, held(model))
     values = [members.values(k) for k in range(len(members.models))]
-    return whole_model(model, members, Decision("value", totals=(_stacked(values, weights, intercept),)))
+    if not linear:
+        return read_final_trees(model, members, values, _LINEAR_REGRESSORS[0])
+    return whole_model(model, members, Decision("value", totals=_stacked(model, values)))
 
 
 # -- one against the rest ------------------------------------------------------------------------------------------

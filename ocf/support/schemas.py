@@ -193,7 +193,7 @@ class TotalSchema(Struct, forbid_unknown_fields=True):
 
 
 class DecisionSchema(Struct, forbid_unknown_fields=True):
-    """A `Decision`; the first files had no totals."""
+    """A `Decision`; the first files had no totals and no final trees."""
 
     kind: Literal["argmax", "threshold", "value"]
     classes: list[Label]
@@ -203,6 +203,14 @@ class DecisionSchema(Struct, forbid_unknown_fields=True):
     slack: Amount
     totals: list[TotalSchema] = []
     margin: TotalSchema | None = None
+    final: FinalSchema | None = None
+
+
+class FinalSchema(Struct, forbid_unknown_fields=True):
+    """`FinalTrees`."""
+
+    inputs: list[TermSchema]
+    trees: EnsembleSchema
 
 
 class EnsembleSchema(Struct, forbid_unknown_fields=True):

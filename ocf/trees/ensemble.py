@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from ocf.arrays import IntArray
 from ocf.errors import ModelError
 from ocf.support.documents import fit
-from ocf.support.schemas import ArraySchema, EnsembleSchema
-from ocf.trees.totals import Total, plain, total_of
+from ocf.support.schemas import ArraySchema, EnsembleSchema, FinalSchema
+from ocf.trees.totals import Term, Total, plain, plain_term, term_of, total_of
 
 if TYPE_CHECKING:
     from ocf.arrays import BoolArray, FloatArray
@@ -73,6 +73,8 @@ class Decision:
         Then ``argmax`` compares them, and the link says whether they are probabilities (``mean``, ``normalized``).
     margin : Total or None
         Of kind ``threshold``: what is compared with `threshold`, in the place of the one score.
+    final : FinalTrees or None
+        Trees that are given functions of the scores, and whose decision, the same as this one, is the answer.
     """
 
     kind: Literal["argmax", "threshold", "value"]
@@ -83,11 +85,12 @@ class Decision:
     slack: float = 0.0
     totals: tuple[Total, ...] = ()
     margin: Total | None = None
+    final: FinalTrees | None = None
 
     @property
     def stands_on_others(self) -> bool:
         """Whether the answer is a function of several models' scores, or of one that it does not follow directly."""
-        return bool(self.totals) or self.margin is not None
+        return bool(self.totals) or self.margin is not None or self.final is not None
 
 
 @dataclass(frozen=True)
@@ -391,6 +394,8 @@ class Ensemble:
     def decide(self, scores: FloatArray) -> NDArray[Any]:
         """Class index (int64), or the value itself for regression, from scores (n, n_outputs)."""
         rule = self.decision
+        if rule.final is not None:
+            return rule.final.trees.decide(rule.final.scores(scores))
         if rule.totals and rule.kind != "threshold":
             shown = np.column_stack([total(scores) for total in rule.totals])
             return shown.argmax(axis=1) if rule.kind == "argmax" else shown[:, 0]
@@ -416,6 +421,7 @@ class Ensemble:
                 value = {g.name: getattr(value, g.name) for g in fields(value)} | {
                     "totals": [plain(total) for total in value.totals],
                     "margin": None if value.margin is None else plain(value.margin),
+                    "final": None if value.final is None else value.final.to_dict(),
                 }
                 value["classes"] = [c.item() if isinstance(c, np.generic) else c for c in value["classes"]]
             out[f.name] = value
@@ -454,11 +460,98 @@ class Ensemble:
             "classes": tuple(rule.classes),
             "totals": tuple(map(total_of, rule.totals)),
             "margin": None if rule.margin is None else total_of(rule.margin),
+            "final": None if rule.final is None else FinalTrees.from_schema(rule.final),
         }
         made |= {"feature_names": tuple(found.feature_names), "decision": Decision(**decision)}
         ensemble = cls(**made)
         check_structure(ensemble)
         return ensemble
+
+
+@dataclass(frozen=True)
+class FinalTrees:
+    """Trees on top of others, as a stack has them: their columns are functions of the others' scores.
+
+    Attributes
+    ----------
+    inputs : tuple of Term
+        Of each column.
+    trees : Ensemble
+        With axis splits, and a decision of their own.
+    """
+
+    inputs: tuple[Term, ...]
+    trees: Ensemble
+
+    def columns(self, scores: FloatArray) -> FloatArray:
+        """What the trees are given for rows of scores, (n, n_outputs) -> (n, n_inputs)."""
+        return np.column_stack([term(scores[:, term.output]) for term in self.inputs])
+
+    def scores(self, scores: FloatArray) -> FloatArray:
+        """Scores of the trees for rows of the others' scores, (n, n_outputs) -> (n, n_final_outputs)."""
+        return self.trees.scores(self.columns(scores))
+
+    def between(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on what the trees are given for scores in intervals, monotone functions of the ends.
+
+        Parameters
+        ----------
+        low, high : (n, n_outputs) float64
+
+        Returns
+        -------
+        least, most : (n, n_inputs) float64
+        """
+        least, most = np.empty((2, len(low), len(self.inputs)))
+        for j, term in enumerate(self.inputs):
+            ends = (low, high) if term.rises else (high, low)
+            first, last = (end[:, term.output] for end in ends)
+            least[:, j], most[:, j] = term.between(first, first, False)[0], term.between(last, last, False)[1]
+        return least, most
+
+    def sure(self, low: FloatArray, high: FloatArray) -> BoolArray:
+        """Rows of intervals of scores whose leaves are the same throughout, (n,).
+
+        Parameters
+        ----------
+        low, high : (n, n_outputs) float64
+        """
+        least, most = self.between(low, high)
+        return np.asarray((self.trees.apply(least) == self.trees.apply(most)).all(axis=1))
+
+    @cached_property
+    def leaf_ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Between which numbers a leaf holds each column, ``low < column <= high``, each (n_leaves, n_inputs)."""
+        trees = self.trees
+        low = np.full((len(trees.kind), trees.n_features), -np.inf)
+        high = np.full_like(low, np.inf)
+        for v in np.argsort(trees.depth, kind="stable").tolist():
+            if trees.kind[v] == SplitKind.LEAF:
+                continue
+            left, right, j, at = trees.left[v], trees.right[v], trees.feature[v], trees.threshold[v]
+            low[[left, right]], high[[left, right]] = low[v], high[v]
+            high[left, j], low[right, j] = min(high[v, j], at), max(low[v, j], at)
+        return low[trees.leaf_node], high[trees.leaf_node]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready dict."""
+        return {"inputs": [plain_term(term) for term in self.inputs], "trees": self.trees.to_dict()}
+
+    @classmethod
+    def from_schema(cls, found: FinalSchema) -> FinalTrees:
+        """Final trees from plain values that are known to have the right types.
+
+        Raises
+        ------
+        ModelError
+            They do not describe trees on top of others.
+        """
+        out = cls(tuple(map(term_of, found.inputs)), Ensemble.from_schema(found.trees))
+        trees = out.trees
+        plain_splits = np.isin(trees.kind, (SplitKind.LEAF, SplitKind.AXIS)).all()
+        _require(plain_splits and not trees.decision.stands_on_others, "final trees have splits or decisions of others")
+        _require(len(out.inputs) == trees.n_features, f"{len(out.inputs)} functions are given to final trees")
+        return out
 
 
 # -- arrays from a file ----------------------------------------------------------------------------------------
@@ -520,7 +613,12 @@ def _check_decision(e: Ensemble) -> None:
     rule, n = e.decision, e.n_outputs
     outputs = {"argmax": len(rule.classes), "threshold": 1, "value": 1}[rule.kind]
     labels = {"argmax": max(n, 2), "threshold": 2, "value": 0}[rule.kind]
-    if rule.stands_on_others:
+    if rule.final is not None:
+        own = rule.final.trees.decision
+        _require((own.kind, own.link, own.threshold) == (rule.kind, rule.link, rule.threshold), "final trees misfit")
+        outputs, labels = n, len(own.classes)
+        _require(all(0 <= t.output < n for t in rule.final.inputs), "final trees name a score that does not exist")
+    elif rule.stands_on_others:
         outputs, labels = n, len(rule.classes) if rule.kind == "argmax" else labels
         shown = {"argmax": {len(rule.classes)}, "threshold": {0, 2}, "value": {1}}[rule.kind]
         _require(len(rule.totals) in shown and (rule.kind == "threshold") == (rule.margin is not None), "totals misfit")

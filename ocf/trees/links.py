@@ -31,6 +31,8 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
         Of a classifier without probabilities the scores themselves.
     """
     rule = ensemble.decision
+    if rule.final is not None:
+        return show(rule.final.trees, rule.final.scores(scores))
     if rule.totals:
         shown = np.column_stack([total(scores) for total in rule.totals])
         if rule.link == "normalized":  # where all are 0, all are as probable

@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ModelError
-from ocf.support.schemas import MapSchema, TotalSchema
+from ocf.support.schemas import MapSchema, TermSchema, TotalSchema
 
 #: Relative error of a library's own exp or sigmoid in float64 and in float32, with room to spare.
 FLOAT64, FLOAT32 = 2.0**-48, 2.0**-20
@@ -257,20 +257,28 @@ def identity(output: int) -> Total:
 def plain(total: Total) -> dict[str, Any]:
     """JSON-ready dict of a total; `total_of` is its inverse."""
     return {
-        "terms": [
-            {
-                "output": term.output,
-                "maps": [
-                    {"kind": m.kind, "x": list(m.x), "y": list(m.y), "narrow": m.unit == FLOAT32} for m in term.maps
-                ],
-                "weight": term.weight,
-            }
-            for term in total.terms
-        ],
+        "terms": [plain_term(term) for term in total.terms],
         "base": total.base,
         "divisor": total.divisor,
         "replayed": total.replayed,
     }
+
+
+def plain_term(term: Term) -> dict[str, Any]:
+    """JSON-ready dict of a term; `term_of` is its inverse."""
+    maps = [{"kind": m.kind, "x": list(m.x), "y": list(m.y), "narrow": m.unit == FLOAT32} for m in term.maps]
+    return {"output": term.output, "maps": maps, "weight": term.weight}
+
+
+def term_of(found: TermSchema) -> Term:
+    """Term from plain values that are known to have the right types.
+
+    Raises
+    ------
+    ModelError
+        A map has no numbers, or not those of its kind.
+    """
+    return Term(found.output, tuple(map(_map_of, found.maps)), found.weight)
 
 
 def total_of(found: TotalSchema) -> Total:
@@ -281,8 +289,7 @@ def total_of(found: TotalSchema) -> Total:
     ModelError
         A map has no numbers, or not those of its kind.
     """
-    terms = tuple(Term(t.output, tuple(map(_map_of, t.maps)), t.weight) for t in found.terms)
-    return Total(terms, found.base, found.divisor, found.replayed)
+    return Total(tuple(map(term_of, found.terms)), found.base, found.divisor, found.replayed)
 
 
 def _map_of(found: MapSchema) -> Map:

@@ -120,6 +120,28 @@ def of_sklearn() -> dict[str, ModelCase]:
             )
         ),
         "StackingClassifier": classifier(lambda: ensemble.StackingClassifier([("a", forest)], cv=2)),
+        "StackingClassifier, several classes": classifier(
+            lambda: ensemble.StackingClassifier([("a", forest)], cv=2), 3
+        ),
+        "StackingClassifier(final_estimator=a forest)": classifier(
+            lambda: ensemble.StackingClassifier([("a", forest)], forest, cv=2), 3
+        ),
+        "StackingClassifier(final_estimator=a tree, passthrough=True)": classifier(
+            lambda: ensemble.StackingClassifier(
+                [("a", forest)], tree.DecisionTreeClassifier(**small), cv=2, passthrough=True
+            )
+        ),
+        "StackingRegressor(final_estimator=a forest, passthrough=True)": regressor(
+            lambda: ensemble.StackingRegressor(
+                [("a", ensemble.RandomForestRegressor(**few))],
+                ensemble.RandomForestRegressor(**few),
+                cv=2,
+                passthrough=True,
+            )
+        ),
+        "StackingClassifier(passthrough=True) under a linear model": classifier(
+            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), refused="passthrough=False"
+        ),
         "OneVsRestClassifier": classifier(lambda: multiclass.OneVsRestClassifier(forest), 3),
         "AdaBoostRegressor": regressor(
             lambda: ensemble.AdaBoostRegressor(n_estimators=3, random_state=0), refused="weighted median"

@@ -146,6 +146,41 @@ class OneOutput:
         return one_output(self.model.fit(x, np.column_stack(columns)), self.number)
 
 
+def final_trees(rng: Rng, classes: int = 2) -> Any:
+    """A final model of trees."""
+    seed = int(rng.integers(99))
+    kinds = [
+        DecisionTreeClassifier(max_depth=3, random_state=seed),
+        RandomForestClassifier(3, max_depth=3, random_state=seed),
+        HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=4, min_samples_leaf=3, random_state=seed),
+        GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=seed),
+        XGBClassifier(n_estimators=3, max_depth=2),
+    ]
+    return kinds[rng.integers(len(kinds))]
+
+
+def stack_of_trees(rng: Rng) -> Any:
+    """Trees over what trees show; over the table as well where no member has a Pipeline of its own."""
+    passthrough = rng.random() < 0.6
+    model = [forest, boosting] if passthrough else [base]
+    members = [(name, model[rng.integers(len(model))](rng)) for name in "mn"]
+    stack = StackingClassifier(members, final_trees(rng), cv=2, passthrough=passthrough)
+    return make_pipeline(StandardScaler(), stack) if rng.random() < 0.3 else stack
+
+
+def stack_of_values(rng: Rng) -> Any:
+    seed, passthrough = int(rng.integers(99)), rng.random() < 0.5
+    final = [
+        RandomForestRegressor(3, max_depth=3, random_state=seed),
+        GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=seed),
+    ][rng.integers(2)]
+    members = [
+        (n, RandomForestRegressor(3, max_depth=2, random_state=k) if passthrough else value(rng))
+        for k, n in enumerate("mn")
+    ]
+    return StackingRegressor(members, final, cv=2, passthrough=passthrough)
+
+
 #: By name, how an unfitted model is drawn.
 WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "search": lambda rng: GridSearchCV(base(rng), {}, cv=2),
@@ -165,6 +200,11 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "soft vote": lambda rng: votes(rng, "soft"),
     "hard vote": lambda rng: votes(rng, "hard"),
     "stack": lambda rng: StackingClassifier([("m", base(rng)), ("n", base(rng))], cv=2),
+    "stack under trees": stack_of_trees,
+    "stack of values under trees": stack_of_values,
+    "three classes in a stack": lambda rng: StackingClassifier(
+        [("m", forest(rng)), ("n", forest(rng))], [None, final_trees(rng)][rng.integers(2)], cv=2
+    ),
     "vote of values": lambda rng: VotingRegressor([("m", value(rng)), ("n", value(rng))]),
     "stack of values": lambda rng: StackingRegressor([("m", value(rng)), ("n", value(rng))], cv=2),
     "three classes one by one": lambda rng: OneVsRestClassifier(base(rng)),
@@ -200,7 +240,10 @@ def make(name: str, seed: int) -> Instance:
     question: dict[str, Any] = {"target": ["yes", "no"][rng.integers(2)], "norm": ["l1", "l0", "l2"][rng.integers(3)]}
     if "values" in name:
         question["target"] = [(float(np.quantile(y, 0.7)), None), (None, float(np.quantile(y, 0.3)))][rng.integers(2)]
-    shows = hasattr(model, "predict_proba") and not isinstance(model, OneVsRestClassifier)
+    sums = (
+        isinstance(model, StackingClassifier) and len(model.classes_) > 2 and hasattr(model.final_estimator_, "coef_")
+    )
+    shows = hasattr(model, "predict_proba") and not isinstance(model, OneVsRestClassifier) and not sums
     if rng.random() < 0.5 and shows:
         shown = model.predict_proba(table)[:, list(model.classes_).index(question["target"])]
         # often exactly what some row is shown, or next to it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import (
+    BaggingClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
@@ -21,6 +23,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -31,6 +34,7 @@ from ocf.errors import ModelError, UnsupportedModelError
 from ocf.models.user_model import as_user_model
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
+from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import show
 
 FOREST = RandomForestClassifier(4, max_depth=3, random_state=0)
@@ -68,6 +72,14 @@ READ = {
     ),
     "two classes": (OneVsRestClassifier(FOREST), 2),
     "stack": (StackingClassifier([("a", FOREST), ("b", BOOSTING)], cv=2), 2),
+    "stack of three": (StackingClassifier([("a", FOREST), ("b", TREE)], cv=2), 3),
+    "stack under a tree": (StackingClassifier([("a", FOREST), ("b", SCALED)], TREE, cv=2), 2),
+    "stack under a forest, of three": (StackingClassifier([("a", FOREST), ("b", TREE)], FOREST, cv=2), 3),
+    "stack under boosting with the table": (
+        StackingClassifier([("a", FOREST), ("b", BOOSTING)], BOOSTING, cv=2, passthrough=True),
+        2,
+    ),
+    "stack of values under a forest": (StackingRegressor([("a", VALUES)], VALUES, cv=2, passthrough=True), 0),
     "values": (VotingRegressor([("a", VALUES), ("b", BOOSTED)]), 0),
     "counts": (VotingRegressor([("a", VALUES), ("b", COUNTS)], weights=[1, 2]), 0),
     "stack of values": (StackingRegressor([("a", VALUES), ("b", BOOSTED)], cv=2), 0),
@@ -125,14 +137,41 @@ def test_a_stack_shows_the_probabilities_of_its_final_model(final: Any) -> None:
         (VotingClassifier([("a", FOREST), ("b", LogisticRegression())]), 2, "LogisticRegression is no sum of trees"),
         (OneVsOneClassifier(XGBClassifier(n_estimators=2)), 3, "a curve of its margin"),
         (StackingClassifier([("a", FOREST)], cv=2, passthrough=True), 2, "passthrough=False"),
-        (StackingClassifier([("a", FOREST)], final_estimator=TREE, cv=2), 2, "final_estimator=LogisticRegression"),
-        (StackingClassifier([("a", FOREST)], cv=2), 3, "has 3 classes"),
-        (StackingRegressor([("a", VALUES)], final_estimator=PoissonRegressor(), cv=2), 0, "does not add up"),
+        (StackingClassifier([("a", FOREST)], GaussianNB(), cv=2), 2, "final_estimator=LogisticRegression"),
+        (StackingClassifier([("a", FOREST), ("b", BOOSTING)], TREE, cv=2), 3, "a softmax of several scores"),
+        (StackingClassifier([("a", FOREST)], BaggingClassifier(SCALED, 2), cv=2), 2, "neither adds up"),
+        (StackingRegressor([("a", VALUES)], final_estimator=PoissonRegressor(), cv=2), 0, "neither adds up"),
     ],
 )
 def test_what_is_no_sum_of_curves_is_refused_with_the_reason(model: Any, n_classes: int, message: str) -> None:
     with pytest.raises(UnsupportedModelError, match=message):
         read_model(clone(model).fit(*table(n_classes)))
+
+
+def test_a_final_model_sees_the_table_before_the_steps_of_members() -> None:
+    model = StackingClassifier([("a", FOREST), ("b", SCALED)], TREE, cv=2, passthrough=True)
+    x, y = table(2)
+    with pytest.raises(UnsupportedModelError, match=r"make_pipeline\(steps, StackingClassifier"):
+        as_user_model(clone(model).fit(x, y))
+    plain = model.set_params(estimators=[("a", FOREST), ("b", BOOSTING)])
+    user = as_user_model(make_pipeline(StandardScaler(), plain).fit(x, y))
+    shown = user.trees.ensemble.scores(user.encode(x))
+    np.testing.assert_array_equal(user.trees.ensemble.decide(shown), user.decide(x))
+
+
+@pytest.mark.parametrize("passthrough", [False, True])
+def test_a_stack_under_trees_is_the_same_from_a_file(passthrough: bool) -> None:
+    x, y = table(2)
+    model = StackingClassifier([("a", FOREST), ("b", BOOSTING)], BOOSTING, cv=2, passthrough=passthrough).fit(x, y)
+    ensemble = read_model(model).ensemble
+    again = Ensemble.from_dict(json.loads(json.dumps(ensemble.to_dict())))
+    scores = ensemble.scores(x.to_numpy())
+    np.testing.assert_array_equal(again.decide(again.scores(x.to_numpy())), ensemble.decide(scores))
+    np.testing.assert_allclose(show(again, scores), model.predict_proba(x), atol=1e-12)
+    broken = ensemble.to_dict()
+    broken["decision"]["final"]["inputs"][0]["output"] = 99
+    with pytest.raises(ModelError, match="a score that does not exist"):
+        Ensemble.from_dict(broken)
 
 
 def test_several_labels_and_unfitted_models_are_refused() -> None:
