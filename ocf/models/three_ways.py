@@ -16,7 +16,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder
 from ocf.models.lift import Lifted
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
-from ocf.trees.links import apply
+from ocf.trees.links import apply, compared_between
 
 #: Relative rounding of sums of float32 leaf values that no answer is held against.
 SURE = 1e-4
@@ -136,9 +136,7 @@ def _sure(ensemble: Ensemble, scores: FloatArray, answers: FloatArray) -> BoolAr
 
 def _sure_of_totals(decision: Decision, scores: FloatArray, room: float, answers: FloatArray) -> BoolArray:
     """Rows whose answer no rounding can change; a value that agrees is none of them."""
-    totals = decision.totals if decision.margin is None else (decision.margin,)
-    ends = [total.between(scores - room, scores + room) for total in totals]
-    low, high = (np.column_stack(side) for side in zip(*ends, strict=True))
+    low, high = compared_between(decision, scores - room, scores + room)
     if decision.kind == "value":
         return np.asarray((answers < low[:, 0]) | (answers > high[:, 0]))
     if decision.kind == "threshold":

@@ -25,6 +25,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.features.lattice import Lattice, middle
 from ocf.problem.requirements import BOUNDLESS, Requirements, ScoreBox, joined_requirements, score_row, scores_at
+from ocf.problem.totals import never, score_ends
 from ocf.trees.ensemble import Ensemble, FinalTrees
 from ocf.trees.totals import Term
 
@@ -55,15 +56,7 @@ def final_alternatives(ensemble: Ensemble, asked: Sequence[Requirements]) -> tup
     for wanted in asked:
         whole = FinalBox(ensemble, final, wanted, edges, tuple(low.tolist()), tuple(high.tolist())).shrunk()
         boxes += whole.divided() if whole is not None else ()
-    return tuple(box.rows() for box in boxes) or (_never(ensemble),)
-
-
-def score_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest scores that the library can give, whatever the leaves, each (n_outputs,)."""
-    starts, room = ensemble.leaf_offsets[:-1], ensemble.base_score - 2 * ensemble.rounding
-    low = np.minimum.reduceat(ensemble.contributions, starts).sum(axis=0) + room
-    high = np.maximum.reduceat(ensemble.contributions, starts).sum(axis=0) + room + 4 * ensemble.rounding
-    return low, high
+    return tuple(box.rows() for box in boxes) or (never(ensemble),)
 
 
 def score_edges(final: FinalTrees, low: FloatArray, high: FloatArray) -> dict[int, FloatArray]:
@@ -101,10 +94,6 @@ def _last(term: Term, cuts: FloatArray, ends: tuple[float, float], side: int) ->
         good = holds(_LINE.values(half))
         low, high = np.where(good, half, low), np.where(good, high, half)
     return _LINE.values(low)
-
-
-def _never(ensemble: Ensemble) -> Requirements:
-    return score_row(ensemble, np.zeros(ensemble.n_outputs), np.inf, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +327,7 @@ class FinalBox:
                     part = self._at(*ends).shrunk()
                     parts += [part.rows()] if part is not None else []
             low[k], high[k] = first[k], last[k]
-        return parts or [replace(_never(self.ensemble), curve=self)]
+        return parts or [replace(never(self.ensemble), curve=self)]
 
     def _grown(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         """An empty box around scores that cannot give what is asked, as large as its sides can be moved in turn."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.problem.final_trees import final_alternatives
+from ocf.problem.mean_shares import mean_share_rows
 from ocf.problem.requirements import (
     BOUNDLESS,
     CurvesAtOnce,
@@ -232,6 +233,8 @@ class ProbabilityTarget:
 
     def _of(self, ensemble: Ensemble, k: int) -> Requirements:
         rule = ensemble.decision
+        if len(rule.rounds) > 1:
+            return mean_share_rows(ensemble, [float(j == k) - self.probability for j in range(len(rule.classes))])
         if rule.link == "normalized":
             return total_rows(ensemble, share(rule.totals, k, self.probability), 0.0, strict=False)
         if rule.totals:
@@ -342,6 +345,9 @@ def _beats(ensemble: Ensemble, index: int, others: Sequence[int]) -> Requirement
         sign = 1.0 if index == 1 else -1.0
         strict = rule.tie_is_positive != (index == 1)
         return total_rows(ensemble, rule.margin.times(sign), sign * rule.threshold, strict=strict)
+    if len(rule.rounds) > 1:
+        versus = np.eye(len(rule.classes))
+        return _joined([mean_share_rows(ensemble, (versus[index] - versus[k]).tolist()) for k in others])
     if rule.totals:
         pairs = [total_rows(ensemble, rule.totals[index].minus(rule.totals[k]), 0.0, strict=k < index) for k in others]
         return _joined(pairs)

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from ocf.problem.requirements import (
     TANGENT,
     Requirements,
     ScoreBox,
+    ScoreCurve,
     joined_requirements,
     mean_row,
     reach,
@@ -73,7 +75,7 @@ def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) 
     total = replace(total, terms=terms)
     if not terms:
         holds = total.base / total.divisor > value or (not strict and total.base / total.divisor == value)
-        return _never(ensemble) if not holds else score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, 0.0)
+        return never(ensemble) if not holds else score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, 0.0)
     if total.linear:
         return _linear_row(ensemble, total, value, strict)
     if len({term.output for term in terms}) < len(terms):
@@ -84,15 +86,22 @@ def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) 
     return TotalThreshold(ensemble, total, value, strict, *box).rows(first=True)
 
 
-def _never(ensemble: Ensemble) -> Requirements:
+def never(ensemble: Ensemble) -> Requirements:
+    """Requirements that no choice of leaves meets."""
     return score_row(ensemble, np.zeros(ensemble.n_outputs), math.inf, math.inf)
+
+
+def score_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest scores that the library can give, whatever the leaves, each (n_outputs,)."""
+    starts = ensemble.leaf_offsets[:-1]
+    low = np.minimum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score - 2 * ensemble.rounding
+    high = np.maximum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score + 2 * ensemble.rounding
+    return low, high
 
 
 def _box(ensemble: Ensemble, total: Total) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Scores that the library can give the terms of a total, whatever the leaves."""
-    starts = ensemble.leaf_offsets[:-1]
-    low = np.minimum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score - 2 * ensemble.rounding
-    high = np.maximum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score + 2 * ensemble.rounding
+    low, high = score_ends(ensemble)
     outputs = [term.output for term in total.terms]
     return tuple(low[outputs].tolist()), tuple(high[outputs].tolist())
 
@@ -143,7 +152,7 @@ def _single_row(
         low, high = (_passing(total, value, strict, ends, side) for side in (1, 0))
     coefficients = _coefficients(ensemble, (term,), [sign])
     if math.isinf(low):
-        return _never(ensemble)
+        return never(ensemble)
     return score_row(ensemble, coefficients, sign * low, sign * high if math.isfinite(high) else math.inf)
 
 
@@ -257,7 +266,7 @@ class TotalThreshold:
         """
         box = self.shrunk()
         if box is None:
-            return replace(_never(self.ensemble), curve=self)
+            return replace(never(self.ensemble), curve=self)
         beyond = box.sure_corner() if first else box.worse
         parts = [box.side(k, beyond[k]) for k in range(len(box.total.terms))]
         known = _box(self.ensemble, self.total)
@@ -390,27 +399,16 @@ class TotalThreshold:
         point = scores_at(self.ensemble, leaves)[[term.output for term in self.total.terms]]
         if _passes(float(_bounds(self.total, point.tolist(), point.tolist())[1]), self.value, self.strict):
             return []
-        parts: list[Requirements] = []
-        here: TotalThreshold = self
-        for splits in range(_SPLITS + 1):
-            inside = np.clip(point, here.low, here.high)
-            row = here.tangent(inside)
-            if row.gain[leaves].sum() < row.need[0]:
-                return [here.rows(inside) if splits else replace(row, curve=here), *parts]
-            halves = here._split(inside) if splits < _SPLITS else None
-            if halves is None:
-                return [here.rows(inside), *parts] if splits else []
-            own = 0 if all(a <= b for a, b in zip(inside, halves[0].high, strict=True)) else 1
-            other, shrunk = halves[1 - own].shrunk(), halves[own].shrunk()
-            if other is not None:
-                parts.append(other.rows())
-            if shrunk is None:
-                return parts or [replace(_never(self.ensemble), curve=self)]
-            here = shrunk
-        raise AssertionError  # the last round returns
+        return branched(self, leaves, point)
 
-    def _split(self, point: FloatArray) -> tuple[TotalThreshold, TotalThreshold] | None:
-        """Two boxes, split at the score whose hull lies farthest above its term; None where all are close."""
+    def split(self, point: FloatArray) -> tuple[TotalThreshold, TotalThreshold] | None:
+        """Two boxes, split at the score whose hull lies farthest above its term; None where all are close.
+
+        Parameters
+        ----------
+        point : (n_terms,) float64
+            Scores within the box.
+        """
         own = [t.between(point[[k]], point[[k]])[1][0] for k, t in enumerate(self.total.terms)]
         gaps = self._on_hull(point) - np.array(own)
         size = max(float(np.abs(y).max()) for _, y in self._hulls)
@@ -437,6 +435,65 @@ class TotalThreshold:
                 end = float(alike[-1]) if self.total.terms[k].rises else math.nextafter(float(alike[0]), -math.inf)
                 score = end if self.low[k] <= end < self.high[k] else score
         return score if self.low[k] <= score < self.high[k] else None
+
+
+#: Any one of them.
+Boxed = TypeVar("Boxed", bound="BoxedCurve")
+
+
+class BoxedCurve(ScoreCurve, Protocol):
+    """A condition on scores within a box of them, which tangents hold from outside."""
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """Lowest scores."""
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """Highest scores."""
+
+    def tangent(self, point: FloatArray) -> Requirements:
+        """A requirement of one row that holds wherever the condition does."""
+
+    def rows(self, *refused: FloatArray) -> Requirements:
+        """The box, and tangents at some scores."""
+
+    def split(self, point: FloatArray) -> tuple[Self, Self] | None:
+        """Two parts of the box; None where that leads no further."""
+
+    def shrunk(self) -> Self | None:
+        """The same in a smaller box; None where it holds nowhere."""
+
+
+def branched(curve: Boxed, leaves: IntArray, point: FloatArray) -> Sequence[Requirements]:
+    """Tangents at a refused point, in the parts of a box between which the condition is split.
+
+    Parameters
+    ----------
+    curve : BoxedCurve
+    leaves : (n_trees,) int64
+        Of the point.
+    point : (n_terms,) float64
+        Its scores, in the order of the box.
+    """
+    parts: list[Requirements] = []
+    here = curve
+    for splits in range(_SPLITS + 1):
+        inside = np.clip(point, here.low, here.high)
+        row = here.tangent(inside)
+        if row.gain[leaves].sum() < row.need[0]:
+            return [here.rows(inside) if splits else replace(row, curve=here), *parts]
+        halves = here.split(inside) if splits < _SPLITS else None
+        if halves is None:
+            return [here.rows(inside), *parts] if splits else []
+        own = 0 if all(a <= b for a, b in zip(inside, halves[0].high, strict=True)) else 1
+        other, shrunk = halves[1 - own].shrunk(), halves[own].shrunk()
+        if other is not None:
+            parts.append(other.rows())
+        if shrunk is None:
+            return parts or [replace(never(curve.ensemble), curve=curve)]
+        here = shrunk
+    raise AssertionError  # the last round returns
 
 
 def _line_over(x: FloatArray, y: FloatArray, at: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ConformanceError
 from ocf.readers.base import Rows, TreeModel, whole
 from ocf.trees import links
-from ocf.trees.ensemble import Ensemble, SplitKind
+from ocf.trees.ensemble import Ensemble, SplitKind, shown_totals
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 _MAX_SCORED = 500_000  # rows times trees scored at once
@@ -284,29 +284,16 @@ def _compare_probabilities(model: TreeModel, points: FloatArray, ours: FloatArra
     assert model.probabilities is not None
     shown, room = model.probabilities(points), 2 * model.ensemble.rounding
     rule = model.ensemble.decision
-    bounds = [total.between(ours - room, ours + room) for total in rule.totals]
-    if rule.link == "normalized":
-        bounds = _divided(bounds)
-    for k, (total, (low, high)) in enumerate(zip(rule.totals, bounds, strict=True)):
-        wrong = (shown[:, k] < low) | (shown[:, k] > high)
+    low, high = links.shown_between(rule, ours - room, ours + room)
+    for k in range(len(rule.classes)):
+        wrong = (shown[:, k] < low[:, k]) | (shown[:, k] > high[:, k])
         if wrong.any():
             first = int(np.argmax(wrong))
             raise ConformanceError(
                 f"{model.library} shows the probabilities {_list(shown[first])} where the scores that were read, "
-                f"{_list(ours[first])}, give {float(total(ours[first : first + 1])[0])!r} for class {k}, at "
+                f"{_list(ours[first])}, give {_list(shown_totals(rule, ours[first : first + 1])[0])}, at "
                 f"{_show(model.ensemble, points[first])}: {_REMEDY}"
             )
-
-
-def _divided(bounds: list[tuple[FloatArray, FloatArray]]) -> list[tuple[FloatArray, FloatArray]]:
-    """Bounds on numbers divided by their sum; where all may be 0, they are as large as each other or anything else."""
-    least = np.maximum([low for low, _ in bounds], 0.0)
-    most = np.maximum([high for _, high in bounds], 0.0)
-    unit, empty = 2.0**-46, least.sum(axis=0) <= 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low = least / (least + most.sum(axis=0) - most) * (1 - unit)
-        high = most / (most + least.sum(axis=0) - least) * (1 + unit)
-    return list(zip(np.where(empty, 0.0, low), np.where(empty, 1.0, high), strict=True))
 
 
 def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> BoolArray:
@@ -336,9 +323,7 @@ def _same_totals(model: TreeModel, answers: FloatArray, ours: FloatArray, error_
         sure = rule.final.sure(ours - error_bound, ours + error_bound)
         given = replace(model, ensemble=rule.final.trees)
         return ~sure | _same_answers(given, answers, rule.final.scores(ours))
-    totals = (rule.margin,) if rule.margin is not None else rule.totals
-    ends = [total.between(ours - error_bound, ours + error_bound) for total in totals]
-    low, high = (np.column_stack(side) for side in zip(*ends, strict=True))
+    low, high = links.compared_between(rule, ours - error_bound, ours + error_bound)
     if rule.kind == "value":
         return np.asarray((answers >= low[:, 0]) & (answers <= high[:, 0]))
     if rule.kind == "threshold":

@@ -64,7 +64,7 @@ class Members:
         models = []
         for native in natives:
             try:
-                model = _read_span(native)
+                model = read_span(native)
             except UnsupportedModelError as cause:
                 raise UnsupportedModelError(f"{type(whole).__name__} holds a model that is not read: {cause}") from None
             if model.categories:
@@ -351,7 +351,7 @@ def check_classes(whole: Any, members: Members, n_classes: int) -> None:
 # -- parts -------------------------------------------------------------------------------------------------------
 
 
-def _read_span(native: Any) -> TreeModel:
+def read_span(native: Any) -> TreeModel:
     """A member; the columns of one behind a `ColumnSpan` are some of the whole's."""
     native = bare(native)
     steps = getattr(native, "steps", None)

@@ -23,7 +23,7 @@ import numpy as np
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers import read_model
 from ocf.readers.base import TreeModel, whole
-from ocf.readers.members import COMPLEMENT, Members, added, chained, check_classes, two_classes, whole_model
+from ocf.readers.members import COMPLEMENT, Members, added, chained, check_classes, read_span, two_classes, whole_model
 from ocf.readers.nesting import bare, held, holder_kind
 from ocf.readers.sklearn_common import check_fitted, class_labels
 from ocf.trees.ensemble import Decision
@@ -66,7 +66,7 @@ def read(model: Any) -> TreeModel:
     with whole(model):
         if kind == "BaseSearchCV":
             (best,) = held(model)
-            return replace(read_model(best), native=model)
+            return replace(read_span(best), native=model)
         if kind == "CalibratedClassifierCV":
             return _read_calibrated(model)
         return _read_threshold(model, kind)
@@ -160,25 +160,18 @@ def _pair(model: Any, members: Members, k: int) -> tuple[Total, Total]:
 
 def _read_several_classes(model: Any, members: Members, classes: tuple[Any, ...]) -> TreeModel:
     """One calibrator per class, whose values are divided by their sum; or one for all, of which a softmax is taken."""
-    if len(members.models) > 1:
-        raise UnsupportedModelError(
-            f"this {type(model).__name__} of {len(classes)} classes averages what {len(members.models)} folds have "
-            "divided by sums of their own, which is no sum of functions of one score each: fit it with ensemble=False"
-        )
-    (fold,) = model.calibrated_classifiers_
-    responses = members.responses(0)
-    if fold.method != "temperature":
-        if len(fold.calibrators) != len(classes):
-            raise ModelError(f"the calibrators of this {type(model).__name__} do not fit its classes: fit it again")
-        totals = [chained(r, _calibrator(model, c), model) for r, c in zip(responses, fold.calibrators, strict=True)]
-        return whole_model(model, members, Decision("argmax", classes, link="normalized", totals=tuple(totals)))
-    beta = float(fold.calibrators[0].beta_)
-    if not hasattr(bare(fold.estimator), "decision_function"):
-        power = (Map("log", (_EPSILON,)), Map("affine", (beta, 0.0)), Map("exp"))
-        totals = [chained(response, power, model) for response in responses]
-        return whole_model(model, members, Decision("argmax", classes, link="normalized", totals=tuple(totals)))
-    scale = beta * responses[0].terms[0].weight
-    (one,) = members.models
+    fold = model.calibrated_classifiers_[0]
+    if len(members.models) == 1 and fold.method == "temperature" and hasattr(bare(fold.estimator), "decision_function"):
+        return _read_softmax(model, members, classes)
+    rounds = [_round(model, members, k, len(classes)) for k in range(len(members.models))]
+    totals = tuple(total for own in rounds for total in own)
+    return whole_model(model, members, Decision("argmax", classes, link="normalized", totals=totals))
+
+
+def _read_softmax(model: Any, members: Members, classes: tuple[Any, ...]) -> TreeModel:
+    """Of one fold, a softmax of its decision functions."""
+    (fold,), (one,) = model.calibrated_classifiers_, members.models
+    scale = float(fold.calibrators[0].beta_) * members.responses(0)[0].terms[0].weight
     scaled = replace(
         one,
         ensemble=replace(
@@ -187,6 +180,18 @@ def _read_several_classes(model: Any, members: Members, classes: tuple[Any, ...]
         scores=lambda rows: scale * one.scores(rows),
     )
     return whole_model(model, Members((scaled,)), Decision("argmax", classes, link="softmax"))
+
+
+def _round(model: Any, members: Members, k: int, n_classes: int) -> list[Total]:
+    """What fold k makes of the scores of each class before it divides by their sum."""
+    fold, responses = model.calibrated_classifiers_[k], members.responses(k)
+    if fold.method != "temperature":
+        if len(fold.calibrators) != n_classes:
+            raise ModelError(f"the calibrators of this {type(model).__name__} do not fit its classes: fit it again")
+        return [chained(r, _calibrator(model, c), model) for r, c in zip(responses, fold.calibrators, strict=True)]
+    shown = () if hasattr(bare(fold.estimator), "decision_function") else (Map("log", (_EPSILON,)),)
+    power = (*shown, Map("affine", (float(fold.calibrators[0].beta_), 0.0)), Map("exp"))
+    return [chained(response, power, model) for response in responses]
 
 
 def _calibrator(model: Any, calibrator: Any) -> tuple[Map, ...]:

@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -71,6 +71,7 @@ class Decision:
     totals : tuple of Total
         Of models that stand on others: what the library shows of the scores, one total per class, or that of the value.
         Then ``argmax`` compares them, and the link says whether they are probabilities (``mean``, ``normalized``).
+        Under ``normalized`` there may be several rounds of them, each divided by its own sum, whose mean is shown.
     margin : Total or None
         Of kind ``threshold``: what is compared with `threshold`, in the place of the one score.
     final : FinalTrees or None
@@ -91,6 +92,12 @@ class Decision:
     def stands_on_others(self) -> bool:
         """Whether the answer is a function of several models' scores, or of one that it does not follow directly."""
         return bool(self.totals) or self.margin is not None or self.final is not None
+
+    @property
+    def rounds(self) -> tuple[tuple[Total, ...], ...]:
+        """The totals, one per class in each round."""
+        size = max(len(self.classes), 1)
+        return tuple(self.totals[k : k + size] for k in range(0, len(self.totals), size))
 
 
 @dataclass(frozen=True)
@@ -397,7 +404,7 @@ class Ensemble:
         if rule.final is not None:
             return rule.final.trees.decide(rule.final.scores(scores))
         if rule.totals and rule.kind != "threshold":
-            shown = np.column_stack([total(scores) for total in rule.totals])
+            shown = shown_totals(rule, scores) if len(rule.rounds) > 1 else _side_by_side(rule.totals, scores)
             return shown.argmax(axis=1) if rule.kind == "argmax" else shown[:, 0]
         if rule.kind == "argmax":
             return scores.argmax(axis=1)
@@ -466,6 +473,29 @@ class Ensemble:
         ensemble = cls(**made)
         check_structure(ensemble)
         return ensemble
+
+
+def _side_by_side(totals: Sequence[Total], scores: FloatArray) -> FloatArray:
+    return np.column_stack([total(scores) for total in totals])
+
+
+def shown_totals(rule: Decision, scores: FloatArray) -> FloatArray:
+    """What totals show of rows of scores, one column per class or value.
+
+    Parameters
+    ----------
+    rule : Decision
+        With totals.
+    scores : (n, n_outputs) float64
+    """
+    parts = []
+    for totals in rule.rounds:
+        shown = _side_by_side(totals, scores)
+        if rule.link == "normalized":  # where all are 0, all are as probable
+            size = shown.sum(axis=1, keepdims=True)
+            shown = np.where(size > 0, shown / np.where(size > 0, size, 1.0), 1 / shown.shape[1])
+        parts.append(shown)
+    return parts[0] if len(parts) == 1 else np.asarray(sum(parts) / len(parts))
 
 
 @dataclass(frozen=True)
@@ -621,7 +651,11 @@ def _check_decision(e: Ensemble) -> None:
     elif rule.stands_on_others:
         outputs, labels = n, len(rule.classes) if rule.kind == "argmax" else labels
         shown = {"argmax": {len(rule.classes)}, "threshold": {0, 2}, "value": {1}}[rule.kind]
-        _require(len(rule.totals) in shown and (rule.kind == "threshold") == (rule.margin is not None), "totals misfit")
+        several = rule.link == "normalized" and rule.totals and len(rule.totals) % len(rule.classes) == 0
+        _require(
+            (several or len(rule.totals) in shown) and (rule.kind == "threshold") == (rule.margin is not None),
+            "totals misfit",
+        )
         for total in filter(None, (*rule.totals, rule.margin)):
             _require(all(0 <= term.output < n for term in total.terms), "a total names a score that does not exist")
     _require(n == outputs and len(rule.classes) == labels, f"{n} scores and {len(rule.classes)} classes do not fit")

@@ -8,13 +8,16 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from ocf.arrays import FloatArray
-from ocf.trees.ensemble import Ensemble
+from ocf.trees.ensemble import Decision, Ensemble, shown_totals
 
 #: Relative error of the libraries' own exp, sigmoid and square, with room to spare.
 _UNITS = {"float32": 2.0**-21, "float64": 2.0**-48}
 
 #: Values up to here may be shown as 0 because they underflow.
 _TINY = {"float32": 2.0**-140, "float64": 2.0**-1060}
+
+#: Rounding of a mean of probabilities, for each of them.
+_MEAN = 2.0**-50
 
 
 def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
@@ -34,10 +37,7 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
     if rule.final is not None:
         return show(rule.final.trees, rule.final.scores(scores))
     if rule.totals:
-        shown = np.column_stack([total(scores) for total in rule.totals])
-        if rule.link == "normalized":  # where all are 0, all are as probable
-            size = shown.sum(axis=1, keepdims=True)
-            return np.where(size > 0, shown / np.where(size > 0, size, 1.0), 1 / shown.shape[1])
+        shown = shown_totals(rule, scores)
         return shown[:, 0] if rule.kind == "value" else shown
     if rule.kind == "threshold" and rule.link == "logistic":
         margin = scores[:, 0] if rule.margin is None else rule.margin(scores)
@@ -46,6 +46,50 @@ def show(ensemble: Ensemble, scores: FloatArray) -> FloatArray:
         return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
     shown = apply(rule.link, scores)
     return shown[:, 0] if rule.kind == "value" else shown
+
+
+def shown_between(rule: Decision, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds on what totals show of scores in intervals, each (n, n_shown).
+
+    Parameters
+    ----------
+    rule : Decision
+        With totals.
+    low, high : (n, n_outputs) float64
+    """
+    parts = []
+    for totals in rule.rounds:
+        bounds = [total.between(low, high) for total in totals]
+        parts.append(_divided(bounds) if rule.link == "normalized" else bounds)
+    least, most = (np.mean([np.column_stack([b[k] for b in own]) for own in parts], axis=0) for k in (0, 1))
+    return least - _MEAN * len(parts[1:]), most + _MEAN * len(parts[1:])
+
+
+def compared_between(rule: Decision, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds on what decides of scores in intervals: a margin, or what totals show, each (n, n_compared).
+
+    Parameters
+    ----------
+    rule : Decision
+        With a margin or totals.
+    low, high : (n, n_outputs) float64
+    """
+    if len(rule.rounds) > 1:
+        return shown_between(rule, low, high)
+    ends = [total.between(low, high) for total in ((rule.margin,) if rule.margin is not None else rule.totals)]
+    least, most = (np.column_stack(side) for side in zip(*ends, strict=True))
+    return least, most
+
+
+def _divided(bounds: list[tuple[FloatArray, FloatArray]]) -> list[tuple[FloatArray, FloatArray]]:
+    """Bounds on numbers divided by their sum; where all may be 0, they are as large as each other or anything else."""
+    least = np.maximum([low for low, _ in bounds], 0.0)
+    most = np.maximum([high for _, high in bounds], 0.0)
+    unit, empty = 2.0**-46, least.sum(axis=0) <= 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = least / (least + most.sum(axis=0) - most) * (1 - unit)
+        high = most / (most + least.sum(axis=0) - least) * (1 + unit)
+    return list(zip(np.where(empty, 0.0, low), np.where(empty, 1.0, high), strict=True))
 
 
 def apply(link: str, scores: FloatArray) -> FloatArray:

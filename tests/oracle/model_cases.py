@@ -112,6 +112,7 @@ def of_sklearn() -> dict[str, ModelCase]:
             )
         ),
         "CalibratedClassifierCV": classifier(lambda: CalibratedClassifierCV(forest, cv=2)),
+        "CalibratedClassifierCV, several classes": classifier(lambda: CalibratedClassifierCV(forest, cv=2), 3),
         "GridSearchCV": classifier(lambda: GridSearchCV(forest, {"max_depth": [2, 3]}, cv=2)),
         "FixedThresholdClassifier": classifier(lambda: FixedThresholdClassifier(forest, threshold=0.3)),
         "VotingClassifier(soft)": classifier(

@@ -97,9 +97,9 @@ def calibrated(rng: Rng, ensemble: bool = False) -> Any:
     return CalibratedClassifierCV(base(rng), method=method, cv=2 + int(rng.integers(2)), ensemble=ensemble)
 
 
-def calibrated_classes(rng: Rng) -> Any:
+def calibrated_classes(rng: Rng, ensemble: bool = False) -> Any:
     """Of several classes; the exponential loss is one of two."""
-    model = calibrated(rng)
+    model = calibrated(rng, ensemble)
     return model.set_params(estimator=forest(rng)) if "exponential" in repr(model) else model
 
 
@@ -194,6 +194,7 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "calibrated before": Prefit,
     "calibrated folds": lambda rng: calibrated(rng, ensemble=True),
     "three classes calibrated": calibrated_classes,
+    "three classes calibrated by folds": lambda rng: calibrated_classes(rng, ensemble=True),
     "threshold of calibrated folds": lambda rng: FixedThresholdClassifier(
         calibrated(rng, ensemble=True), threshold=float(rng.choice([0.4, 0.6]))
     ),

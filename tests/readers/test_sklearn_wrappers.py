@@ -122,8 +122,9 @@ def test_the_read_model_decides_and_shows_as_the_library_does(name: str, named: 
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("folds", [False, True])
 @pytest.mark.parametrize("name", ["forest", "boosting", "hist", "ada", "pipeline", "search"])
-def test_calibrated_models_of_three_classes_are_read(method: str, name: str) -> None:
+def test_calibrated_models_of_three_classes_are_read(method: str, name: str, folds: bool) -> None:
     models = {
         "forest": FOREST,
         "boosting": BOOSTING,
@@ -133,7 +134,7 @@ def test_calibrated_models_of_three_classes_are_read(method: str, name: str) -> 
         "search": GridSearchCV(make_pipeline(StandardScaler(), BOOSTING), {}, cv=2),
     }
     x, y = table(n_classes=3)
-    model = CalibratedClassifierCV(clone(models[name]), method=method, cv=2, ensemble=False).fit(x, y)
+    model = CalibratedClassifierCV(clone(models[name]), method=method, cv=2, ensemble=folds).fit(x, y)
     user = as_user_model(model)
     columns = user.encode(x)
     check_conformance(user.trees, columns)
@@ -142,14 +143,15 @@ def test_calibrated_models_of_three_classes_are_read(method: str, name: str) -> 
     np.testing.assert_allclose(show(ensemble, ensemble.scores(columns)), model.predict_proba(x), atol=1e-12)
 
 
+@pytest.mark.parametrize("folds", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-def test_a_wrong_calibrator_of_three_classes_is_noticed(method: str) -> None:
+def test_a_wrong_calibrator_of_three_classes_is_noticed(method: str, folds: bool) -> None:
     x, y = table(n_classes=3)
-    read = read_model(CalibratedClassifierCV(FOREST, cv=2, method=method, ensemble=False).fit(x, y))
+    read = read_model(CalibratedClassifierCV(FOREST, cv=2, method=method, ensemble=folds).fit(x, y))
     rule = read.ensemble.decision
     term = rule.totals[1].terms[0]
     wrong = replace(rule.totals[1], terms=(replace(term, weight=1 + 1e-9),))
-    ensemble = replace(read.ensemble, decision=replace(rule, totals=(rule.totals[0], wrong, rule.totals[2])))
+    ensemble = replace(read.ensemble, decision=replace(rule, totals=(rule.totals[0], wrong, *rule.totals[2:])))
     with pytest.raises(ConformanceError, match="shows the probabilities"):
         check_conformance(replace(read, ensemble=ensemble), x.to_numpy())
 
@@ -194,7 +196,6 @@ def test_unfitted_models_are_refused(model: Any, message: str) -> None:
             "CalibratedClassifierCV holds a model .* linear models are",
         ),
         (CalibratedClassifierCV(make_pipeline(StandardScaler(), LogisticRegression()), cv=2), 2, "holds a model"),
-        (CalibratedClassifierCV(FOREST, cv=2), 3, "3 classes averages what 2 folds .* fit it with ensemble=False"),
         (
             CalibratedClassifierCV(OneVsOneClassifier(FOREST), cv=2, ensemble=False),
             3,
