@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ocf.cli.tables import parse_monotone, parse_options
+from ocf.cli.tables import parse_monotone, parse_options, read_imputations
 from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
 
 if TYPE_CHECKING:
@@ -101,6 +101,18 @@ Groups = Annotated[
         "--groups/--no-groups",
         help="Whether indicator columns of one category (get_dummies) are recognised; default on.",
     ),
+]
+
+Imputations = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TABLE",
+        help="Completions of missing values: their columns, a row for each; a column row tells whose they are.",
+    ),
+]
+
+Share = Annotated[
+    float | None, typer.Option(metavar="SHARE", help="Least share of the completions that get the target; default all.")
 ]
 
 Rows = Annotated[str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")]
@@ -223,6 +235,23 @@ def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bo
         rehearse(beside, trust_pickle=trust_pickle)
         wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
     settings["plausibility"] = Plausibility.parse(wish)
+
+
+def load_imputations(settings: dict[str, Any], problem: Path | None) -> None:
+    """Put the completions in the place of their file; a problem file's path counts from where that file is.
+
+    Parameters
+    ----------
+    settings : dict
+        Of `Explainer.explain`; changed.
+    problem : Path or None
+        The problem file.
+    """
+    said = settings.get("imputations")
+    if said is not None:
+        path = Path(said)
+        beside = problem.parent / path if problem is not None and not path.exists() else path
+        settings["imputations"] = read_imputations(beside)
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from ocf.cli.options import (
     Data,
     Drop,
     Groups,
+    Imputations,
     Label,
     Model,
     ModelOutput,
@@ -34,11 +35,13 @@ from ocf.cli.options import (
     Reference,
     Rows,
     RowTimeLimit,
+    Share,
     ShowProgress,
     Target,
     TrustPickle,
     load,
     load_forest,
+    load_imputations,
     told,
     wanted,
 )
@@ -99,6 +102,8 @@ def solve(
     problem: ProblemToml = None,
     norm: Norm = None,
     plausibility: Plausible = None,
+    imputations: Imputations = None,
+    share: Share = None,
     drop: Drop = None,
     reference: Reference = None,
     label: Label = None,
@@ -190,6 +195,8 @@ def solve(
         **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
         "plausibility": None if plausibility is None else parse_wish(plausibility),
+        "imputations": imputations,
+        "share": share,
         "formulation": formulation,
         "solver": solver,
         "time_limit": time_limit,
@@ -209,6 +216,7 @@ def solve(
     said = replace(said, itself=reference is None and rows is None)
     settings = said.settings
     load_forest(settings, problem, trust_pickle)
+    load_imputations(settings, problem)
     begin = time.perf_counter()
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]

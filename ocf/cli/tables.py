@@ -10,6 +10,9 @@ from typing import Any
 from ocf.errors import DataError, ProblemError
 from ocf.support.messages import listed
 
+#: Column of a table of completions that says whose they are.
+ROW = "row"
+
 
 def parse_rows(text: str, n: int) -> list[int]:
     """Row positions from ``"3"``, ``"0:10"``, ``"-5:"``, ``"1,4,7"`` or a mix of these.
@@ -95,6 +98,33 @@ def parse_monotone(pairs: Sequence[str]) -> dict[str, str]:
             raise ProblemError(f"--monotone {pair!r} is not understood: give STEP=increasing or STEP=decreasing")
         said[step] = word
     return said
+
+
+def read_imputations(path: Path) -> Any:
+    """Completions of missing values: a table of them, or one by row where a column ``row`` counts rows from 0.
+
+    Parameters
+    ----------
+    path : Path
+        Of a table with the columns that rows miss, and a row for each completion. What a row of the data does not miss
+        is left empty in its completions.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or a row is no whole number.
+    """
+    from ocf.models.tables import read_table
+
+    table = read_table(path)
+    if ROW not in table.columns:
+        return table
+    rows = table[ROW]
+    if not all(isinstance(row, int) and row >= 0 for row in rows.tolist()):
+        raise DataError(f"{path}: the column 'row' counts rows of the data from 0, in whole numbers")
+    return {
+        row: own.drop(columns=ROW).dropna(axis=1, how="all").reset_index(drop=True) for row, own in table.groupby(ROW)
+    }
 
 
 def _option(text: str) -> bool | int | float | str:

@@ -8,6 +8,8 @@
     norm = "l1"                        # or a mix: norm = { l0 = 0.1, l1 = 1 }
     features_to_vary = ["age", "income", "job"]
     time_limit = 60
+    imputations = "draws.csv"          # completions of missing values; see `ocf.cli.tables.read_imputations`
+    share = 0.9                        # of the completions, by which the target is wanted
     options = { mip_heuristic_effort = 0.1 }
 
     [plausibility]                     # settings of `ocf.Plausibility`; the empty section asks for the defaults
@@ -261,6 +263,8 @@ class SolveSettings(TypedDict, total=False):
     mip_gap: Annotated[AtLeastZero, Meta(description="a number of at least 0")]
     threads: _CountOf
     seed: _Seed
+    imputations: Annotated[str, Meta(description="the name of a table's file")]
+    share: Annotated[float, Meta(gt=0, le=1, description="a share above 0, at most 1")]
     n_explanations: _CountOf
     diversity: Annotated[_Diversity, Meta(description=_one_of(_Diversity))]
     min_distance: _Length

@@ -92,6 +92,8 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
 # n_jobs = 1
+# imputations = "draws.csv"  # completions of missing values, one row for each; a column row tells whose
+# share = 1.0  # of the completions, by which the target is wanted
 # n_explanations = 1  # more: the next best ones
 # diversity = "region"  # how they differ: "region", "features" or "distance"
 # min_distance = 0.1  # of "distance"

@@ -127,6 +127,41 @@ def test_models_of_other_libraries(kind: str, files: Path, tmp_path: Path) -> No
     assert "3" in Answer("inspect", path).out
 
 
+def test_completions_of_missing_values_come_from_a_table(tmp_path: Path, write: Callable[[str, str], Path]) -> None:
+    library = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 9, (120, 3)).astype(float), columns=["a", "b", "c"])
+    wanted = (table["a"] + table["b"] > 9).astype(int)
+    table = table.mask(rng.random(table.shape) < 0.2)
+    model = library.XGBClassifier(n_estimators=4, max_depth=3).fit(table, wanted)
+    model.save_model(tmp_path / "model.json")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    first, second = (int(np.flatnonzero(table[own].isna() & (table.isna().sum(axis=1) == 1))[0]) for own in "ab")
+    draws = {first: pd.DataFrame({"a": [3.0, 6.0, 7.0]}), second: pd.DataFrame({"b": [3.0, 6.0, 8.0]})}
+    both = pd.concat([own.assign(row=row) for row, own in draws.items()])
+    both.to_csv(tmp_path / "draws.csv", index=False)
+    asked = ("solve", tmp_path / "model.json", tmp_path / "data.csv", "--target", "1", "--rows", f"{first},{second}")
+    out = tmp_path / "out.json"
+    explainer = Explainer(model, table)
+    for share, flags in [
+        (1.0, ("--imputations", tmp_path / "draws.csv")),
+        (0.6, ("--imputations", tmp_path / "draws.csv", "--share", "0.6")),
+        (0.6, ("--problem", write("p.toml", '[solve]\nimputations = "draws.csv"\nshare = 0.6\n'))),
+    ]:
+        answer = Answer(*asked, *flags, "-o", out)
+        assert answer.code == 0, answer.err
+        meant = explainer.explain(table.loc[[first, second]], 1, imputations=draws, share=share)
+        assert [e.cost for e in Explanations.from_json(out)] == [e.cost for e in meant]
+        check = Answer("verify", out, "--model", tmp_path / "model.json")
+        assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
+    draws[first].to_csv(tmp_path / "one.csv", index=False)
+    assert Answer(*asked[:-1], str(first), "--imputations", tmp_path / "one.csv").code == 0
+    refused(*asked, "--imputations", tmp_path / "one.csv", words=["imputations", "lacks"])
+    both.assign(row=0.5).to_csv(tmp_path / "bad.csv", index=False)
+    refused(*asked, "--imputations", tmp_path / "bad.csv", words=["'row'", "whole numbers"])
+    refused(*asked, "--share", "0.5", words=["share", "imputations"])
+
+
 def test_missing_values_and_codes_of_a_problem_file(tmp_path: Path, write: Callable[[str, str], Path]) -> None:
     library = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
