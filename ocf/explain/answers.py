@@ -12,6 +12,7 @@ from ocf.arrays import FloatArray
 from ocf.explain.answer import TIMES
 from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
+from ocf.models.foreseen import with_answers
 from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
 
@@ -34,6 +35,7 @@ def from_finding(
     *,
     detector: Detector | None = None,
     seconds: float | None = None,
+    answers_at_hand: bool = False,
 ) -> Explanation:
     """Explanation of what an engine found, verified.
 
@@ -48,12 +50,17 @@ def from_finding(
         Of the plausibility that was asked for.
     seconds : float, optional
         All that finding took; by default what its steps took.
+    answers_at_hand : bool
+        Whether the model has its answers at hand; else it is asked about row, answer and ties in one call.
     """
     problem, outcome = found.problem, found.outcome
     status, message = _honest_status(outcome)
     begin = time.perf_counter()
     counterfactual = None if outcome.point is None else _table(found, row, outcome.point)
     ties = tuple(_table(found, row, point) for point in found.ties)
+    if counterfactual is not None and row.imputed is None and not answers_at_hand:
+        wanted = problem.target.probability is not None
+        model = with_answers(model, (row.original, counterfactual, *ties), probabilities=wanted)
     verification, plausible = _check(found, row, model, classes, detector, counterfactual)
     of_ties = [_check(found, row, model, classes, detector, table)[0].problems for table in ties]
     checks = (*verification.problems, *(f"Tie {k}: {p}" for k, own in enumerate(of_ties, 1) for p in own))

@@ -337,7 +337,10 @@ class Asking(ABC, Generic[P]):
             said = "; ".join(filter(None, (found.outcome.message, rests_on)))
             method = {**found.method, "rests_on": rests_on}
             found = replace(found, outcome=replace(found.outcome, message=said), method=method)
-        return from_finding(found, row, model or self.model, self.classes, detector=detector, seconds=seconds)
+        asked, at_hand = model or self.model, model is not None
+        return from_finding(
+            found, row, asked, self.classes, detector=detector, seconds=seconds, answers_at_hand=at_hand
+        )
 
     def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target

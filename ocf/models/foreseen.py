@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
 from ocf.models.user_model import UserModel
+
+logger = logging.getLogger(__name__)
 
 #: Libraries that add up a row's trees one by one, whatever the other rows are.
 ROW_BY_ROW = ("scikit-learn", "xgboost", "lightgbm", "catboost")
@@ -82,6 +85,28 @@ class Foreseen:
         assert self._asked.probabilities is not None
         found = self._shown.get(_key(table)) if len(table) == 1 else None
         return self._asked.probabilities(table) if found is None else found[None, :]
+
+
+def with_answers(model: UserModel, tables: Iterable[pd.DataFrame], *, probabilities: bool = False) -> UserModel:
+    """A model with its answers to some rows at hand, asked for in one call; itself where rows are not alone in a call.
+
+    Parameters
+    ----------
+    model : UserModel
+    tables : iterable of DataFrame (1, n_columns)
+        In the user's columns.
+    probabilities : bool
+        Whether its probabilities will be wanted too.
+    """
+    if not answers_row_by_row(model):
+        return model
+    foreseen = Foreseen(model)
+    try:
+        foreseen.foresee(tables, probabilities=probabilities)
+    except Exception as error:  # the model is the user's: who asks about one row is told what it raises
+        logger.debug("the rows are judged one by one: %s", error)
+        return model
+    return foreseen.model
 
 
 def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
