@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.errors import ModelError
+from ocf.readers import xgboost
 from ocf.readers.base import Rows, TreeModel, whole
 from ocf.readers.nesting import Around, bare
 from ocf.readers.sklearn_common import check_fitted
@@ -23,7 +24,7 @@ _HOLDERS = ("MultiOutputClassifier", "MultiOutputRegressor")
 
 
 class ModelOutput(Around):
-    """One output of a tree or forest of scikit-learn that has several.
+    """One output of a tree or forest of scikit-learn, or of an XGBoost model, that has several.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class ModelOutput(Around):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the output, where it has classes."""
-        return np.asarray(self.native.classes_[self.number])
+        return np.arange(2) if xgboost.matches(self.native) else np.asarray(self.native.classes_[self.number])
 
     @property
     def estimators_(self) -> list[Any]:
@@ -58,7 +59,15 @@ class ModelOutput(Around):
     def predict_proba(self) -> Callable[[Rows], NDArray[Any]]:
         """Rows -> the model's own probabilities of this output, where it has classes."""
         shown = self.native.predict_proba
-        return lambda rows: np.asarray(shown(rows)[self.number])
+        return lambda rows: _of_output(shown(rows), self.number)
+
+
+def _of_output(shown: Any, number: int) -> NDArray[Any]:
+    """Probabilities of one output: scikit-learn shows a list of tables, XGBoost a column for each second class."""
+    if isinstance(shown, list):
+        return np.asarray(shown[number])
+    second = np.asarray(shown)[:, number]
+    return np.column_stack([1 - second, second])
 
 
 def n_outputs(model: Any) -> int:
@@ -66,6 +75,8 @@ def n_outputs(model: Any) -> int:
     model = _last(model)
     if type(model).__name__ in _HOLDERS:
         return len(getattr(model, "estimators_", ())) or 1
+    if xgboost.matches(model):
+        return xgboost.count_targets(model)
     found = getattr(model, "n_outputs_", 1)
     return int(found) if isinstance(found, int | np.integer) else 1
 
@@ -117,7 +128,7 @@ def matches(model: object) -> bool:
 
 
 def read(model: ModelOutput) -> TreeModel:
-    """Ensemble of one output of a tree or forest.
+    """Ensemble of one output of a tree or forest, or of one target of XGBoost's.
 
     Parameters
     ----------
@@ -126,8 +137,10 @@ def read(model: ModelOutput) -> TreeModel:
     Raises
     ------
     UnsupportedModelError
-        It is no tree or forest of scikit-learn.
+        It is no tree or forest of scikit-learn, and no XGBoost model.
     """
+    if xgboost.matches(model.native):
+        return xgboost.read_output(model, model.native, model.number)
     from ocf.readers.sklearn import read_output
 
     with whole(model.native):

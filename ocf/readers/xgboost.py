@@ -6,6 +6,7 @@ scores and decisions come from the user's own object.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,6 +23,7 @@ from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.trees import Role, as_categories, fit_columns
 from ocf.readers.xgboost_format import ensemble_of, parse, read_categories, read_document, read_saved, saved_role
+from ocf.readers.xgboost_outputs import n_targets, of_target
 from ocf.readers.xgboost_writer import write
 from ocf.trees.ensemble import Decision
 
@@ -102,17 +104,44 @@ def read(native: Any) -> TreeModel:
         A linear booster, vector leaves, several targets, an objective without a class or value, or a value
         other than NaN that stands for missing ones.
     """
+    return _read(native, native, None)
+
+
+def count_targets(native: Any) -> int:
+    """How many targets a fitted model predicts."""
+    return n_targets(json.loads(_booster(native).save_config()))
+
+
+def read_output(shown: Any, native: Any, number: int) -> TreeModel:
+    """Ensemble of one target of a model of several.
+
+    Parameters
+    ----------
+    shown : object
+        What stands for that target, as the model to be kept.
+    native : Booster, XGBClassifier or XGBRegressor
+    number : int
+    """
+    return _read(shown, native, number)
+
+
+def _read(shown: Any, native: Any, number: int | None) -> TreeModel:
+    """Ensemble of a model, or of one of its targets."""
     import xgboost
 
     role = _role(native)
     document = ubjson.decode(bytes(_booster(native).save_raw("ubj")))
+    if number is not None:
+        document = of_target(document, number)
     ensemble = read_document(document, role)
     named = bool(len(document["learner"].get("feature_names", ())))
     categories = read_categories(document)
     predict = partial(_predict, native, role, ensemble.feature_names, named, categories)
+    if number is not None:
+        predict = partial(_column, predict, number)
     return TreeModel(
         ensemble=ensemble,
-        native=native,
+        native=shown,
         scores=lambda rows: predict(rows, margin=True).astype(np.float64).reshape(-1, ensemble.n_outputs),
         decide=lambda rows: _answer(predict(rows, margin=False), ensemble.decision, role),
         library=f"xgboost {xgboost.__version__}",
@@ -122,6 +151,11 @@ def read(native: Any) -> TreeModel:
         else None,
         absent_is_missing=True,
     )
+
+
+def _column(predict: Callable[..., NDArray[np.float32]], number: int, rows: Rows, **asked: bool) -> Any:
+    """What a model of several targets says of one."""
+    return predict(rows, **asked)[:, number]
 
 
 def _role(native: Any) -> Role:

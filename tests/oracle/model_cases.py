@@ -156,6 +156,8 @@ def of_sklearn() -> dict[str, ModelCase]:
 def of_xgboost() -> dict[str, ModelCase]:
     import xgboost
 
+    from ocf.readers.outputs import one_output
+
     few: dict[str, Any] = {"n_estimators": 4, "max_depth": 3, "n_jobs": 1}
     return {
         "XGBClassifier": classifier(lambda: xgboost.XGBClassifier(**few)),
@@ -163,6 +165,15 @@ def of_xgboost() -> dict[str, ModelCase]:
         "XGBRegressor": regressor(lambda: xgboost.XGBRegressor(**few)),
         "XGBClassifier(booster='dart')": classifier(
             lambda: xgboost.XGBClassifier(**few, booster="dart", rate_drop=0.5)
+        ),
+        "XGBRegressor of several targets, output=0": ModelCase(
+            lambda t, y: one_output(xgboost.XGBRegressor(**few).fit(t, np.column_stack([y, -y])), 0), VALUE
+        ),
+        "XGBRegressor(multi_strategy='multi_output_tree'), output=0": ModelCase(
+            lambda t, y: one_output(
+                xgboost.XGBRegressor(**few, multi_strategy="multi_output_tree").fit(t, np.column_stack([y, -y])), 0
+            ),
+            VALUE,
         ),
         "XGBRegressor(booster='gblinear')": regressor(
             lambda: xgboost.XGBRegressor(booster="gblinear", n_estimators=2, n_jobs=1), refused="gblinear"
