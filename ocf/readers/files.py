@@ -34,7 +34,7 @@ _PICKLE_MAGICS = (
 
 _FORMATS = (
     "XGBoost JSON or UBJSON (model.save_model('model.json')), LightGBM text (booster.save_model('model.txt')), "
-    "CatBoost's own (model.save_model('model.cbm')) or JSON, ONNX, "
+    "CatBoost's own (model.save_model('model.cbm')) or JSON, ONNX, treelite's checkpoints, "
     "skops (skops.io.dump(model, 'model.skops')), or, if you trust its origin, pickle and joblib"
 )
 
@@ -45,7 +45,8 @@ def load_model(path: str | Path, trust_pickle: bool = False) -> Any:
     Parameters
     ----------
     path : str or Path
-        XGBoost JSON or UBJSON, LightGBM text, CatBoost's binary files or JSON, ONNX, skops, pickle or joblib.
+        XGBoost JSON or UBJSON, LightGBM text, CatBoost's binary files or JSON, ONNX, treelite's checkpoints, skops,
+        pickle or joblib.
     trust_pickle : bool
         Allow pickle and joblib. They run whatever code the file contains: only for files of known origin.
 

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
 from ocf.errors import ModelError, UnsupportedModelError
-from ocf.readers.base import Rows, TreeModel, whole
+from ocf.readers.base import Rows, TreeModel, brief, whole
 from ocf.readers.comparisons import EQ, GT, GTE, LEAF, LEQ, LT, ComparedTrees
 from ocf.readers.sklearn_common import stack_trees
+from ocf.readers.treelite_format import check_checkpoint
 from ocf.readers.trees import MAX_FEATURES, fit_columns, reachable
 from ocf.support.optional import optional
 from ocf.trees.ensemble import Decision
@@ -58,17 +59,31 @@ def sniff(data: bytes) -> bool:
 
 
 def load(path: Path) -> Any:
-    """Refuse a checkpoint: treelite's own loader takes the counts in a file on trust, and may crash on damaged ones.
+    """Model of a checkpoint, which treelite's own loader sees when every count in it has been checked.
+
+    Returns
+    -------
+    treelite.Model
 
     Raises
     ------
     ModelError
-        Always; with what to do.
+        The file is damaged.
+    UnsupportedModelError
+        It is of another version than 4.
+    MissingDependencyError
+        Treelite is not installed.
     """
-    raise ModelError(
-        f"{path} is a checkpoint of treelite, which ocf does not open: load it in Python by "
-        "treelite.Model.deserialize(path) and give ocf the object"
-    )
+    data = Path(path).read_bytes()
+    try:
+        check_checkpoint(data)
+    except ModelError as cause:
+        raise type(cause)(f"{path}: {cause}") from cause
+    treelite = optional("treelite", "treelite", f"the checkpoint {path}")
+    try:
+        return treelite.Model.deserialize_bytes(data)
+    except treelite.TreeliteError as cause:
+        raise ModelError(f"{path}: treelite cannot load it ({brief(cause)}): save the model again") from cause
 
 
 def read(model: Any) -> TreeModel:

@@ -158,6 +158,28 @@ def _onnx_answers(path: Path, table: pd.DataFrame) -> Any:
     return np.asarray(session.run(None, {given.name: table.to_numpy(kind)})[-1], float).squeeze()
 
 
+def _treelite_seeds(folder: Path) -> Iterator[Seed]:
+    import treelite
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+
+    X, y = numbers()
+    makes: dict[str, tuple[Any, Any]] = {
+        "binary": (GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0), (y > 1).astype(int)),
+        "classes": (RandomForestClassifier(3, max_depth=2, random_state=0), y),
+        "value": (RandomForestRegressor(3, max_depth=2, random_state=0), X[:, 0] * 2),
+    }
+    for name, (model, target) in makes.items():
+        yield Seed(name, bytes(treelite.sklearn.import_model(model.fit(X, target)).serialize_bytes()), _probe(X))
+
+
+def _treelite_answers(path: Path, table: pd.DataFrame) -> Any:
+    import treelite
+
+    model = treelite.Model.deserialize_bytes(path.read_bytes())
+    kind = np.float32 if model.input_type == "float32" else np.float64
+    return np.asarray(treelite.gtil.predict(model, np.ascontiguousarray(table.to_numpy(kind)), nthread=1)).squeeze()
+
+
 def _lightgbm_seeds(folder: Path) -> Iterator[Seed]:
     import lightgbm
 
@@ -706,6 +728,7 @@ FORMATS: dict[str, Format] = {
     "catboost-cbm": Format(
         "bytes", "m.cbm", lambda f: _catboost_seeds("cbm", f), _model_judge(partial(_catboost_answers, "cbm"))
     ),
+    "treelite": Format("bytes", "m.tl", _treelite_seeds, _model_judge(_treelite_answers)),
     "skops-trees": Format(
         "skops", "m.skops", _skops("tree", "forest", "values", "bagging"), _model_judge(_skops_answers)
     ),
@@ -724,4 +747,6 @@ FORMATS: dict[str, Format] = {
 }
 
 #: Formats of models, which their own libraries read too.
-MODELS = tuple(name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "catboost", "onnx", "skops")))
+MODELS = tuple(
+    name for name in FORMATS if name.startswith(("xgboost", "lightgbm", "catboost", "onnx", "skops", "treelite"))
+)

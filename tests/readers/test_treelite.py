@@ -169,12 +169,43 @@ def test_a_threshold_that_is_moved_is_noticed() -> None:
         check_conformance(replace(read, ensemble=replace(read.ensemble, threshold=threshold)))
 
 
-def test_checkpoints_are_known_by_their_content_and_not_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["xgboost 2", "lightgbm 3", "forest 3", "boosted values 0", "histograms 2"])
+def test_checkpoints_are_known_by_their_content_and_checked_before_they_are_opened(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
-    imported("xgboost 2").serialize(str(path))
-    with pytest.raises(ModelError, match=r"treelite.Model.deserialize\(path\) and give ocf the object"):
+    imported(kind).serialize(str(path))
+    found = load_model(path)
+    assert found.dump_as_json() == imported(kind).dump_as_json()
+    check_conformance(read_model(found))
+
+
+def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+    path, good = tmp_path / "model.tl", bytes(imported("xgboost 2").serialize_bytes())
+    rng = np.random.default_rng(0)
+    for size in rng.integers(13, len(good), 20).tolist():
+        path.write_bytes(good[:size])
+        with pytest.raises(ModelError, match="the file ends within numbers"):
+            load_model(path)
+    for damaged, words in [
+        (good + b"0", "1 bytes follow the last tree"),
+        (good[:14] + (2**40).to_bytes(8, "little") + good[22:], "1099511627776 trees"),
+        ((5).to_bytes(4, "little") + good[4:], r"treelite 5.*Model.deserialize\(path\)"),
+    ]:
+        path.write_bytes(damaged)
+        with pytest.raises(ModelError, match=words):
+            load_model(path)
+    flags = len(good) - 8  # gains stand before the last flags and two numbers
+    n = next(k for k in range(1, 100) if int.from_bytes(good[flags - k - 8 : flags - k], "little") == k)
+    path.write_bytes(good[: flags - n - 16 - 8 * n] + bytes(8) + good[flags - n - 8 :])
+    with pytest.raises(ModelError, match="an array of"):
         load_model(path)
-    check_conformance(read_model(treelite.Model.deserialize(str(path))))
+    refused = 0
+    for place in range(12, len(good), 7):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 0x81]) + good[place + 1 :])
+        try:  # a number that is no count or place may be any other
+            read_model(load_model(path))
+        except ModelError:
+            refused += 1
+    assert refused > len(good) / 7 / 4
 
 
 def test_batches_go_to_other_processes() -> None:
