@@ -67,7 +67,11 @@ ModelOutput = Annotated[
 ]
 
 Norm = Annotated[
-    str | None, typer.Option(metavar="NORM", help="l0, l1 (default), l2 (squared), mahalanobis, or a mix: l0=0.1,l1=1.")
+    str | None,
+    typer.Option(
+        metavar="NORM",
+        help="l0, l1 (default), l2 (squared), mahalanobis (squared), mahalanobis_l1, or a mix: l0=0.1,l1=1.",
+    ),
 ]
 
 Plausible = Annotated[
@@ -257,8 +261,7 @@ def load_imputations(settings: dict[str, Any], problem: Path | None) -> None:
 def _check_names(settings: Mapping[str, Any]) -> None:
     """Refuse an unknown norm, formulation or solver before a model is loaded."""
     from ocf.formulations import check_formulation
-    from ocf.problem.costs import Cost
-    from ocf.problem.quadratic import DISTANCES
+    from ocf.problem.costs import DISTANCES, Cost
     from ocf.solve.method import AUTO
     from ocf.solvers import get_solver
 

@@ -62,7 +62,7 @@ def parse_norm(text: str) -> str | dict[str, float]:
         return {name.strip(): float(number) for name, _, number in parts}
     except ValueError:
         raise ProblemError(
-            f"--norm {text!r} is not understood: give l0, l1, l2, mahalanobis or a mix: l0=0.1,l1=1"
+            f"--norm {text!r} is not understood: give l0, l1, l2, mahalanobis, mahalanobis_l1 or a mix: l0=0.1,l1=1"
         ) from None
 
 

@@ -20,7 +20,10 @@ from ocf.support.messages import nearest
 NORMS = ("l0", "l1", "l2")
 
 #: With the one that is made of the data; see `ocf.problem.quadratic.parse_norm`.
-KNOWN_NORMS = (*NORMS, "mahalanobis")
+#: Norms that are estimated from the data: the squared Mahalanobis distance, and the one of absolute values.
+DISTANCES = ("mahalanobis", "mahalanobis_l1")
+
+KNOWN_NORMS = (*NORMS, *DISTANCES)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Cost:
         """Coefficients of l0, l1 and l2."""
         for name in mix:
             if name not in NORMS:
-                if name == "mahalanobis":
+                if name in DISTANCES:
                     raise ProblemError("the Mahalanobis distance is for models of trees, whose data it is taken from")
                 raise ProblemError(f"unknown norm {nearest(name, KNOWN_NORMS)}")
         return float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0))

@@ -254,7 +254,7 @@ class SolveSettings(TypedDict, total=False):
     ]
     norm: Annotated[
         str | dict[str, Finite],
-        Meta(description='"l0", "l1", "l2", "mahalanobis", or a mix such as { l0 = 0.1, l1 = 1 }'),
+        Meta(description='"l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix such as { l0 = 0.1, l1 = 1 }'),
     ]
     features_to_vary: Annotated[Literal["all"] | list[str], Meta(description='"all" or a list of feature names')]
     formulation: Annotated[str, Meta(description="the name of a formulation")]

@@ -80,7 +80,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
     return f"""\
 [solve]
 {target}
-# norm = "l1"  # "l0", "l1", "l2" (squared), "mahalanobis", or a mix such as {{ l0 = 0.1, l1 = 1 }}
+# norm = "l1"  # "l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix: {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # formulation = "interval"
 # solver = "auto"

@@ -22,13 +22,10 @@ from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.problem.costs import NORMS, Cost
+from ocf.problem.costs import DISTANCES, NORMS, Cost
 
 #: Digits that are kept of coefficients: the cost is that of the digits, and exact fractions stay short.
 DIGITS = 12
-
-#: Norms that are estimated from the data: the squared Mahalanobis distance, and the one of absolute values.
-DISTANCES = ("mahalanobis", "mahalanobis_l1")
 
 #: Relative size of an eigenvalue that counts as 0, and of one that counts as negative.
 RANK, NEGATIVE = 1e-12, 1e-9

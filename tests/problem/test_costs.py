@@ -81,7 +81,7 @@ def test_parse() -> None:
     ("norm", "message"),
     [
         ("l3", "unknown norm 'l3'.*l2"),
-        ("cosine", "known: l0, l1, l2, mahalanobis"),
+        ("cosine", "known: l0, l1, l2, mahalanobis, mahalanobis_l1"),
         ("mahalanobis", "for models of trees"),
         ("L1", "known: l0, l1, l2"),
         ({"l1": 1, "linf": 1}, "unknown norm 'linf'"),
