@@ -217,25 +217,23 @@ class Asking(ABC, Generic[P]):
         if not len(frame):
             raise DataError(NO_ROWS)
         rows = self.asked_rows(frame, coded, task)
-        tell_of_reading(self.space)
         explain_each = partial(self.explain_each, task=task)
         identity = "" if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
-        with (
-            Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept,
-            ProgressBar(len(rows), enabled=progress) as bar,
-        ):
+        with Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept:
+            tell_of_reading(self.space)
             found = {k: kept_rows.restored(record, rows[k], self.classes) for k, record in kept.done.items()}
-            for explanations in found.values():
-                bar.advance(explanations[0].status)
             left = [k for k in range(len(rows)) if k not in found]
+            with ProgressBar(len(rows), enabled=progress) as bar:
+                for explanations in found.values():
+                    bar.advance(explanations[0].status)
 
-            def finished(place: int, explanations: list[Explanation]) -> None:
-                if checkpoint is not None and kept_rows.is_finished(explanations):
-                    kept.add(left[place], kept_rows.record_of(explanations))
-                bar.advance(explanations[0].status)
+                def finished(place: int, explanations: list[Explanation]) -> None:
+                    if checkpoint is not None and kept_rows.is_finished(explanations):
+                        kept.add(left[place], kept_rows.record_of(explanations))
+                    bar.advance(explanations[0].status)
 
-            found |= zip(left, run_batch(explain_each, [rows[k] for k in left], n_jobs, finished), strict=True)
-            return Explanations(e for k in range(len(rows)) for e in found[k])
+                found |= zip(left, run_batch(explain_each, [rows[k] for k in left], n_jobs, finished), strict=True)
+        return Explanations(e for k in range(len(rows)) for e in found[k])
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order.
