@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from oracle.isolated import run_isolated
+from oracle.isolated import run_in_turn, run_isolated
 from oracle.mutant_formats import FORMATS
 from oracle.mutators import STRUCTURED, mutate
 
@@ -78,3 +79,22 @@ def _refuse() -> None:
 )
 def test_every_ending_is_told_apart(call: Any, end: str) -> None:
     assert run_isolated(call, cpu=0.5).end == end
+
+
+def test_calls_in_turn_end_each_for_itself() -> None:
+    calls = [lambda: 3, _refuse, lambda: os.kill(os.getpid(), 11), _eat, lambda: {}["x"], _refuse, lambda: 5]
+    ends = [ending.end for ending in run_in_turn(calls)]
+    assert ends == ["done", "refused", "signal", "memory", "raised", "refused", "done"]
+
+
+def _work() -> int:
+    begin = time.process_time()
+    while time.process_time() < begin + 0.3:
+        pass
+    return os.getpid()
+
+
+def test_a_process_serves_for_several_calls_and_counts_the_time_of_each() -> None:
+    served = [ending.value for ending in run_in_turn([_work] * 3, cpu=0.5)]
+    assert len(set(served)) == 1
+    assert served[0] not in (None, os.getpid())

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle import table_check
-from oracle.table_brute_force import Asked, cheapest, last_rounded, thresholds
+from oracle.table_brute_force import Asked, cheapest, last_rounded, sixteenths, thresholds
 from oracle.table_check import FalseClaim, check_table, play_table
 from oracle.tables import MODELS, THEMES, TableInstance, make, spread
 from sklearn.pipeline import make_pipeline
@@ -119,6 +119,16 @@ def test_last_rounded(strict: bool) -> None:
         below, above = (float(np.float32(v)) for v in (last, np.nextafter(last, np.inf)))
         assert (below < threshold) if strict else (below <= threshold)
         assert (above >= threshold) if strict else (above > threshold)
+
+
+def test_sixteenths_come_down_to_neighbours() -> None:
+    limits = np.iinfo(np.int64)
+    low, high = np.array([limits.min, -3, 7, 0]), np.array([limits.max, 13, 8, 5])
+    keys = sixteenths(low, high)
+    assert (keys[0] == low).all()
+    assert (keys[-1] == high).all()
+    assert (keys[1:] >= keys[:-1]).all()
+    assert [len(set(column)) for column in keys.T.tolist()] == [17, 17, 2, 6]
 
 
 @pytest.mark.parametrize("name", MODELS)
