@@ -66,6 +66,12 @@ refused.head()
 # the levels of categories. Building it checks that every threshold has been read exactly as the library compares.
 
 explainer = Explainer(model, data=train)
+print(explainer)
+
+# %%
+# This is how the table was read. A proof is one of *this* problem, so it pays to look: whole numbers stay whole, and no
+# answer leaves the bounds. Now the first refused applicant:
+
 answer = explainer.explain(refused.iloc[[0]], target="granted")[0]
 print(answer)
 
