@@ -53,6 +53,7 @@ from ocf.cells.partition import Partition
 from ocf.formulations.base import Formulated
 from ocf.formulations.blocks.cells import beyond, cell_choice, choice_variables, linear, separable_cost
 from ocf.formulations.blocks.target import reaches_target
+from ocf.support.limits import check
 
 
 def build(cells: CellProblem) -> Formulated:
@@ -105,6 +106,7 @@ def _intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
     """(feature, a, b, leaves in [a, b)) for each interval of (2) that the others do not imply."""
     offsets = part.ensemble.leaf_offsets
     for t in range(part.ensemble.n_trees):
+        check()
         span = slice(offsets[t], offsets[t + 1])
         low, high = part.low[span], part.high[span]
         bounded = (low > 0) | (high < part.widths - 1)

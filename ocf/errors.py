@@ -34,3 +34,11 @@ class MissingDependencyError(OcfError, ImportError):
 
 class SolverError(OcfError, RuntimeError):
     """A solver is unknown, not installed, or failed in a way that is not a result."""
+
+
+class TimeLimitError(OcfError, TimeoutError):
+    """The time limit was reached where there was nothing to answer with yet."""
+
+
+class MemoryLimitError(OcfError, MemoryError):
+    """Something needs more memory than the limit leaves."""

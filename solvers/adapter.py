@@ -28,6 +28,7 @@ from ocf.solvers.result import (
 )
 from ocf.solvers.scaling import costs_of
 from ocf.solvers.standard_form import StandardForm
+from ocf.support.limits import REMEDY, reserve
 from ocf.support.tolerances import PROOF_TOLERANCE
 
 Vector = NDArray[np.float64]
@@ -40,6 +41,9 @@ START_TOLERANCE = 1e-9
 
 #: Part of the largest cost by which bound and objective may differ through rounding alone.
 NOISE = 1e-12
+
+#: Bytes that a solver takes, with its presolve and first LP, for an entry of the matrix, and for a row or a column.
+ENTRY, SIDE = 250, 1000
 
 #: Message of an ERROR result that no other options would help.
 UNBOUNDED = "the problem is unbounded: give the columns bounds"
@@ -109,6 +113,12 @@ def ask(
     ProblemError
         When the warm start has another length or the cutoff is NaN.
     """
+    entries = form.A.nnz
+    reserve(
+        ENTRY * entries + SIDE * (form.n_rows + form.n_cols),
+        f"solving {form.n_rows} rows and {form.n_cols} columns with {entries} entries",
+        f"ask for solver='box' where it knows the question, {REMEDY}",
+    )
     if cutoff is not None and math.isnan(cutoff):
         raise ProblemError("the cutoff is NaN")
     if cutoff is not None and math.isinf(cutoff) and cutoff > 0:

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from ocf.support.limits import current
+
 #: Seconds between two looks at the user's interrupt function, and after Ctrl-C the patience with the solver.
 POLL, PATIENCE = 0.05, 10.0
 
@@ -14,6 +16,8 @@ def run_interruptible(
     run: Callable[[], object], stop: Callable[[], object], interrupt: Callable[[], bool] | None = None
 ) -> None:
     """Run a solver in a thread so that Ctrl-C and the interrupt function reach the caller's thread at once.
+
+    The limit of memory that holds for the caller stops it, too.
 
     Parameters
     ----------
@@ -25,6 +29,7 @@ def run_interruptible(
         Polled; when it returns True the solve is stopped.
     """
     failure: list[BaseException] = []
+    around = current()
     # Not Thread.join: interrupted by Ctrl-C, it declares the thread dead in some versions of Python (3.11 among them).
     done = threading.Event()
 
@@ -39,7 +44,7 @@ def run_interruptible(
     threading.Thread(target=work, name="ocf-solve", daemon=True).start()
     try:
         while not done.wait(POLL):
-            if interrupt is not None and interrupt():
+            if around.full or (interrupt is not None and interrupt()):
                 stop()
     except BaseException:
         deadline = time.monotonic() + PATIENCE

@@ -50,6 +50,8 @@ class SolverOptions:
     ----------
     time_limit : float, optional
         Wall seconds; None for no limit.
+    memory_limit : float, optional
+        Bytes that the process may hold; None for no limit but that around.
     mip_gap : float
         Relative gap at which the solver may stop. The default, 0, asks for a proof.
     threads : int
@@ -73,11 +75,14 @@ class SolverOptions:
     seed: int = 0
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    memory_limit: float | None = None
 
     def __post_init__(self) -> None:
         limit = self.time_limit
         if limit is not None and not (_is_number(limit) and limit > 0):
             raise ProblemError(f"time_limit must be a positive number of seconds or None, not {limit!r}")
+        if self.memory_limit is not None and not (_is_number(self.memory_limit) and self.memory_limit > 0):
+            raise ProblemError(f"memory_limit must be a positive number of bytes or None, not {self.memory_limit!r}")
         if not (_is_number(self.mip_gap) and 0 <= self.mip_gap < math.inf):
             raise ProblemError(f"mip_gap must be a relative gap of at least 0, not {self.mip_gap!r}")
         if not (_is_integer(self.threads) and self.threads >= 1):
@@ -92,7 +97,15 @@ class SolverOptions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle, for worker processes; a read-only view does not."""
-        fields = (self.time_limit, self.mip_gap, self.threads, self.seed, self.log, dict(self.options))
+        fields = (
+            self.time_limit,
+            self.mip_gap,
+            self.threads,
+            self.seed,
+            self.log,
+            dict(self.options),
+            self.memory_limit,
+        )
         return type(self), fields
 
 

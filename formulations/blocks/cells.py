@@ -11,6 +11,8 @@ Nomenclature
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,17 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.partition import Partition
+from ocf.errors import MemoryLimitError, TimeLimitError
+from ocf.support.limits import check
+
+
+def _not_of_limits(_: logging.LogRecord) -> bool:
+    """Whether a log record of Pyomo is none about a limit that ended the building of a model."""
+    return not isinstance(sys.exception(), TimeLimitError | MemoryLimitError)
+
+
+# Pyomo logs every exception of a rule as an error before it goes on
+logging.getLogger("pyomo.core").addFilter(_not_of_limits)
 
 
 def linear(terms: list[tuple[float, Any]], constant: float = 0.0) -> LinearExpression:
@@ -28,7 +41,13 @@ def linear(terms: list[tuple[float, Any]], constant: float = 0.0) -> LinearExpre
     ----------
     terms : list of (float, variable or number)
     constant : float
+
+    Raises
+    ------
+    TimeLimitError, MemoryLimitError
+        There is none left: a model grows sum by sum.
     """
+    check()
     numbers = sum(c * v for c, v in terms if isinstance(v, int | float))
     pairs = [(c, v) for c, v in terms if not isinstance(v, int | float)]
     return LinearExpression(

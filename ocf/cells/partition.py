@@ -33,6 +33,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
+from ocf.support.limits import REMEDY, reserve
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 
@@ -50,6 +51,10 @@ class LeafRanges(NamedTuple):
     low: NDArray[np.int32]
     high: NDArray[np.int32]
     member: BoolArray
+
+
+#: Bytes of the sides of a leaf's box on one feature, and of what is made of them for the search.
+SIDES = 16
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,11 @@ class Partition:
         leaves : (n,) int64
         """
         ensemble = self.ensemble
+        reserve(
+            len(leaves) * (SIDES * self.n_features + int(self.member_offsets[-1])),
+            f"the boxes of {len(leaves)} leaves over {self.n_features} features",
+            f"ask with the reduction and without constraints, own costs and plausibility, {REMEDY}",
+        )
         low = np.zeros((len(leaves), self.n_features), np.int32)
         high = np.tile((self.widths - 1).astype(np.int32), (len(leaves), 1))
         member = np.ones((len(leaves), int(self.member_offsets[-1])), bool)

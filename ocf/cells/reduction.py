@@ -35,6 +35,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import SearchArrays, log_compilation, open_costs, search_arrays
+from ocf.support.limits import seconds_left
 from ocf.support.loops import fill, places, total
 from ocf.support.numba_cache import helper, kernel
 
@@ -105,7 +106,7 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
     _close_beyond(cells, cost, limit)
     log_compilation(_shrink)
     proved, bound, rounds = cells.infeasible, -np.inf, 0
-    while not proved and rounds < max_rounds:
+    while not proved and rounds < max_rounds and seconds_left() > 0:
         rounds += 1
         before = _size(cost, live)
         found = _shrink(arrays, gain, need, cost, live, limit)

@@ -12,6 +12,7 @@ from typing import Annotated, ParamSpec, TypeVar
 import typer
 
 from ocf.errors import OcfError
+from ocf.support.limits import REMEDY
 from ocf.support.progress import ProgressBar
 from ocf.support.version import VERSION
 
@@ -82,6 +83,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except OcfError as error:
             logger.debug("traceback:", exc_info=True)
             complain(str(error))
+            raise typer.Exit(ExitCode.USAGE) from None
+        except MemoryError:
+            complain(f"there is not enough memory: {REMEDY}")
             raise typer.Exit(ExitCode.USAGE) from None
         except Exception as error:
             complain(f"internal error: {type(error).__name__}: {error}")

@@ -110,7 +110,8 @@ def run(
 ) -> None:
     """Run a suite, or go on with it, and write its report."""
     from ocf.compare.runner import run_suite
-    from ocf.compare.suite import limited, load_suite, parse_memory, part
+    from ocf.compare.suite import limited, load_suite, part
+    from ocf.support.memory import parse_memory
 
     if (suite is None) == (model is None):
         raise ProblemError("give either a suite (ocf compare suites lists the built-in ones) or --model and --data")

@@ -125,6 +125,11 @@ RowTimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
 ]
 
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="AMOUNT", help="Such as 4GB; default 3/4 of what is free.", rich_help_panel=RUN),
+]
+
 ShowProgress = Annotated[
     bool | None, typer.Option(metavar="", help="Progress bar; default on a terminal.", rich_help_panel=OUT)
 ]
@@ -315,5 +320,12 @@ def load(
     space = infer_space(fitted[-1], said.features, said.special_values, groups=said.groups is not False)
     if said.itself and space.reading is not None:
         space = replace(space, reading=replace(space.reading, asked=True))
-    explainer = Explainer(model, data=fitted[-1], features=space, labels=labels, monotone=said.monotone)
+    explainer = Explainer(
+        model,
+        data=fitted[-1],
+        features=space,
+        labels=labels,
+        monotone=said.monotone,
+        memory_limit=said.settings.get("memory_limit"),
+    )
     return explainer, fitted[0]

@@ -29,6 +29,7 @@ EXIT_CODES = """\
 """
 
 
+# long: most of it is the list of the command's options, which are its documentation too
 @guarded
 def regions(
     model: options.Model,
@@ -48,6 +49,7 @@ def regions(
     trust_pickle: options.TrustPickle = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="List what is found until then.")] = None,
+    memory_limit: options.MemoryLimit = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help=".csv or .json; default CSV to stdout."),
@@ -74,6 +76,7 @@ def regions(
     flags = {
         **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
+        "memory_limit": memory_limit,
     }
     said = options.told(problem, flags, monotone=monotone or [], groups=groups)
     options.load_forest(said.settings, problem, trust_pickle)
@@ -81,7 +84,12 @@ def regions(
     question = _question(said.settings)
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(
-        table.iloc[[place]], **question, radius=radius, limit=limit, time_limit=time_limit
+        table.iloc[[place]],
+        **question,
+        radius=radius,
+        limit=limit,
+        time_limit=time_limit,
+        memory_limit=said.settings.get("memory_limit"),
     )
     _write(found.to_frame(), output)
     if plot is not None:

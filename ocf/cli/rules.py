@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, Groups, ProblemToml, Rows, ShowProgress, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, Groups, MemoryLimit, ProblemToml, Rows, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -66,6 +66,7 @@ def rules(
         str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
     ] = "search",
     time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each rule.", rich_help_panel=RUN)] = 10.0,
+    memory_limit: MemoryLimit = None,
     candidates: Annotated[
         int, typer.Option(metavar="K", help="Consider sets of the K most used features.", rich_help_panel=RUN)
     ] = 10,
@@ -96,6 +97,7 @@ def rules(
     found = CounterfactualRules(
         native, train, answers, features=said.features, groups=groups,
         level=level, rule_level=rule_level, candidates=candidates, seed=seed,
+        memory_limit=memory_limit if memory_limit is not None else said.solve.get("memory_limit"),
     )  # fmt: skip
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)

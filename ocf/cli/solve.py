@@ -25,6 +25,7 @@ from ocf.cli.options import (
     Groups,
     Imputations,
     Label,
+    MemoryLimit,
     Model,
     ModelOutput,
     Monotone,
@@ -117,6 +118,7 @@ def solve(
         typer.Option(metavar="NAME", help="auto (default), or one of ocf solvers.", rich_help_panel=RUN),
     ] = None,
     time_limit: RowTimeLimit = None,
+    memory_limit: MemoryLimit = None,
     gap: Annotated[
         float | None,
         typer.Option(metavar="GAP", help="Relative gap at which to stop; default 0, a proof.", rich_help_panel=RUN),
@@ -200,6 +202,7 @@ def solve(
         "formulation": formulation,
         "solver": solver,
         "time_limit": time_limit,
+        "memory_limit": memory_limit,
         "mip_gap": gap,
         "threads": threads,
         "seed": seed,

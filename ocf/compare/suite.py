@@ -40,8 +40,6 @@ nearest known one.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -66,10 +64,8 @@ from ocf.support.documents import (
     read_text,
     words_of,
 )
+from ocf.support.memory import parse_memory
 from ocf.support.messages import nearest
-
-#: Multiples of a byte that a memory limit may be written in.
-UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
 @dataclass(frozen=True)
@@ -348,24 +344,6 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
         float(report.get("shift", 1.0)),
         report.get("bounds", True),
     )
-
-
-def parse_memory(value: Any, where: str = "memory") -> int:
-    """Bytes from a number or from an amount such as ``"4 GB"`` or ``"512 MiB"``.
-
-    Parameters
-    ----------
-    value : object
-        A number of bytes, or a text with a unit.
-    where : str
-        Names the file or option in the message of an error.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-        return int(value)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?i?B)\s*", str(value), re.IGNORECASE)
-    if not found or float(found[1]) == 0:
-        raise ProblemError(f'{where}: memory = {value!r} should be an amount such as "4 GB" or "512 MiB"')
-    return int(float(found[1]) * UNITS[found[2].upper()])
 
 
 def _listed(value: Any) -> list[Any]:

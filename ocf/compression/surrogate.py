@@ -18,7 +18,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ocf.errors import DataError, ProblemError, SolverError
+from ocf.errors import DataError, ProblemError, SolverError, TimeLimitError
+from ocf.support.limits import check, default_memory, seconds_left, within
 from ocf.support.messages import nearest
 from ocf.support.optional import optional
 
@@ -338,8 +339,15 @@ def _flowoct(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> T
     if isinstance(solver, CellSolver):
         raise ProblemError(f"the solver {tree.solver!r} searches cells; flowoct needs 'highs' or 'scip'")
     problem = flowoct.TreeProblem.of(bits, labels, len(tree.classes_), int(tree.max_depth), tree.leaf_penalty)
-    built = flowoct.build(problem)
-    result = solver.solve(compile_model(built.model, built.columns), SolverOptions(time_limit=tree.time_limit))
+    try:
+        with within(tree.time_limit, default_memory()):
+            built = flowoct.build(problem)
+            form = compile_model(built.model, built.columns)
+            check()
+            left = None if tree.time_limit is None else seconds_left()
+            result = solver.solve(form, SolverOptions(time_limit=left))
+    except TimeLimitError:
+        raise SolverError(f"no tree within {tree.time_limit} s: raise time_limit or Q, or lower max_depth") from None
     if result.status is not Status.OPTIMAL or result.x is None:
         raise SolverError(
             f"{tree.solver} did not prove a tree optimal ({result.status.value}"

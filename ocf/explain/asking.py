@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.errors import DataError, OcfError
+from ocf.errors import DataError, OcfError, TimeLimitError
 from ocf.explain import kept_rows
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
@@ -33,8 +33,10 @@ from ocf.problem.targets import Target
 from ocf.solve.engines import Engine, Finding, P, answer, engine_for
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
+from ocf.solvers.result import SolverOptions
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.interruption import is_interruption
+from ocf.support.limits import REMEDY, default_memory, seconds_left, within
 from ocf.support.messages import listed
 from ocf.support.progress import ProgressBar
 
@@ -114,6 +116,7 @@ class Asking(ABC, Generic[P]):
         self._common: Prepared[P] = prepared
         self._engines: tuple[Engine[P], ...] = tuple(engines)
         self._frames = frames
+        self._checking = 0.0
 
     @property
     def model(self) -> UserModel:
@@ -216,7 +219,9 @@ class Asking(ABC, Generic[P]):
         engine_for(self._engines, task)  # refuses before any row is solved
         if not len(frame):
             raise DataError(NO_ROWS)
-        rows = self.asked_rows(frame, coded, task)
+        task = replace(task, options=_with_memory(task.options, n_jobs))
+        with within(memory=task.options.memory_limit):
+            rows = self.asked_rows(frame, coded, task)
         explain_each = partial(self.explain_each, task=task)
         identity = "" if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
         with Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept:
@@ -253,7 +258,12 @@ class Asking(ABC, Generic[P]):
         row : AskedRow
         task : Task
         """
-        return self.unless_it_fails(row, task, lambda: self.explanations_of(row, task, self.pose(row, task)))
+
+        def explained() -> list[Explanation]:
+            with task.within_limits():
+                return self.explanations_of(row, task, self.pose(row, task))
+
+        return self.unless_it_fails(row, task, explained)
 
     def unless_it_fails(self, row: AskedRow, task: Task, work: Callable[[], T]) -> T | list[Explanation]:
         """What some work on a row gives, or an explanation with status ``"error"`` where it fails.
@@ -266,8 +276,12 @@ class Asking(ABC, Generic[P]):
         """
         try:
             return work()
+        except TimeLimitError as error:
+            return [self._failed(row, task, str(error), "unknown")]
         except OcfError as error:
             return [self._failed(row, task, str(error))]
+        except MemoryError:
+            return [self._failed(row, task, f"there is not enough memory: {REMEDY}")]
         except Exception as error:  # one failing row never loses the others
             if is_interruption(error):
                 raise KeyboardInterrupt from error
@@ -301,8 +315,12 @@ class Asking(ABC, Generic[P]):
         begin = time.perf_counter()
         detector = self._common.detector(task.plausibility, problem.target)
         judge = self._common.judge(row, problem, detector)
-        found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
-        return self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
+        # the check of the answer is part of the time
+        with within(max(seconds_left() - self._checking, 0.0)):
+            found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
+        explanation = self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
+        self._checking = explanation.times["verify"]
+        return explanation
 
     def explained(
         self,
@@ -340,10 +358,19 @@ class Asking(ABC, Generic[P]):
             found, row, asked, self.classes, detector=detector, seconds=seconds, answers_at_hand=at_hand
         )
 
-    def _failed(self, row: AskedRow, task: Task, message: str) -> Explanation:
+    def _failed(self, row: AskedRow, task: Task, message: str, status: str = "error") -> Explanation:
         target = None if isinstance(task.target, str) and task.target == "opposite" else task.target
         predicted = row.answer(self.classes)
-        return failed(row.label, row.original, "error", message, predicted=predicted, target=target)
+        return failed(row.label, row.original, status, message, predicted=predicted, target=target)
+
+
+def _with_memory(options: SolverOptions, n_jobs: int) -> SolverOptions:
+    """Options with a limit of memory: where nobody says, processes share three quarters of what is free."""
+    if options.memory_limit is not None:
+        return options
+    from joblib import effective_n_jobs
+
+    return replace(options, memory_limit=default_memory(effective_n_jobs(n_jobs) if n_jobs else 1))
 
 
 # -- tables ----------------------------------------------------------------------------------------------------

@@ -25,11 +25,13 @@ class AskAgain(Protocol):
         """The explanation."""
 
 
-def explain_several(ask: AskAgain, problem: Problem, several: Several) -> list[Explanation]:
+def explain_several(first: Explanation, ask: AskAgain, problem: Problem, several: Several) -> list[Explanation]:
     """The best explanations of one row, in the order of their costs.
 
     Parameters
     ----------
+    first : Explanation
+        The best.
     ask : callable
         Solves a problem with choices of leaves excluded.
     problem : Problem
@@ -40,7 +42,7 @@ def explain_several(ask: AskAgain, problem: Problem, several: Several) -> list[E
     list of Explanation
         Fewer than asked for, with a remark on the last, where there are no more or none was found in time.
     """
-    found = [ask(problem, ())]
+    found = [first]
     excluded: tuple[IntArray, ...] = ()
     now = problem
     while len(found) < several.n and found[-1].counterfactual is not None:

@@ -31,6 +31,7 @@ from ocf.problem.targets import parse_target
 from ocf.solve.method import AUTO
 from ocf.solve.prepared import PreparedModel
 from ocf.solvers.result import SolverOptions
+from ocf.support.limits import memory_of, within
 
 if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
@@ -74,6 +75,8 @@ class Explainer(TreeAsking):
     output : int or str, optional
         Which output of a model that predicts several at once, such as a MultiOutputClassifier or a forest fitted on
         several columns: its number, counted from 0.
+    memory_limit : float or str, optional
+        As in `explain`, while the model is read, checked and cut into cells.
 
     Attributes
     ----------
@@ -111,6 +114,7 @@ class Explainer(TreeAsking):
         monotone: Mapping[str, str] | None = None,
         trust_pickle: bool = False,
         output: int | str | None = None,
+        memory_limit: float | str | None = None,
     ) -> None:
         self.constraints: tuple[Constraint, ...] = ()
         asked = features == ASK
@@ -134,7 +138,8 @@ class Explainer(TreeAsking):
         space = space_of_table(user_model, table, features, special_values, groups=groups is not False)
         warn_of_few(space)
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
-        prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
+        with within(memory=memory_of(memory_limit)):
+            prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
         super().__init__(prepared, table, frames, Missing.parse(missing))
         if asked:
             write_down(space, self.classes, ASKED)
@@ -224,6 +229,7 @@ class Explainer(TreeAsking):
         formulation: str = AUTO,
         solver: str = AUTO,
         time_limit: float | None = None,
+        memory_limit: float | str | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
         seed: int = 0,
@@ -296,7 +302,12 @@ class Explainer(TreeAsking):
             ``"auto"`` chooses (`ocf.solve.method.choose`), and ``method["why"]`` of the answer says why. Or one of
             `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
         time_limit : float, optional
-            Seconds per row.
+            Seconds for each answer, with all that it takes: posing, building, solving, placing, checking. Each further
+            explanation, a cross-check and each question of a diagnosis have as many again.
+        memory_limit : float or str, optional
+            Bytes that a process may hold, or an amount such as ``"4 GB"``. What needs more ends in an error before it
+            is made, a search that has grown too large with what it knows. Default: what the process holds, and three
+            quarters of what the machine, or the process's control group, has free.
         mip_gap : float
             Relative gap at which a row may stop; 0 asks for a proof.
         threads, seed, log, options
@@ -364,6 +375,7 @@ class Explainer(TreeAsking):
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         limit: int | None = 1000,
         time_limit: float | None = None,
+        memory_limit: float | str | None = None,
     ) -> Regions:
         """All regions around a row in which the model gives the target, as boxes in the user's units (box, (10)).
 
@@ -382,6 +394,8 @@ class Explainer(TreeAsking):
             Most regions to list; `Regions.complete` says whether it cut the list off. None for no limit.
         time_limit : float, optional
             Seconds, from the moment that the first region is asked for. What was found until then is listed.
+        memory_limit : float or str, optional
+            As in `explain`.
 
         Returns
         -------
@@ -415,6 +429,7 @@ class Explainer(TreeAsking):
             radius=radius,
             limit=limit,
             time_limit=time_limit,
+            memory_limit=memory_of(memory_limit),
             relaxations=self.prepared.matrices("interval", alternatives).all,
             frames=self.frames_of(row),
         )

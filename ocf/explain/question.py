@@ -21,6 +21,7 @@ from ocf.problem.missing import Missing
 from ocf.solve.method import AUTO
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions
+from ocf.support.memory import parse_memory
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Question:
     formulation: str = AUTO
     solver: str = AUTO
     time_limit: float | None = None
+    memory_limit: float | str | None = None
     mip_gap: float = 0.0
     threads: int = 1
     seed: int = 0
@@ -87,6 +89,8 @@ class Question:
             get_solver(self.solver)
         if not (np.isfinite(self.split_margin) and self.split_margin >= 0):
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
+        if self.memory_limit is not None:
+            parse_memory(self.memory_limit, "memory_limit")
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
         if self.imputations is not None and self.plausibility:
@@ -104,6 +108,7 @@ class Question:
             seed=self.seed,
             log=self.log,
             options=dict(self.options or {}),
+            memory_limit=None if self.memory_limit is None else parse_memory(self.memory_limit, "memory_limit"),
         )
 
     @property

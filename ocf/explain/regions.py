@@ -6,7 +6,9 @@ in it; the user's own model is asked once per box (box, (10), and algorithms 1 a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from heapq import merge
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
@@ -17,12 +19,13 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.ranges import ValueInterval, range_of_cells
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, TimeLimitError
 from ocf.explain.region import CounterfactualRegion
 from ocf.features.frames import PANDAS, FrameKind
 from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
+from ocf.support.limits import within
 from ocf.support.pages import table_fragment
 from ocf.support.wording import number
 
@@ -65,6 +68,7 @@ class Regions:
         radius: float,
         limit: int | None = None,
         time_limit: float | None = None,
+        memory_limit: float | None = None,
         relaxations: Sequence[Callable[[], Compiled]] | None = None,
         frames: FrameKind = PANDAS,
     ) -> None:
@@ -78,6 +82,7 @@ class Regions:
         self._alternatives, self._model, self._detector = alternatives, model, detector
         self._relaxations = repeat(None) if relaxations is None else relaxations
         self.radius, self.limit, self.time_limit, self._frames = radius, limit, time_limit, frames
+        self._memory, self._end = memory_limit, np.inf
         self._found: list[CounterfactualRegion] = []
         self._searches: list[NearestBoxes] = []
         self._source = self._search()
@@ -146,8 +151,11 @@ class Regions:
             return False
         if self._error is not None:  # what failed once must not look like the end
             raise self._error
+        if self.time_limit is not None and not self._searches:
+            self._end = time.perf_counter() + self.time_limit
         try:
-            region = next(self._source, None)
+            with within(self._end - time.perf_counter(), self._memory):
+                region = next(self._source, None)
         except BaseException as error:
             self._error = error
             raise
@@ -162,7 +170,7 @@ class Regions:
         """Regions by increasing cost; the first come one by one, later ones in batches."""
         options = SolverOptions(time_limit=self.time_limit)
         self._searches = [
-            NearestBoxes(cells, self.radius, options, relaxation)
+            NearestBoxes(cells, self.radius, options, None if relaxation is None else partial(_in_time, relaxation))
             for cells, relaxation in zip(self._alternatives, self._relaxations, strict=False)
         ]
         boxes = _once(merge(*self._searches, key=lambda box: box.cost))
@@ -257,6 +265,14 @@ def refuse_without_boxes(cells: CellProblem, why: str) -> None:
 
 
 # -- boxes in the user's words ---------------------------------------------------------------------------------
+
+
+def _in_time(relaxation: Callable[[], Compiled]) -> Compiled | None:
+    """The formulation for LP bounds; None where the time does not suffice for it."""
+    try:
+        return relaxation()
+    except TimeLimitError:
+        return None
 
 
 def _once(boxes: Iterable[PureBox]) -> Iterator[PureBox]:

@@ -105,7 +105,11 @@ class Together(Generic[P]):
 
             return answer(self._engine, problem, self._task, believed)
 
-        found = self._asking.unless_it_fails(row, self._task, search)
+        def limited() -> Finding[P]:
+            with self._task.within_limits():
+                return search()
+
+        found = self._asking.unless_it_fails(row, self._task, limited)
         point = None
         if isinstance(found, Finding) and found.outcome.point is not None:
             problem = found.problem

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from ocf.arrays import FloatArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.explain.asking import Asking
 from ocf.explain.diagnosis import diagnosed
 from ocf.explain.diverse import explain_several
@@ -162,7 +161,12 @@ class TreeAsking(Asking[Problem]):
         problem : Problem
             Of the row.
         """
-        found = explain_several(partial(self.solve, row, task), problem, task.several)
+
+        def ask(problem: Problem, excluded: tuple[IntArray, ...]) -> Explanation:
+            with task.within_limits(anew=True):
+                return self.solve(row, task, problem, excluded)
+
+        found = explain_several(self.solve(row, task, problem), ask, problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
             found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
         return found

@@ -102,6 +102,7 @@ from ocf.support.documents import (
     read_text,
     settings_of,
 )
+from ocf.support.memory import is_memory
 from ocf.support.messages import nearest
 from ocf.support.toml_text import toml_key
 
@@ -260,6 +261,7 @@ class SolveSettings(TypedDict, total=False):
     formulation: Annotated[str, Meta(description="the name of a formulation")]
     solver: Annotated[str, Meta(description="the name of a solver")]
     time_limit: Annotated[float, Meta(gt=0, description="a positive number of seconds")]
+    memory_limit: Annotated[str | float, Meta(description='an amount such as "4 GB"', extra={"holds": is_memory})]
     mip_gap: Annotated[AtLeastZero, Meta(description="a number of at least 0")]
     threads: _CountOf
     seed: _Seed

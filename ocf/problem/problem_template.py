@@ -85,6 +85,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # formulation = "interval"
 # solver = "auto"
 # time_limit = 60  # seconds a row; none by default
+# memory_limit = "4 GB"  # by default what is held, and three quarters of what the machine has free
 # mip_gap = 0  # 0 asks for a proof
 # threads = 1
 # seed = 0

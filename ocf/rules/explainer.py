@@ -54,6 +54,7 @@ from ocf.rules.search import FoundBox, most_used
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
 from ocf.support.interruption import Interruption, is_interruption
+from ocf.support.limits import memory_of, within
 from ocf.support.messages import nearest
 from ocf.support.progress import ProgressBar
 
@@ -94,6 +95,8 @@ class CounterfactualRules:
         The paper's pi_C, for the probability of the target inside a rule.
     n_estimators, max_depth, seed, forest
         Of the regional forest; `forest` holds further settings of scikit-learn's.
+    memory_limit : float or str, optional
+        As in `ocf.Explainer.explain`.
 
     Examples
     --------
@@ -119,6 +122,7 @@ class CounterfactualRules:
         n_estimators: int = 20,
         max_depth: int | None = 10,
         seed: int = 0,
+        memory_limit: float | str | None = None,
         forest: Mapping[str, Any] | None = None,
     ) -> None:
         for name, value in (("level", level), ("rule_level", rule_level)):
@@ -133,6 +137,8 @@ class CounterfactualRules:
         if model is not None and not isinstance(model, UserModel) and not hasattr(model, "predict"):
             raise ModelError(f"{type(model).__name__} has no method predict: give a fitted model or a Pipeline")
         self.model = model
+        memory_of(memory_limit)  # refuses what is no amount
+        self.memory_limit = memory_limit
         self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
         self._array = not isinstance(X, pd.DataFrame)
         table = as_table(X)
@@ -429,10 +435,11 @@ class CounterfactualRules:
         _check_choice("method", method, RULE_METHODS)
         if n_rules < 1:
             raise ProblemError(f"n_rules must be at least 1, not {n_rules!r}")
-        features, divergent = find_features(query, self.candidates, self.level, sets=sets, solver=solver)
-        found = find_boxes(
-            query, features, self.rule_level, n_rules, method=method, solver=solver, time_limit=time_limit
-        )
+        with within(memory=memory_of(self.memory_limit)):
+            features, divergent = find_features(query, self.candidates, self.level, sets=sets, solver=solver)
+            found = find_boxes(
+                query, features, self.rule_level, n_rules, method=method, solver=solver, time_limit=time_limit
+            )
         rules = tuple(self.rule(query, features, box, method) for box in found)
         return replace(
             blank,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 from numpy.typing import ArrayLike
 
-from ocf.errors import SolverError
+from ocf.errors import SolverError, TimeLimitError
 from ocf.formulations.divergent_set import SetModel, minimal_set
 from ocf.formulations.maximal_rule import BoxModel, maximal_rule
 from ocf.regional.forest import CellBox
@@ -22,6 +23,7 @@ from ocf.regional.query import ProbabilityQuery, reaches
 from ocf.rules.search import FoundBox
 from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver, Solver
+from ocf.support.limits import check, seconds_left, within
 
 
 def solve_minimal_sets(
@@ -148,6 +150,25 @@ def solve_box(
     ProblemError
         The model would be too large.
     """
+    begin, options = time.perf_counter(), options or SolverOptions()
+    try:
+        with within(options.time_limit):
+            return _solved_box(query, features, level, solver, options, earlier, start)
+    except TimeLimitError:
+        weight = 0.0 if start is None else query.captured(features, start)
+        status = Status.UNKNOWN if start is None else Status.FEASIBLE
+        return FoundBox(start, weight, np.inf, status, time.perf_counter() - begin)
+
+
+def _solved_box(
+    query: ProbabilityQuery,
+    features: Sequence[int],
+    level: float,
+    solver: str,
+    options: SolverOptions,
+    earlier: Sequence[CellBox],
+    start: CellBox | None,
+) -> FoundBox:
     begin = time.perf_counter()
     above = 0.0 if start is None else query.captured(features, start)
     built = maximal_rule(query, features, level, earlier, above)
@@ -158,7 +179,10 @@ def solve_box(
         first = _values(built.model)
     nodes = 0
     while True:
-        result = _matrix_solver(solver).solve(form, options, warm_start=first)
+        check()
+        left = seconds_left()
+        limited = options if left == np.inf else replace(options, time_limit=left)
+        result = _matrix_solver(solver).solve(form, limited, warm_start=first)
         nodes += result.nodes
         seconds = time.perf_counter() - begin
         bound = max(0.0, -result.bound)

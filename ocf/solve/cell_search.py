@@ -24,11 +24,12 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent, find_incumbent
 from ocf.cells.reduction import MAX_PAIRS, reduce
-from ocf.errors import SolverError
+from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.solve.outcome import Outcome, Run
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
+from ocf.support.limits import current, within
 from ocf.support.tolerances import meets
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class CellRun(Run):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
         for search, pairs in (({"effort": 0}, FEW_PAIRS), ({}, most)):
-            if not self.finished:
+            if not self.finished and self.remaining() is not None:
                 self._search(candidates, **search)
                 self.shrink(pairs)
 
@@ -244,7 +245,7 @@ class CellRun(Run):
 
     def shrink(self, max_pairs: int = MAX_PAIRS) -> None:
         """Reduce what is left by the best point; see `ocf.cells.reduction.reduce` about pairs."""
-        if self.finished:
+        if self.finished or self.remaining() is None:
             return
         begin = time.perf_counter()
         reduction = reduce(self.cells, self.upper, max_pairs=max_pairs)
@@ -268,6 +269,11 @@ class CellRun(Run):
                     self._search_cells(self.solver, compiled, options)
                 else:
                     self._solve_matrix(self.solver, compiled(), options)
+            except (TimeLimitError, MemoryLimitError) as error:
+                if self.best is None and isinstance(error, MemoryLimitError):
+                    raise
+                self.message = "; ".join(filter(None, [self.message, str(error)]))
+                self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             except SolverError as error:
                 if options.options:  # an option that the solver does not take is for the user to know
                     raise
@@ -275,12 +281,18 @@ class CellRun(Run):
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
         offset, building = time.perf_counter() - self.start, 0.0
+        left, memory = self.seconds_left(), current().memory
 
         def relaxation() -> Compiled | None:
             nonlocal building
             begin = time.perf_counter()
-            formulation = compiled()
-            building = time.perf_counter() - begin
+            try:
+                with within(left, memory):  # asked for by any thread
+                    formulation = compiled()
+            except TimeLimitError:  # the search goes on without it, if it has time
+                return None
+            finally:
+                building = time.perf_counter() - begin
             return formulation if formulation.formulation == "interval" else None
 
         result = solver.solve_cells(
@@ -327,6 +339,8 @@ class CellRun(Run):
     def _noted(self, result: SolveResult, offset: float) -> bool:
         """Keep what a solver's result says of time and progress; whether the search goes on with it."""
         self.note(result)
+        if not result.proven and current().full:
+            self.message = "; ".join(filter(None, [self.message, current().said_full]))
         self.history += [
             Progress(offset + p.seconds, min(max(p.bound, self.bound), self.upper), min(p.incumbent, self.upper))
             for p in result.history

@@ -16,6 +16,10 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.formulations import get_formulation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.standard_form import compile_model
+from ocf.support.limits import check
+
+#: Seconds of compiling for a second of building, at least.
+COMPILING = 0.1
 
 
 def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -> Compiled:
@@ -48,6 +52,7 @@ def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -
         groups.append(tuple(spans))
     if slides is not None:
         columns += slides.variables
+    check(ahead=COMPILING * (built - start))
     form = compile_model(formulated.model, columns, names=names)
     end = time.perf_counter()
     return Compiled(

@@ -36,7 +36,7 @@ from ocf.solve.cross_check import compare, judged
 from ocf.solve.growing_ball import GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
 from ocf.solve.outcome import Outcome
-from ocf.solve.prepared import Matrices, PreparedModel
+from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
 from ocf.solvers import CellSolver, Solver, get_solver
@@ -171,7 +171,8 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1)
-    second = engine.solve(replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way))))
+    with task.within_limits(anew=True):
+        second = engine.solve(replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way))))
     asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
     if second.way.formulation == first.way.formulation and asked_twice:
         way = first.way
@@ -194,7 +195,8 @@ def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
         Whether the user's own model gives the target to a coded point.
     """
     loose = replace(task, options=replace(task.options, mip_gap=1e9), n_optimal=1)
-    return engine.solve(Request(problem, loose, judge)).outcome.status is Status.INFEASIBLE
+    with task.within_limits(anew=True):
+        return engine.solve(Request(problem, loose, judge)).outcome.status is Status.INFEASIBLE
 
 
 # -- trees over cells ------------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ class _CellForms:
         if shared:
             self._matrices = prepared.matrices(name, self._alternatives)
         else:
-            self._matrices = Matrices(name, self._alternatives, {}, ())
+            self._matrices = Matrices(name, self._alternatives, KeptMatrices(), ())
 
     @property
     def partition(self) -> Partition:

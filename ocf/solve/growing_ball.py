@@ -25,6 +25,7 @@ from ocf.problem.problem import Problem
 from ocf.solve.balls import Balls
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.limits import seconds_left, within
 
 #: Nodes of the first ball: as many as the search over all cells takes at once without a wait.
 FIRST_NODES = 8_000
@@ -34,6 +35,9 @@ MOST_NODES = 100_000_000
 
 #: Rows of the data that are pulled back, and values tried of each feature on the way.
 MAX_STARTS, MAX_TRIED = 12, 16
+
+#: Part of the time for the incumbent, at most.
+INCUMBENT = 0.5
 
 #: Searches one ball: its trees, the cost that points must beat, and the options with the time that is left.
 NearSearch = Callable[[Nearby, float, SolverOptions], Outcome]
@@ -115,7 +119,9 @@ class GrowingBall(Balls):
             self.close(Status.INFEASIBLE, np.inf, "reduction")
             return self.outcome()
         begin = time.perf_counter()
-        self.find_incumbent(known)
+        left = self.seconds_left()
+        with within(None if left is None else INCUMBENT * left):
+            self.find_incumbent(known)
         self.times["incumbent"] += time.perf_counter() - begin - self.times["confirm"]
         self.record()
         # beyond the dearest point there is nothing: one more than its cost holds all
@@ -161,8 +167,11 @@ class GrowingBall(Balls):
         known : (n, n_features) float64
             Coded rows of the data that have the target.
         """
-        cells, found = self._cells, []
+        cells = self._cells
+        found: list[tuple[float, IntArray]] = []
         for choice in self._starts(known):
+            if found and not seconds_left():
+                break
             if self._has_target(choice[None])[0]:
                 pulled = self._pulled_back(choice)
                 found.append((float(cells.costs(pulled[None])[0]), pulled))
@@ -197,13 +206,14 @@ class GrowingBall(Balls):
         return met
 
     def _pulled_back(self, choice: IntArray) -> IntArray:
-        """The choice with features at cheaper cells, the largest saving first, as long as the target stays."""
-        while True:
+        """The choice with features at cheaper cells, the largest saving first, as long as target and time stay."""
+        while seconds_left():
             tried = self._cheaper(choice)
             tried = tried[self._has_target(tried)] if len(tried) else tried
             if not len(tried):
                 return choice
             choice = tried[np.argmin(self._cells.costs(tried))]
+        return choice
 
     def _cheaper(self, choice: IntArray) -> IntArray:
         """Choices that differ from one in a cheaper cell of one feature, a few for each feature."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
+from ocf.support import limits
 
 
 @dataclass(frozen=True)
@@ -182,10 +184,10 @@ class Run:
         }
 
     def seconds_left(self) -> float | None:
-        """Seconds until the time limit; None where there is none."""
-        if self.options.time_limit is None:
-            return None
-        return self.options.time_limit - (time.perf_counter() - self.start)
+        """Seconds until the time limit, of the options or around, is reached; None where there is none."""
+        own = math.inf if self.options.time_limit is None else self.options.time_limit
+        left = min(own - (time.perf_counter() - self.start), limits.seconds_left())
+        return None if left == math.inf else left
 
     def remaining(self) -> SolverOptions | None:
         """Options with the time that is left; None when there is none."""

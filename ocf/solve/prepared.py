@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError, OcfError
+from ocf.errors import DataError, ModelError, OcfError, TimeLimitError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder, Encoding
@@ -38,6 +40,7 @@ from ocf.solve.judging import judge_of
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
+from ocf.support.limits import check, reserve
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import split_trees
 
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
 #: Leaves of all trees beyond which a row looks only at those near it, and a check of the reading at so many of them.
 MANY_LEAVES = 20_000
+
+#: Bytes of a node, while a model is read, checked and cut into cells.
+NODE = 700
 
 #: Most rows of the data whose leaves are looked up in three ways.
 MAX_CHECKED = 1000
@@ -85,6 +91,7 @@ class PreparedModel:
     ) -> None:
         self.model, self.space = model.naming(space), space
         self.ensemble = self.model.trees.ensemble
+        _reserve_for(len(self.ensemble.kind))
         self.data = read_known_rows(space, table, self.model.decide)
         self._rows = RowsByTarget(space, self.data, labelled)
         self._encodings: dict[tuple[str, ...], Encoding] = {}
@@ -102,7 +109,7 @@ class PreparedModel:
         self._detectors: dict[tuple[Any, ...], Detector] = {}
         self._searches: dict[int, TreeSearch] = {}
         self._pruners: dict[int, Pruner] = {}
-        self._compiled: dict[tuple[Any, ...], Compiled] = {}
+        self._compiled = KeptMatrices()
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
@@ -419,7 +426,7 @@ class PreparedModel:
         """
         problem = alternatives[0].problem
         # cells that are the row's own serve no other row
-        kept = {} if problem.cuts_cells else self._compiled
+        kept = KeptMatrices() if problem.cuts_cells else self._compiled
         return Matrices(formulation, alternatives, kept, (problem.target, *self._key_of(problem)))
 
     def tree_search(self, problem: Problem) -> TreeSearch:
@@ -441,6 +448,26 @@ class PreparedModel:
         self.model = self.model.naming(self.space)
 
 
+def _reserve_for(nodes: int) -> None:
+    """Refuse a model that does not fit into memory."""
+    reserve(NODE * nodes, f"checking the model's {nodes} nodes and cutting them into cells")
+
+
+@dataclass(frozen=True)
+class KeptMatrices:
+    """Compiled formulations that rows share.
+
+    Attributes
+    ----------
+    compiled : dict
+    late : dict
+        Seconds in which a matrix could not be made, where a time limit ended that.
+    """
+
+    compiled: dict[tuple[Any, ...], Compiled] = field(default_factory=dict)
+    late: dict[tuple[Any, ...], float] = field(default_factory=dict)
+
+
 class Matrices:
     """The compiled formulation of each alternative of a target, made when it is asked for.
 
@@ -448,7 +475,7 @@ class Matrices:
     ----------
     formulation : str
     alternatives : sequence of CellProblem
-    kept : dict
+    kept : KeptMatrices
         Where those that were made stay for other rows.
     key : tuple
         What the alternatives have in common.
@@ -463,7 +490,7 @@ class Matrices:
         self,
         formulation: str,
         alternatives: tuple[CellProblem, ...],
-        kept: dict[tuple[Any, ...], Compiled],
+        kept: KeptMatrices,
         key: tuple[Any, ...],
     ) -> None:
         self._formulation, self._alternatives = formulation, alternatives
@@ -476,10 +503,22 @@ class Matrices:
         return [partial(self.compiled, k) for k in range(len(self._alternatives))]
 
     def compiled(self, k: int) -> Compiled:
-        """The matrix of the k-th alternative."""
-        key = (self._formulation, k, *self._key)
-        if key not in self._kept:
-            made = self._kept[key] = compile_formulation(self._formulation, self._alternatives[k])
+        """The matrix of the k-th alternative.
+
+        Raises
+        ------
+        TimeLimitError
+            There is too little time for it, as was seen before or turns out.
+        """
+        key, compiled, late = (self._formulation, k, *self._key), self._kept.compiled, self._kept.late
+        if key not in compiled:
+            begin = time.perf_counter()
+            check(ahead=late.get(key, 0.0))
+            try:
+                made = compiled[key] = compile_formulation(self._formulation, self._alternatives[k])
+            except TimeLimitError:
+                late[key] = time.perf_counter() - begin
+                raise
             self.seconds["build"] += made.build_seconds
             self.seconds["compile"] += made.compile_seconds
-        return self._kept[key]
+        return compiled[key]

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocf.solve.prepared import MANY_LEAVES
+from ocf.solve.prepared import MANY_LEAVES, NODE
 from ocf.trees.ensemble import Ensemble, SplitKind
 
-#: Bytes of the libraries; of a node, while a model is read, checked and cut into cells; and of a leaf and a feature,
-#: for the boxes of leaves.
-_LIBRARIES, _NODE, _SIDES = 300e6, 700, 16
+#: Bytes of the libraries; and of a leaf and a feature, for the boxes of leaves.
+_LIBRARIES, _SIDES = 300e6, 16
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def size_of(ensemble: Ensemble) -> Size:
     axis = ensemble.kind == SplitKind.AXIS
     cuts = np.unique(np.column_stack([ensemble.feature[axis], ensemble.threshold[axis]]), axis=0)[:, 0]
     thresholds = np.bincount(cuts.astype(np.int64), minlength=ensemble.n_features)
-    near = _LIBRARIES + _NODE * len(ensemble.kind)
+    near = _LIBRARIES + NODE * len(ensemble.kind)
     boxes = _SIDES * ensemble.n_leaves * ensemble.n_features
     alone = near if ensemble.n_leaves > MANY_LEAVES else near + boxes
     return Size(tuple(thresholds.tolist()), alone, near + boxes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.diversity import Several
 from ocf.solve.method import Way
 from ocf.solvers.result import SolverOptions
+from ocf.support.limits import within
 
 if TYPE_CHECKING:
     from ocf.solve.outcome import Outcome
@@ -77,6 +79,16 @@ class Task:
     imputations: Any = None
     share: float = 1.0
     other_gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def within_limits(self, *, anew: bool = False) -> AbstractContextManager[None]:
+        """The limits of time and memory, for an answer.
+
+        Parameters
+        ----------
+        anew : bool
+            Whether it is a further one, with time of its own.
+        """
+        return within(self.options.time_limit, self.options.memory_limit, anew=anew)
 
     @property
     def is_plain(self) -> bool:

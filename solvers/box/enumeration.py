@@ -134,6 +134,8 @@ class _Enumerator(Worker):
         if box is not None:
             return self._beside(box, node, bound)
         self.load()
+        if search.late:
+            return [node]
         if self.relaxation is None:
             return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
         relaxed = self._relaxed(node, bound, multipliers)

@@ -19,6 +19,7 @@ from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import Basis, no_relaxation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import Progress, SolverOptions
+from ocf.support.limits import current
 
 #: Options of the search itself, in `SolverOptions.options`.
 NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
@@ -90,6 +91,7 @@ class Shared:
         self.loading = threading.Lock()
         self.lp_solves, self.lp_seconds = 0, 0.0
         self._improved = False
+        self._around = current()
 
     @property
     def limit(self) -> float:
@@ -201,8 +203,10 @@ class Shared:
     def _limit_hit(self) -> str:
         """Name of the limit that ends the search; empty while none does."""
         options = self.options.options
-        if self.options.time_limit is not None and time.perf_counter() - self.begin >= self.options.time_limit:
+        if self.late:
             return "time limit"
+        if self._around.full:
+            return "memory limit"
         if self.nodes >= options.get(NODE_LIMIT, np.inf):
             return "node limit"
         if MEMORY_LIMIT in options:
@@ -216,6 +220,12 @@ class Shared:
     def record(self, bound: float) -> None:
         """Note the bound and the incumbent of this moment."""
         self.history.append(Progress(time.perf_counter() - self.begin, min(bound, self.upper), self.upper))
+
+    @property
+    def late(self) -> bool:
+        """Whether the time limit is reached."""
+        own = self.options.time_limit
+        return own is not None and time.perf_counter() - self.begin >= own
 
     # -- LPs -----------------------------------------------------------------------------------------------
 

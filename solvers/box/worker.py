@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 #: Boxes of one dive: a tenth of a second, after which the best open box is next.
 BOXES = 2000
 
+#: Boxes of a dive between two looks at the clock.
+SLICE = 100
+
 #: Boxes of the dive that may spare a node its LP: they take about as long as the LP.
 TRIAL = 200
 
@@ -120,9 +123,11 @@ class Worker:
                 bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
             )
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
-            if not left:
-                return []
+            if not left or search.late:
+                return left
         self.load()
+        if search.late:
+            return [node]
         if self.relaxation is None:
             if self._leaves_cost:  # a dive takes the cheapest point of a box for its best
                 return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
@@ -196,8 +201,8 @@ class Worker:
         bits, stack = self._bits, self._stack
         weights = Multipliers(multipliers.constant, multipliers.leaf[bits.leaf], multipliers.cell)
         push(stack, bits, self.domain, bound)
-        ended = UNCERTAIN
-        while ended == UNCERTAIN:
+        ended, spent, boxes = UNCERTAIN, 0, 0
+        while ended == UNCERTAIN or (boxes == SLICE and spent < most and not search.late):
             ended, boxes, cost = dive(
                 instance,
                 bits,
@@ -208,11 +213,12 @@ class Worker:
                 search.rejected(),
                 search.shared,
                 search.tolerance,
-                search.boxes_left(most),
+                search.boxes_left(min(SLICE, most - spent)),
                 False,
                 self.x,
             )
             search.count(boxes)
+            spent += boxes
             if np.isfinite(cost):
                 self._offer(self.x)
         left = []

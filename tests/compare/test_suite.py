@@ -8,7 +8,7 @@ import pytest
 
 from ocf.compare import built_in, load_suite, parse_suite
 from ocf.compare.methods import Method
-from ocf.compare.suite import all_methods, limited, parse_memory, part
+from ocf.compare.suite import all_methods, limited, part
 from ocf.errors import ProblemError
 
 from .suites import METHOD, suite
@@ -111,12 +111,6 @@ def test_built_in_suites_can_be_read(name: str) -> None:
     s = load_suite(name)
     assert s.name == name
     assert s.description.endswith(".")
-
-
-def test_memory() -> None:
-    assert [parse_memory(v) for v in ("4 GB", "512MiB", "1.5 gb", 1000)] == [4 * 10**9, 2**29, 15 * 10**8, 1000]
-    with pytest.raises(ProblemError, match="should be an amount"):
-        parse_memory("0 GB")
 
 
 def test_fingerprint_is_of_what_bears_on_a_result() -> None:

@@ -24,7 +24,7 @@ def test_explain_takes_the_settings_of_a_question_with_their_defaults() -> None:
 
 @pytest.mark.parametrize("ask", [Explainer.problem, Explainer.counterfactual_regions])
 def test_a_problem_takes_settings_of_a_question_with_their_defaults(ask: Any) -> None:
-    own = ("self", "row", "radius", "limit", "time_limit")
+    own = ("self", "row", "radius", "limit", "time_limit", "memory_limit")
     taken = {name: p.default for name, p in inspect.signature(ask).parameters.items() if name not in own}
     wanted = {f.name: f.default for f in fields(Question) if f.name in OF_PROBLEM}
     if ask is Explainer.counterfactual_regions:
@@ -52,6 +52,7 @@ features_to_vary = ["age"]
 formulation = "ocean"
 solver = "highs"
 time_limit = 60
+memory_limit = "4 GB"
 mip_gap = 0.1
 threads = 1
 seed = 3
