@@ -163,6 +163,10 @@ def solve(
             "--diagnose", metavar="", help="Name what conflicts where a row is infeasible.", rich_help_panel=RUN
         ),
     ] = False,
+    box: Annotated[
+        bool,
+        typer.Option("--box", metavar="", help="The largest box in which each answer holds, too.", rich_help_panel=RUN),
+    ] = False,
     cross_check: Annotated[
         bool,
         typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
@@ -208,6 +212,7 @@ def solve(
         "seed": seed,
         "n_jobs": n_jobs,
         "reduce": False if no_reduce else None,
+        "box": box or None,
         "cross_check": cross_check or None,
         "n_optimal": n_optimal,
         "n_explanations": n_explanations,

@@ -64,6 +64,7 @@ class Answer:
     rank: int = 1
     conflict: tuple[str, ...] = ()
     imputations: dict[str, Any] | None = None
+    box: dict[str, Any] | None = None
     frames: FrameKind = PANDAS
 
     def __post_init__(self) -> None:

@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.cells.cell_problem import CellProblem
+from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking import one_row_of, rows_of, space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
-from ocf.explain.explanation import Explanations
+from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.tree_asking import TreeAsking
@@ -238,6 +239,7 @@ class Explainer(TreeAsking):
         reduce: bool = True,
         cross_check: bool = False,
         n_optimal: int = 1,
+        box: bool = False,
         n_jobs: int = 1,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
@@ -322,6 +324,8 @@ class Explainer(TreeAsking):
             How many optimal answers to list where several cost the same; the others are in `Explanation.ties`, and
             `Explanation.ties_complete` says whether there are more. Values that neither the model nor the cost tells
             apart count as one answer, and `Explanation.ranges` gives them.
+        box : bool
+            Whether to find the largest box around each answer, too; see `largest_box` and `Explanation.box`.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core.
         progress : bool, optional
@@ -359,6 +363,31 @@ class Explainer(TreeAsking):
             self.prepared.partition(gaps, None, task.space)
         found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
         return found.in_frames(self.frames_of(X))
+
+    def largest_box(
+        self, explanation: Explanation, *, time_limit: float | None = None, memory_limit: float | str | None = None
+    ) -> AnswerBox:
+        """The largest box around an answer in which every admissible point has the target, by the user's own model.
+
+        An answer is seldom met to the digit: within the box, values may be missed, all at once. Admissible is what the
+        features may become; constraints and plausibility, which say which answer is wanted, do not bear on it. Largest
+        is the sum over features of the part of their admissible range that the box covers, proven where
+        `AnswerBox.proven` says so. No side of it can then be moved out by itself either.
+
+        Parameters
+        ----------
+        explanation : Explanation
+            With a counterfactual, as `explain` of this explainer gave it.
+        time_limit, memory_limit
+            As in `explain`; after that the best box so far is given, with a bound on the width of any.
+
+        Raises
+        ------
+        ProblemError
+            There is no counterfactual, splits are oblique, or nothing is proven through the user's preprocessing.
+        """
+        with within(time_limit, memory_of(memory_limit)):
+            return box_of(self.prepared, explanation)
 
     def counterfactual_regions(
         self,

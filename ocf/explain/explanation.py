@@ -23,7 +23,7 @@ from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
-from ocf.support.schemas import EndsSchema, ExplanationSchema
+from ocf.support.schemas import BoxSchema, EndsSchema, ExplanationSchema
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,6 +110,9 @@ class Explanation(Answer):
         Of a row whose missing values have completions: their ``values`` by column, the ``share`` that was wanted, which
         is the ``least`` number of them, and how many ``met`` the target. `predicted` and `decided` are then what most
         completions get.
+    box : dict or None
+        Where it was asked for: the largest box around the counterfactual in which every admissible point has the
+        target; see `ocf.explain.answer_box.AnswerBox`.
     frames : FrameKind
         The library of the tables, and the dtypes of their columns; see `ocf.features.frames`.
     """
@@ -169,6 +172,7 @@ class Explanation(Answer):
             "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
             "constraints": records.plain([c.to_dict() for c in self.constraints]),
             "imputations": None if self.imputations is None else records.plain(self.imputations),
+            "box": None if self.box is None else records.plain(self.box),
             "classes": records.plain(self.classes),
             "features": None if self.space is None else records.plain(self.space.to_dict()),
         }
@@ -392,6 +396,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "constraints": tuple(map(from_schema, found.constraints)),
         "conflict": tuple(found.conflict),
         "imputations": None if found.imputations is None else asdict(found.imputations),
+        "box": None if found.box is None else _box(found.box),
     }
     del made["features"]
     return Explanation(**made)
@@ -404,6 +409,11 @@ def _record(table: Any) -> dict[str, Any]:
 def _label(value: Any) -> Any:
     """A label, or the tuple of labels that JSON has as a list."""
     return tuple(value) if isinstance(value, list) else value
+
+
+def _box(found: BoxSchema) -> dict[str, Any]:
+    ranges = {name: None if held is None else _range({name: held})[name] for name, held in found.ranges.items()}
+    return asdict(found) | {"ranges": ranges, "bound": np.inf if found.bound is None else records.number(found.bound)}
 
 
 def _range(said: Mapping[str, EndsSchema | list[Any]]) -> dict[str, Any]:

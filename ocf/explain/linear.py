@@ -154,6 +154,7 @@ class LinearExplainer(Asking[LinearProblem]):
             constraints=question.constraints_of(self.space, ()),
             several=question.several,
             diagnose=question.diagnose,
+            box=question.box,
         )
         self.prepared.class_index(task.target, 0)
         found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)

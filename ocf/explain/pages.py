@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ocf.explain.text import (
     MOST_ROWS,
     answer,
+    box,
     brief,
     change_rows,
     counted,
@@ -84,7 +85,7 @@ def _said(e: Answer) -> dict[str, Any]:
         "notes": [*([e.message] if e.message else []), *notes(e)],
         "problems": e.checks,
         "changes": _changes(e),
-        "ties": ties(e),
+        "ties": [*ties(e), *box(e)],
         "facts": _facts(e),
     }
 

@@ -78,6 +78,7 @@ class Question:
     reduce: bool = True
     cross_check: bool = False
     n_optimal: int = 1
+    box: bool = False
     n_jobs: int = 1
     progress: bool | None = None
     checkpoint: str | Path | None = None

@@ -193,6 +193,16 @@ def ties(e: Answer) -> list[str]:
     return found if e.ties_complete is not False else [*found, "there may be more answers of the same cost"]
 
 
+def box(e: Answer) -> list[str]:
+    """The largest box around the answer, as a sentence; empty where nobody asked."""
+    if e.box is None:
+        return []
+    held = {n: own for n, own in e.box["ranges"].items() if own is not None and n not in e.box["free"]}
+    rest = "" if not e.box["free"] else f"; {', '.join(e.box['free'])} do not matter"
+    proof = "no such box is wider" if e.box["proven"] else "not proven the widest"
+    return [f"the answer holds, all at once, for {_ranges(e, held) or 'all values'}{rest} ({proof})"]
+
+
 def _ranges(e: Answer, ranges: Mapping[str, Any]) -> str:
     """Values that cost the same, in words."""
     times = {} if e.space is None else {f.name: f for f in e.space.features if f.is_time}
@@ -220,7 +230,7 @@ def to_text(e: Answer) -> str:
     rows = change_rows(e)
     if rows:
         lines += _columns([("feature", "from", "to", "cost"), *rows], right=(3,))
-    lines += [f"  {other}" for other in ties(e)]
+    lines += [f"  {other}" for other in [*ties(e), *box(e)]]
     return "\n".join(lines)
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.errors import OcfError
+from ocf.explain.answer_box import box_of
 from ocf.explain.asking import Asking
 from ocf.explain.diagnosis import diagnosed
 from ocf.explain.diverse import explain_several
@@ -103,6 +105,7 @@ class TreeAsking(Asking[Problem]):
             constraints=q.constraints_of(self.space, self.constraints),
             several=q.several,
             diagnose=q.diagnose,
+            box=q.box,
             data=used,
             imputations=q.imputations,
             share=float(q.share),
@@ -169,4 +172,15 @@ class TreeAsking(Asking[Problem]):
         found = explain_several(self.solve(row, task, problem), ask, problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
             found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
-        return found
+        return [self._with_box(e, task) for e in found] if task.box else found
+
+    def _with_box(self, explanation: Explanation, task: Task) -> Explanation:
+        """An explanation with the largest box around its counterfactual, or why there is none."""
+        if explanation.counterfactual is None:
+            return explanation
+        try:
+            with task.within_limits(anew=True):
+                return replace(explanation, box=box_of(self.prepared, explanation).to_dict())
+        except OcfError as error:
+            said = "; ".join(filter(None, [explanation.message, f"no box: {error}"]))
+            return replace(explanation, message=said)

@@ -273,6 +273,7 @@ class SolveSettings(TypedDict, total=False):
     diagnose: _Flag
     reduce: _Flag
     n_optimal: _CountOf
+    box: _Flag
     cross_check: _Flag
     n_jobs: Annotated[
         int,

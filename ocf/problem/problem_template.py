@@ -92,6 +92,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # reduce = true
 # n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
+# box = false  # true: the largest box around each answer in which it holds
 # n_jobs = 1
 # imputations = "draws.csv"  # completions of missing values, one row for each; a column row tells whose
 # share = 1.0  # of the completions, by which the target is wanted

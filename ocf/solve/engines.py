@@ -480,6 +480,8 @@ class LinearEngine(Engine[LinearProblem]):
             return f"linear models have the formulation 'linear', not {task.formulation!r}"
         if task.several.n > 1 or task.n_optimal > 1:
             return "linear models have one answer a row: leave out n_explanations and n_optimal"
+        if task.box:
+            return "boxes are those of trees: leave out box"
         if task.diagnose:
             return "linear models have no diagnosis of what conflicts: leave out diagnose"
         if task.constraints or task.plausibility is not None or task.probability is not None:

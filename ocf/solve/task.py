@@ -75,6 +75,7 @@ class Task:
     constraints: tuple[Constraint, ...] = ()
     several: Several = field(default_factory=Several)
     diagnose: bool = False
+    box: bool = False
     data: Mapping[str, int] = field(default_factory=dict)
     imputations: Any = None
     share: float = 1.0
@@ -93,7 +94,7 @@ class Task:
     @property
     def is_plain(self) -> bool:
         """Whether the best point is all that is asked of a row, and the model alone judges it."""
-        more = self.cross_check or self.diagnose or self.n_optimal > 1 or self.several.n > 1
+        more = self.cross_check or self.diagnose or self.box or self.n_optimal > 1 or self.several.n > 1
         judged = self.plausibility is not None or self.imputations is not None
         return not (more or judged or self.class_costs)
 

@@ -336,6 +336,16 @@ class EndsSchema(Struct):
     highest: MaybeNumber
 
 
+class BoxSchema(Struct):
+    """The largest box around an answer."""
+
+    ranges: dict[str, EndsSchema | list[Label] | None]
+    free: list[str]
+    width: float
+    bound: MaybeNumber
+    proven: bool
+
+
 class ImputationsSchema(Struct):
     """Completions of a row's missing values."""
 
@@ -385,6 +395,7 @@ class ExplanationSchema(ClaimsSchema, kw_only=True):
     ranges: list[dict[str, EndsSchema | list[Label]]] = []
     rank: int = 1
     conflict: list[str] = []
+    box: BoxSchema | None = None
 
 
 # -- thresholds and checkpoints --------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     joblib.dump(RandomForestClassifier(), folder / "unfitted.joblib")
     nameless = RandomForestClassifier(3, max_depth=2, random_state=0).fit(table.to_numpy(), wanted)
     skops_io.dump(nameless, folder / "nameless.skops")
-    skops_io.dump(RandomForestRegressor(3, max_depth=2).fit(table, wanted), folder / "regressor.skops")
+    skops_io.dump(RandomForestRegressor(3, max_depth=2, random_state=0).fit(table, wanted), folder / "regressor.skops")
     skops_io.dump(
         RandomForestClassifier(3, max_depth=2, random_state=0).fit(
             table, np.array(["a", "b", "c"])[wanted + table.owner]

@@ -62,6 +62,7 @@ min_distance = 0.2
 diagnose = true
 reduce = false
 n_optimal = 2
+box = true
 cross_check = true
 n_jobs = -1
 options = { presolve = "off" }
