@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.tables import parse_monotone, parse_options, read_imputations
+from ocf.errors import ModelError
 from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
 
 if TYPE_CHECKING:
@@ -128,6 +129,15 @@ RowTimeLimit = Annotated[
 MemoryLimit = Annotated[
     str | None,
     typer.Option(metavar="AMOUNT", help="Such as 4GB; default 3/4 of what is free.", rich_help_panel=RUN),
+]
+
+Prepared = Annotated[
+    Path | None,
+    typer.Option(
+        "--prepared",
+        metavar="FILE",
+        help="Keeps what is prepared for MODEL: made if it is not there, else read; needs --trust-pickle.",
+    ),
 ]
 
 ShowProgress = Annotated[
@@ -287,6 +297,7 @@ def load(
     said: Told,
     trust_pickle: bool,
     output: str | None = None,
+    prepared: Path | None = None,
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about.
 
@@ -302,7 +313,10 @@ def load(
     trust_pickle : bool
     output : str, optional
         Of a model that has several.
+    prepared : Path, optional
+        File that keeps the explainer: made if it is not there, else read.
     """
+    from ocf.explain import saved
     from ocf.explain.explainer import Explainer
     from ocf.features.inference import infer_space
     from ocf.models.rehearsal import rehearse
@@ -314,6 +328,12 @@ def load(
     if said.label is not None:
         labels = label_column(tables[-1], said.label, paths[-1])
         tables = drop_columns(tables, [said.label])
+    made_of = {} if prepared is None else _made_of(model_path, paths[-1], [drop, replace(said, settings={}), output])
+    if prepared is not None and prepared.exists():
+        explainer = saved.load(Explainer, prepared, trust_pickle=trust_pickle, made_of=made_of)
+        return explainer, fit_columns(tables[0], explainer.model, data_path)
+    if prepared is not None and not trust_pickle:
+        raise ModelError(f"{prepared} will hold a pickle, which is read with --trust-pickle only: say so now")
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
@@ -328,4 +348,19 @@ def load(
         monotone=said.monotone,
         memory_limit=said.settings.get("memory_limit"),
     )
+    if prepared is not None:
+        saved.save(explainer, prepared, made_of)
     return explainer, fitted[0]
+
+
+def _made_of(model: Path, table: Path, said: Sequence[Any]) -> dict[str, str]:
+    """What an explainer is made of, in words, with a checksum of each."""
+    from hashlib import file_digest
+
+    from ocf.compare.keys import checksum
+
+    found = {}
+    for what, path in (("model", model), ("table of training data", table)):
+        with path.open("rb") as file:
+            found[what] = file_digest(file, "sha256").hexdigest()[:16]
+    return found | {"description of the features": checksum(said)}

@@ -47,6 +47,7 @@ def regions(
     monotone: options.Monotone = None,
     groups: options.Groups = None,
     trust_pickle: options.TrustPickle = False,
+    prepared: options.Prepared = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Most regions to list.")] = 1000,
     time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="List what is found until then.")] = None,
     memory_limit: options.MemoryLimit = None,
@@ -80,7 +81,7 @@ def regions(
     }
     said = options.told(problem, flags, monotone=monotone or [], groups=groups)
     options.load_forest(said.settings, problem, trust_pickle)
-    explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle)
+    explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle, prepared=prepared)
     question = _question(said.settings)
     (place,) = parse_rows(str(row), len(table))
     found = explainer.counterfactual_regions(

@@ -31,6 +31,7 @@ from ocf.cli.options import (
     Monotone,
     Norm,
     Plausible,
+    Prepared,
     Probability,
     ProblemToml,
     Reference,
@@ -112,6 +113,7 @@ def solve(
     groups: Groups = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
+    prepared: Prepared = None,
     formulation: Annotated[str | None, typer.Option(metavar="NAME", help=FORMULATION_HELP, rich_help_panel=RUN)] = None,
     solver: Annotated[
         str | None,
@@ -226,7 +228,7 @@ def solve(
     load_forest(settings, problem, trust_pickle)
     load_imputations(settings, problem)
     begin = time.perf_counter()
-    explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
+    explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output, prepared)
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     tell_how_tables_are_read()
     with _stdout_to_stderr() if log else nullcontext(), sigterm_as_ctrl_c():

@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,17 +25,22 @@ E = TypeVar("E")
 #: First line of a file.
 MAGIC = b"ocf prepared model\n"
 
+#: Name under which a file says what it was made of.
+MADE_OF = "made of"
+
 #: Distributions whose objects a file may hold; those that are not installed count as absent.
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "xgboost", "xgboost-cpu", "lightgbm", "catboost", "numba")
 
 
-def save(explainer: Any, path: str | Path) -> None:
+def save(explainer: Any, path: str | Path, made_of: Mapping[str, str] | None = None) -> None:
     """Write an explainer; a file that is there is replaced when the new one is whole.
 
     Parameters
     ----------
     explainer : Explainer
     path : str or Path
+    made_of : mapping of str to str, optional
+        What it was made of, in words, and a checksum of each.
     """
     import joblib
 
@@ -42,7 +48,7 @@ def save(explainer: Any, path: str | Path) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
-            file.write(MAGIC + json.dumps(_versions()).encode() + b"\n")
+            file.write(MAGIC + json.dumps({**_versions(), MADE_OF: dict(made_of or {})}).encode() + b"\n")
             joblib.dump(explainer, file)
         beside.replace(path)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -51,7 +57,7 @@ def save(explainer: Any, path: str | Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load(kind: type[E], path: str | Path, *, trust_pickle: bool = False) -> E:
+def load(kind: type[E], path: str | Path, *, trust_pickle: bool = False, made_of: Mapping[str, str] | None = None) -> E:
     """The explainer that `save` wrote.
 
     Parameters
@@ -61,11 +67,13 @@ def load(kind: type[E], path: str | Path, *, trust_pickle: bool = False) -> E:
     path : str or Path
     trust_pickle : bool
         The file holds a pickle, which runs whatever code it contains: only for files of known origin.
+    made_of : mapping of str to str, optional
+        What it should have been made of; see `save`.
 
     Raises
     ------
     ModelError
-        Not such a file, damaged, of other versions, or not trusted.
+        Not such a file, damaged, of other versions, made of something else, or not trusted.
     """
     import joblib
 
@@ -74,9 +82,17 @@ def load(kind: type[E], path: str | Path, *, trust_pickle: bool = False) -> E:
         with path.open("rb") as file:
             if file.readline(len(MAGIC)) != MAGIC:
                 raise ModelError(f"{path} is no prepared model: write one with Explainer.save")
-            differing = _differing(file.readline(4096))
+            written = json.loads(file.readline(4096))
+            own = written.pop(MADE_OF, {})
+            differing = _differing(written)
             if differing:
                 raise ModelError(f"{path} was written with {listed(differing)}: build the Explainer anew and save it")
+            other = [what for what, check in (made_of or {}).items() if own.get(what) != check]
+            if other:
+                raise ModelError(
+                    f"{path} was made of {' and '.join(f'another {what}' for what in other)}: give the one that it was "
+                    "made of, or delete the file to have it made anew"
+                )
             if not trust_pickle:
                 raise ModelError(
                     f"{path} holds a pickle, which can run any code when it is loaded: if you know where it comes "
@@ -105,10 +121,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _differing(line: bytes) -> list[str]:
+def _differing(written: Mapping[str, str]) -> list[str]:
     """What wrote a file and is not what would read it, in words."""
-    written, here = json.loads(line), _versions()
-    if not isinstance(written, dict):
-        raise ValueError("no versions")
+    here = _versions()
     names = [name for name in {**written, **here} if written.get(name) != here.get(name)]
     return [f"{name} {written.get(name, 'absent')} (here: {here.get(name, 'absent')})" for name in names]

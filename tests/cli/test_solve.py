@@ -338,3 +338,43 @@ def test_export_refuses(files: Path, tmp_path: Path, write: Callable[[str, str],
     refused(*args, "-o", tmp_path / "p.mps", "--row", "500", words=["no row 500"])
     path = write("p.toml", "[features.income]\npermitted_range = [1e9, 2e9]")
     refused(*args, "-o", tmp_path / "p.mps", "--problem", path, words=["infeasible"])
+
+
+def test_what_is_prepared_is_kept_between_runs(
+    files: Path, tmp_path: Path, write: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, data = tmp_path / "kept.ocf", files / "data.csv"
+    asked = ("solve", files / "forest.skops", data, "--rows", "0:2", "--prepared", kept)
+    refused(*asked, words=["--trust-pickle"])
+    assert not kept.exists()
+    first = Answer(*asked, "--trust-pickle")
+    monkeypatch.setattr("ocf.models.rehearsal.rehearse", None)  # no model file is opened any more
+    second = Answer(*asked, "--trust-pickle")
+    assert second.out == first.out, second.err
+    other = write("p.toml", '[features.income]\nactionability = "fixed"')
+    again = ("solve", files / "forest.skops", data, "--prepared", kept, "--trust-pickle")
+    refused(*again, "--problem", other, words=["another description of the features", "delete"])
+    refused("solve", files / "three.skops", *again[2:], words=["another model:"])
+    refused("solve", files / "forest.skops", files / "data.csv.gz", *again[3:], words=["training data"])
+    asked_again = ("solve", files / "forest.skops", files / "data.csv.gz", *again[3:], "--rows", "0:2")
+    assert Answer(*asked_again, "--reference", data).out == first.out
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2])
+    refused(*asked, "--trust-pickle", words=["damaged"])
+    kept.write_bytes(b"nothing")
+    refused(*asked, "--trust-pickle", words=["no prepared model"])
+
+
+def test_the_largest_box_is_part_of_the_answer(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    answer = Answer("solve", files / "forest.skops", files / "data.csv", "--rows", "0:4", "--box", "-o", out)
+    assert answer.code == 0
+    found = Explanations.from_json(out)
+    assert all(e.box is not None and e.box["proven"] for e in found)
+    assert Answer("verify", out, "--model", files / "forest.skops").code == 0
+
+
+def test_too_little_memory_is_said(files: Path) -> None:
+    refused("solve", files / "forest.skops", files / "data.csv", "--memory-limit", "much", words=["4 GB"])
+    answer = Answer("solve", files / "forest.skops", files / "data.csv", "--rows", "0", "--memory-limit", "1 GiB")
+    assert answer.code == 0

@@ -36,7 +36,7 @@ def test_suites_and_the_command_line_know_no_other_settings() -> None:
     bounds = {"at_least", "at_most"}  # the target of a regressor
     assert {"plausibility", "n_explanations"} <= set(settings_known()) <= set(SETTINGS)
     flags = {p.name for p in get_command(app).commands["solve"].params}  # type: ignore[attr-defined]
-    other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help"}
+    other = {"model", "data", "rows", "problem", "drop", "reference", "trust_pickle", "output", "help", "prepared"}
     worded = {"gap": "mip_gap", "option": "options", "no_reduce": "reduce"}
     of_explainer = {"groups": "groups", "label": "labels", "monotone": "monotone", "model_output": "output"}
     assert set(of_explainer.values()) <= set(inspect.signature(Explainer).parameters)
