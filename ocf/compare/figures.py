@@ -14,6 +14,9 @@ import pandas as pd
 from ocf.compare import drawing, statistics
 from ocf.compare.frame import Comparison
 
+#: Time is drawn against leaves where the largest model has so many times the leaves of the smallest.
+DECADES = 30
+
 #: Most instances whose bounds over time are drawn, and most pairs of methods.
 MOST_INSTANCES, MOST_PAIRS = 4, 6
 
@@ -47,6 +50,7 @@ def charts(c: Comparison) -> list[Chart]:
         found.append(_cactus(c))
     found += _scaling(c, "trees")
     found += _scaling(c, "depth")
+    found += _against_leaves(c)
     found += _integrals(c)
     found += _over_time(c)
     return found + list(_pairs(c))
@@ -141,6 +145,38 @@ def _scaling(c: Comparison, by: str) -> list[Chart]:
         f"{by} held. Unsolved runs count as the limit, {c.limit:g} s. Instances: {numbers}."
     )
     return [Chart(f"Scaling with {by}", caption, figure.render(), _legend(c))]
+
+
+def _against_leaves(c: Comparison) -> list[Chart]:
+    """Time of each run against the leaves of its model, with a power of them fitted, where these span decades."""
+    runs = c.runs[c.runs["status"].ne("wrong")]
+    leaves = runs.groupby(["data", "model"])["leaves"].transform("median")  # a run that was killed tells of none
+    times = statistics.capped(runs["seconds"].where(runs["status"] == "ok", np.inf), c.limit)
+    runs = runs.assign(leaves=leaves, t=np.maximum(times, statistics.RESOLUTION)).dropna(subset="leaves")
+    if runs.empty or runs["leaves"].max() < DECADES * runs["leaves"].min():
+        return []
+    axis = drawing.Axis("leaves", *drawing.padded(runs["leaves"].tolist(), log=True), log=True)
+    figure = drawing.Figure("Time against leaves", axis, _seconds("seconds", runs["t"].tolist(), c.limit))
+    figure.edge([(axis.low, c.limit), (axis.high, c.limit)])
+    said = []
+    for k, method in enumerate(c.methods):
+        own = runs[runs["method"] == method]
+        for solved in (True, False):
+            marks = own[(own["status"] == "ok") == solved]
+            words = [f"{m}, row {r}: {_time(t)}" for m, r, t in marks[["model", "position", "t"]].to_numpy()]
+            figure.dots(marks["leaves"].tolist(), marks["t"].tolist(), k, words, hollow=not solved)
+        if own["leaves"].nunique() > 1:
+            slope, height = np.polyfit(np.log(own["leaves"]), np.log(own["t"]), 1).tolist()
+            ends = [float(own["leaves"].min()), float(own["leaves"].max())]
+            figure.line(ends, [math.exp(height) * v**slope for v in ends], k)
+            said.append(f"{method} {slope:.2f}")
+    caption = (
+        f"One mark a run, hollow where it was not solved and counts as the limit, {c.limit:g} s; both axes are "
+        f"logarithmic. Lines are powers of the number of leaves, fitted by least squares of the logarithms. Exponents: "
+        f"{', '.join(said)}. Models: {runs['model'].nunique()}, of {runs['leaves'].min():,.0f} to "
+        f"{runs['leaves'].max():,.0f} leaves."
+    )
+    return [Chart("Scaling with leaves", caption, figure.render(), _legend(c))]
 
 
 # -- over time -------------------------------------------------------------------------------------------------

@@ -140,8 +140,11 @@ def warm_up(case: Case, request: dict[str, Any]) -> None:
 
     available()  # imports the solvers
     explainer = case.explainer
-    cells = explainer.alternatives(_problem(case, request)[0])[0]
+    problem = _problem(case, request)[0]
     explainer.model.decide(case.row(request["position"]))
+    if explainer.prepared.pruner(problem) is not None:
+        return  # so large a model has no cells of all leaves
+    cells = explainer.alternatives(problem)[0]
     if not cells.infeasible:
         incumbent = find_incumbent(cells, None, lambda point: True, effort=0)
         reduce(cells, incumbent.cost if incumbent else math.inf)
@@ -172,7 +175,8 @@ def settle(case: Case, request: dict[str, Any]) -> None:
         As `ocf.compare.plan.Job.request` makes it.
     """
     problem, _ = _problem(case, request)
-    case.explainer.alternatives(problem)
+    if case.explainer.prepared.pruner(problem) is None:
+        case.explainer.alternatives(problem)
 
 
 def _question(case: Case, request: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:

@@ -131,7 +131,16 @@ def test_regressions_exit_with_7(tmp_path: Path) -> None:
 def test_suites_and_help() -> None:
     code, out, _ = ran("suites")
     assert code == 0
-    for name in ("smoke", "ocean-100x5", "scaling-trees", "scaling-depth", "plausibility", "boosting", "bench"):
+    for name in (
+        "smoke",
+        "ocean-100x5",
+        "scaling-trees",
+        "scaling-depth",
+        "scaling-leaves",
+        "plausibility",
+        "boosting",
+        "bench",
+    ):
         assert f"{name}: " in out
     for command in ((), ("run",), ("report",), ("diff",), ("suites",)):
         code, out, _ = ran(*command, "--help")

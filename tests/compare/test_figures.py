@@ -49,3 +49,25 @@ def test_integral_of_a_run_that_was_killed_counts_in_full(tmp_path: Path) -> Non
     killed = line("ocean/highs", 0, 99.0, found=False, cost=None, bound=None, gap=None, answer="", history=[])
     folder = write(tmp_path, [line("box", 0, 1.0), killed], ["box", "ocean/highs"])
     assert primal_integrals(comparison(folder)).to_numpy().tolist() == [[0.75, LIMIT]]
+
+
+def test_time_against_leaves_has_the_exponent_of_its_power(tmp_path: Path) -> None:
+    lines = [
+        line(
+            method, 10 * k + row, unit * leaves**power, instance=f"i{k}{row}", model=f"m{k}", key=f"{method}{k}{row}",
+            sizes={"leaves": leaves},
+        )
+        for method, power, unit in (("box", 0.75, 2e-3), ("highs", 1.25, 1e-3))
+        for k, leaves in enumerate((10, 100, 1000))
+        for row in range(2)
+    ]  # fmt: skip
+    lines[-1] |= {"status": "time out", "seconds": LIMIT, "sizes": {}}
+    found = {chart.name: chart for chart in charts(comparison(write(tmp_path, lines, ["box", "highs"])))}
+    caption = found["Scaling with leaves"].caption
+    assert "Exponents: box 0.75, highs 1." in caption
+    assert "Models: 3, of 10 to 1,000 leaves." in caption
+    assert "m0, row" in found["Scaling with leaves"].svg
+    few = [own | {"sizes": {"leaves": 10 + k}} for k, own in enumerate(lines)]
+    assert "Scaling with leaves" not in [
+        chart.name for chart in charts(comparison(write(tmp_path / "few", few, ["box", "highs"])))
+    ]
