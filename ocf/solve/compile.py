@@ -7,6 +7,7 @@ of the matrix.
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -17,6 +18,9 @@ from ocf.formulations import get_formulation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.standard_form import compile_model
 from ocf.support.limits import check
+
+#: Seconds that it takes at least to import Pyomo.
+IMPORTING = 0.5
 
 #: Seconds of compiling for a second of building, at least.
 COMPILING = 0.1
@@ -34,6 +38,7 @@ def compile_formulation(name: str, cells: CellProblem, *, names: bool = False) -
     names : bool
         Whether to keep the names of variables and constraints, which solving does without.
     """
+    check(ahead=0.0 if "pyomo.environ" in sys.modules else IMPORTING)
     start = time.perf_counter()
     formulated = get_formulation(name)(cells)
     slides = None

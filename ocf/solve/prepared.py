@@ -40,7 +40,7 @@ from ocf.solve.judging import judge_of
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
-from ocf.support.limits import check, reserve
+from ocf.support.limits import reserve, seconds_left
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import split_trees
 
@@ -513,7 +513,8 @@ class Matrices:
         key, compiled, late = (self._formulation, k, *self._key), self._kept.compiled, self._kept.late
         if key not in compiled:
             begin = time.perf_counter()
-            check(ahead=late.get(key, 0.0))
+            if seconds_left() < late.get(key, 0.0):
+                raise TimeLimitError("the time limit leaves less than building the model takes")
             try:
                 made = compiled[key] = compile_formulation(self._formulation, self._alternatives[k])
             except TimeLimitError:
