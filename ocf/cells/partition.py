@@ -156,7 +156,7 @@ class Partition:
         reserve(
             len(leaves) * (SIDES * self.n_features + int(self.member_offsets[-1])),
             f"the boxes of {len(leaves)} leaves over {self.n_features} features",
-            f"ask with the reduction and without constraints, own costs and plausibility, {REMEDY}",
+            f"ask with the reduction and without own costs and plausibility, {REMEDY}",
         )
         low = np.zeros((len(leaves), self.n_features), np.int32)
         high = np.tile((self.widths - 1).astype(np.int32), (len(leaves), 1))

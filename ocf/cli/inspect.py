@@ -239,7 +239,7 @@ def _size(ensemble: Ensemble) -> str:
     size = size_of(ensemble)
     said = f"{sum(size.thresholds):,} thresholds, about {size.memory / 1e9:.1f} GB of memory"
     if size.with_boxes > size.memory:
-        said += f" (with constraints, own costs or plausibility {size.with_boxes / 1e9:.1f} GB)"
+        said += f" (with own costs, plausibility or boxes around answers {size.with_boxes / 1e9:.1f} GB)"
     return said
 
 

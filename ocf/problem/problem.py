@@ -77,8 +77,17 @@ class Problem:
 
         The trees of a row's own completions are its own, too.
         """
-        own = bool(self.constraints or self.cost.couples or self.completions)
-        return own or any(f.cost is not None for f in self.space.features)
+        return bool(self.constraints or self.completions) or self.has_own_costs
+
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether costs are the user's own, or of several features together."""
+        return bool(self.cost.couples) or any(f.cost is not None for f in self.space.features)
+
+    @property
+    def costs_by_cell(self) -> bool:
+        """Whether a point costs no less than its cells in the model's own trees, feature by feature."""
+        return not (self.has_own_costs or self.completions is not None or self.plausibility is not None)
 
     def costs(self, table: FloatArray) -> FloatArray:
         """Cost of each coded row that misses the values that the origin misses, without that of its plausibility.

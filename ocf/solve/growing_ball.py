@@ -22,6 +22,7 @@ from ocf.cells.incumbent import Incumbent
 from ocf.cells.nearby import Nearby, Pruner
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
+from ocf.problem.rows import satisfied
 from ocf.solve.balls import Balls
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import SolverOptions, Status
@@ -78,7 +79,8 @@ class GrowingBall(Balls):
     Parameters
     ----------
     problem : Problem
-        Without constraints, costs of the user's own or plausibility: points of a cell cost what their features do.
+        Without costs of the user's own or plausibility: a point costs no less than its cells. Constraints make points
+        dearer or impossible; each ball's own search knows them.
     part : Partition
         Of the problem's trees.
     pruner : Pruner
@@ -105,6 +107,7 @@ class GrowingBall(Balls):
         self._excluded = excluded
         self._problem, self._pruner, self._judge = problem, pruner, judge
         self._cells = _RowCells(part, *cell_values(problem, part), problem.origin)
+        self._rows = tuple(row for c in problem.constraints for row in c.rows(problem.space, problem.origin))
 
     def solve(self, known: FloatArray, search: NearSearch) -> Outcome:
         """The cheapest point, or what is known of it when the time is over.
@@ -170,7 +173,7 @@ class GrowingBall(Balls):
         """
         cells = self._cells
         found: list[tuple[float, IntArray]] = []
-        starts = [choice for choice in self._starts(known) if self._has_target(choice[None])[0]]
+        starts = [c for c in self._starts(known) if self._has_target(c[None])[0] and self._allows(c)]
         coarse = [self._pulled_back(choice, 1) for choice in starts]
         costs = cells.costs(np.array(coarse)) if coarse else np.zeros(0)
         for k, place in enumerate(np.argsort(costs, kind="stable").tolist()):
@@ -212,10 +215,16 @@ class GrowingBall(Balls):
         while seconds_left():
             tried = self._cheaper(choice, most)
             tried = tried[self._has_target(tried)] if len(tried) else tried
-            if not len(tried):
+            cheapest = tried[np.argsort(self._cells.costs(tried), kind="stable")]
+            better = next((own for own in cheapest if self._allows(own)), None)
+            if better is None:
                 return choice
-            choice = tried[np.argmin(self._cells.costs(tried))]
+            choice = better
         return choice
+
+    def _allows(self, choice: IntArray) -> bool:
+        """Whether the point of a choice of cells meets the user's constraints, exactly."""
+        return not self._rows or satisfied(self._rows, self._problem.space, self._cells.points(choice[None])[0])
 
     def _cheaper(self, choice: IntArray, most: int) -> IntArray:
         """Choices that differ from one in a cheaper cell of one feature, at most so many for each, the cheapest too."""

@@ -341,9 +341,9 @@ class PreparedModel:
     def pruner(self, problem: Problem) -> Pruner | None:
         """What leaves out the leaves far from a row, where there are too many to look at all of them.
 
-        Where features are coupled, the cost of a cell is no bound on that of its points, and all are looked at.
+        Where costs are no sums over features, that of a cell is no bound on that of its points, and all are looked at.
         """
-        if self.ensemble.n_leaves <= MANY_LEAVES or problem.cuts_cells or problem.plausibility is not None:
+        if self.ensemble.n_leaves <= MANY_LEAVES or not problem.costs_by_cell:
             return None
         part = self.tree_partition(problem)
         if id(part) not in self._pruners:

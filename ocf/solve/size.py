@@ -25,7 +25,7 @@ class Size:
         Bytes that a process with an Explainer needs, roughly: models of the same size differ by half.
     with_boxes : float
         The same where the boxes of all leaves are needed: in models of up to `MANY_LEAVES` leaves always, else for
-        constraints, own costs, plausibility, and without the reduction.
+        own costs, plausibility, boxes around answers, and without the reduction.
     """
 
     thresholds: tuple[int, ...]

@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 
 from ocf import Explainer
 from ocf.cells.cell_problem import cell_values
+from ocf.problem.constraints import Implication, Linear, MaxChanges
 from ocf.solve import growing_ball, prepared
 from ocf.solvers.result import SolverOptions
 
@@ -162,3 +163,24 @@ def test_no_claim_of_random_tables_is_false(theme: str, monkeypatch: pytest.Monk
     seen: Counter[tuple[str, str]] = Counter()
     false = [claim for _, seed in spread(25, 7, [theme]) if (claim := play_table(theme, seed, seen))]
     assert not false, "\n".join(false)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"constraints": [Linear({"alcohol": 1.0, "magnesium": -0.01}, ">=", 12.0)], "norm": "l1"},
+        {"constraints": [Implication({"alcohol": (13.0, None)}, {"ash": (None, 2.3)})]},
+        {"constraints": [MaxChanges(2)], "norm": "l2"},
+        {"n_explanations": 3, "diversity": "features"},
+        {"n_explanations": 2, "diversity": "distance", "min_distance": 0.2},
+    ],
+    ids=["linear", "implication", "max changes", "features", "distance"],
+)
+def test_constraints_are_met_in_balls(wine: Data, small: None, question: dict[str, object]) -> None:
+    table, classes = wine
+    explainer = Explainer(ExtraTreesClassifier(6, max_depth=5, random_state=0).fit(table, classes), table)
+    rows = table[classes == 0].iloc[:2]
+    found = explainer.explain(rows, target=1, **question)
+    assert [e.cost for e in found] == pytest.approx(of_all_cells(explainer, rows, target=1, **question), rel=1e-9)
+    assert all(e.verified for e in found if e.counterfactual is not None)
+    assert "balls" in found[-1].sizes or found[-1].proved_by in ("incumbent", "origin")
