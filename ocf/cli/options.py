@@ -328,7 +328,8 @@ def load(
     if said.label is not None:
         labels = label_column(tables[-1], said.label, paths[-1])
         tables = drop_columns(tables, [said.label])
-    made_of = {} if prepared is None else _made_of(model_path, paths[-1], [drop, replace(said, settings={}), output])
+    described = [drop, replace(said, settings={}, itself=False), output]
+    made_of = {} if prepared is None else _made_of(model_path, paths[-1], described)
     if prepared is not None and prepared.exists():
         explainer = saved.load(Explainer, prepared, trust_pickle=trust_pickle, made_of=made_of)
         return explainer, fit_columns(tables[0], explainer.model, data_path)
