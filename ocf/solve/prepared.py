@@ -50,6 +50,10 @@ if TYPE_CHECKING:
 #: Leaves of all trees beyond which a row looks only at those near it, and a check of the reading at so many of them.
 MANY_LEAVES = 20_000
 
+#: Leaves times trees of a check of the reading, and its leaves at least: 5,000 trees at 20,000 leaves, twice each by
+#: the library, took LightGBM minutes.
+MOST_SCORED, FEWEST_LEAVES = 20_000_000, 4_000
+
 #: Bytes of a node, while a model is read, checked and cut into cells.
 NODE = 700
 
@@ -99,7 +103,7 @@ class PreparedModel:
         if check:
             complete = self.data.complete[:64] if len(self.data.complete) else self.data.base(space)[None]
             rows = None if table is None else self._encoded(self.space.to_frame(complete), self.model.encode)
-            check_conformance(self.model.trees, rows, MANY_LEAVES if self.ensemble.n_leaves > MANY_LEAVES else None)
+            check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
         self._check = check
         self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self._passed: frozenset[Hashable] = frozenset()
@@ -446,6 +450,13 @@ class PreparedModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.model = self.model.naming(self.space)
+
+
+def leaves_looked_at(ensemble: Ensemble) -> int | None:
+    """At how many leaves the reading is checked; None: all. At each the scores of all trees are compared."""
+    if ensemble.n_leaves <= MANY_LEAVES:
+        return None
+    return min(MANY_LEAVES, max(MOST_SCORED // ensemble.n_trees, FEWEST_LEAVES))
 
 
 def _reserve_for(nodes: int) -> None:

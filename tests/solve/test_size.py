@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
 from ocf.models.user_model import as_user_model
+from ocf.solve.prepared import FEWEST_LEAVES, MANY_LEAVES, MOST_SCORED, leaves_looked_at
 from ocf.solve.size import size_of
 
 
@@ -44,3 +45,14 @@ def test_memory_is_of_the_size_that_is_said() -> None:
     assert said / 3 < peak < 3 * said
     assert size.with_boxes == size.memory  # few leaves: all boxes are made
     assert np.sum(size.thresholds) > 1000
+
+
+def test_the_check_of_the_reading_is_in_proportion_to_the_trees() -> None:
+    x, y = make_classification(1500, 5, flip_y=0.3, random_state=0)
+    forest = as_user_model(RandomForestClassifier(100, random_state=0).fit(x, y)).trees.ensemble
+    assert forest.n_leaves > MANY_LEAVES
+    assert leaves_looked_at(forest) == MANY_LEAVES
+    few = as_user_model(RandomForestClassifier(10, random_state=0).fit(x, y)).trees.ensemble
+    assert leaves_looked_at(few) is None
+    # of more trees fewer leaves, of which each has all trees compared
+    assert FEWEST_LEAVES * 5_000 == MOST_SCORED == MANY_LEAVES * 1_000
