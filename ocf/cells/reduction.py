@@ -52,7 +52,7 @@ _ROUNDING = 1e-12
 MAX_PAIRS = 2_000_000
 
 #: Probing goes on while it leaves no more than this share of the leaves.
-_WORTHWHILE = 0.95
+_WORTHWHILE = 0.85
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
     -------
     Reduction
     """
+    asked = (upper, max_rounds, max_pairs)
+    if vars(cells).get("_reduced_by", ((), 0.0))[0] == asked:
+        return _unchanged(cells, vars(cells)["_reduced_by"][1])
     arrays = search_arrays(cells.partition)
     gain = np.ascontiguousarray(cells.requirements.gain)
     need = cells.requirements.need
@@ -116,13 +119,16 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
         n_live = int(live.sum())
         if n_live**2 > max_pairs:
             break
-        _probe_leaves(arrays, gain, need, cost, live, limit)
+        order, first = _by_gain(arrays.boxes.tree, gain, live, len(arrays.leaf_offsets) - 1)
+        _probe_leaves(arrays, order, first, gain, need, cost, live, limit)
         if live.sum() > _WORTHWHILE * n_live:
             break
     if not proved:
         _merge(arrays, cost, live)
     bound = upper if proved else min(bound, upper)
     reduced = cells.with_(open=np.isfinite(cost), live=live)
+    if not proved:  # kept with this object alone, so that copies with other leaves or requirements have none of it
+        vars(reduced)["_reduced_by"] = (asked, float(bound))
     logger.debug("reduction: %d rounds, proved %s, bound %g", rounds, proved, bound)
     return Reduction(
         reduced,
@@ -141,6 +147,12 @@ def _close_beyond(cells: CellProblem, cost: FloatArray, limit: float) -> None:
     least = least_costs(cells.partition.offsets, cost)
     others = least.sum() - least[cells.values.cell_feature]
     cost[cost + others + cells.values.beyond >= limit] = np.inf
+
+
+def _unchanged(cells: CellProblem, bound: float) -> Reduction:
+    """What reduction gives where it has come to an end before."""
+    leaves, opened = int(cells.live.sum()), int(cells.open.sum())
+    return Reduction(cells, False, bound, (leaves, leaves), (opened, opened), 0)
 
 
 def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:
@@ -401,48 +413,72 @@ def _merge(arrays: SearchArrays, cost: FloatArray, live: BoolArray) -> None:
     cost[order[dearer]] = np.inf
 
 
+def _by_gain(tree: IntArray, gain: FloatArray, live: BoolArray, n_trees: int) -> tuple[IntArray, IntArray]:
+    """Live leaves, tree by tree, those that gain most for the first requirement first; where each tree's begin."""
+    leaves = np.flatnonzero(live)
+    order = leaves[np.lexsort((-gain[leaves, 0], tree[leaves]))]
+    return order, np.searchsorted(tree[order], np.arange(n_trees + 1))
+
+
 @kernel
 def _probe_leaves(
-    arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
+    arrays: SearchArrays,
+    order: IntArray,
+    first: IntArray,
+    gain: FloatArray,
+    need: FloatArray,
+    cost: FloatArray,
+    live: BoolArray,
+    limit: float,
 ) -> None:
     """Kill leaves with which the affordable leaves of the other trees cannot meet a requirement, in place.
 
     A leaf of another tree is affordable beside leaf l when their boxes meet and the cheapest point of the meeting
-    costs less than the limit.
+    costs less than the limit. With a single requirement the first affordable leaf by gain is a tree's best.
     """
-    boxes, starts = arrays.boxes, arrays.leaf_offsets
-    n_trees, n_rows = len(starts) - 1, len(need)
+    boxes, n_rows = arrays.boxes, len(need)
     least = least_costs(arrays.offsets, cost)
     rule = _rules(arrays)
     part, at, extra = _price_restrictions(rule, boxes.member, boxes.start, cost, least, live)
     spare = limit - total(least)
     # restriction of the probed leaf on each feature, -1 where there is none
     own = np.full(len(least), -1, np.int64)
+    most = _most_gains(order, first, gain)
     sums, size, best = np.empty(n_rows), np.empty(n_rows), np.empty(n_rows)
     for leaf in places(live):
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             own[rule[k, 0]] = k
-        _start_sums(gain, need, leaf, sums, size)
-        for tree in range(n_trees):
+        _start_sums(gain, need, most, boxes.tree[leaf], leaf, sums, size)
+        left = spare - extra[leaf]
+        for tree in range(len(most)):
             if tree == boxes.tree[leaf]:
                 continue
             fill(best, -np.inf)
-            for other in range(starts[tree], starts[tree + 1]):
-                if not live[other] or (n_rows == 1 and gain[other, 0] <= best[0]):
-                    continue
-                first, last = boxes.start[other], boxes.start[other + 1]
-                left = spare - extra[leaf]
-                if _affordable(rule, boxes.member, cost, least, part, at, own, leaf, other, first, last, left):
+            for other in order[first[tree] : first[tree + 1]]:
+                begin, end = boxes.start[other], boxes.start[other + 1]
+                if live[other] and _affordable(
+                    rule, boxes.member, cost, least, part, at, own, leaf, other, begin, end, left
+                ):
                     _raise_to(best, gain, other)
+                    if n_rows == 1:
+                        break
             for r in range(n_rows):
-                sums[r] += best[r]
-                size[r] += abs(best[r])
-            if best[0] == -np.inf:
+                sums[r] += best[r] - most[tree, r]
+            if _falls_short(sums, size, need):
+                live[leaf] = False
                 break
-        if _falls_short(sums, size, need):
-            live[leaf] = False
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
             own[rule[k, 0]] = -1
+
+
+@helper
+def _most_gains(order: IntArray, first: IntArray, gain: FloatArray) -> FloatArray:
+    """Best gain of some leaves of each tree for each requirement, (n_trees, n_rows)."""
+    most = np.full((len(first) - 1, gain.shape[1]), -np.inf)
+    for tree in range(len(most)):
+        for j in range(first[tree], first[tree + 1]):
+            _raise_to(most[tree], gain, order[j])
+    return most
 
 
 @helper
@@ -460,10 +496,15 @@ def _rules(arrays: SearchArrays) -> IntArray:
 
 
 @helper
-def _start_sums(gain: FloatArray, need: FloatArray, leaf: int, sums: FloatArray, size: FloatArray) -> None:
-    """Write the gains of the probed leaf, and the size of the numbers that they are compared with."""
+def _start_sums(
+    gain: FloatArray, need: FloatArray, most: FloatArray, tree: int, leaf: int, sums: FloatArray, size: FloatArray
+) -> None:
+    """Write what a leaf and the best of all other trees gain, and the size of the numbers that are added up."""
     for r in range(len(need)):
-        sums[r], size[r] = gain[leaf, r], abs(gain[leaf, r]) + abs(need[r])
+        sums[r], size[r] = gain[leaf, r] - most[tree, r], abs(need[r])
+        for t in range(len(most)):
+            sums[r] += most[t, r]
+            size[r] += abs(most[t, r])
 
 
 @helper

@@ -48,6 +48,11 @@ TANGENT_ERROR = 1e-7
 #: much itself.
 FEW_PAIRS = 200_000
 
+#: Scans of a feature that the longer search for an incumbent may take before a search over cells, which looks for
+#: better points itself. A tenth of what pays before a matrix solver finds nearly the same points: rows that reduction
+#: alone does not prove then take 11, 12 and 40 ms on adult, german_credit and credit_default, and not 31, 49 and 94.
+LITTLE_EFFORT = 2_000
+
 
 def solve(
     cells: CellProblem,
@@ -227,11 +232,13 @@ class CellRun(Run):
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
-        most = FEW_PAIRS if isinstance(self.solver, CellSolver) else MAX_PAIRS
+        longer, most = ({}, MAX_PAIRS)
+        if isinstance(self.solver, CellSolver):
+            longer, most = ({"effort": LITTLE_EFFORT}, FEW_PAIRS)
         if np.isfinite(self._limit):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
-        for search, pairs in (({"effort": 0}, FEW_PAIRS), ({}, most)):
+        for search, pairs in (({"effort": 0}, FEW_PAIRS), (longer, most)):
             if not self.finished and self.remaining() is not None:
                 self._search(candidates, **search)
                 self.shrink(pairs)
