@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,12 @@ from ocf.problem.requirements import Requirements
 
 if TYPE_CHECKING:
     from ocf.cells.partition import Partition
+    from ocf.features.feature import Feature
     from ocf.problem.problem import Problem
+
+
+#: Levels of a feature whose cells are kept for each level that rows have: what is kept grows with their square.
+_FEW_LEVELS = 32
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,8 @@ class CellProblem:
 def cell_values(problem: Problem, part: Partition) -> tuple[FloatArray, FloatArray]:
     """The admissible coded value of each cell nearest to the origin, NaN where there is none, and its cost, or inf.
 
+    Those of features with few levels are kept with the partition for other rows.
+
     Parameters
     ----------
     problem : Problem
@@ -142,14 +149,21 @@ def cell_values(problem: Problem, part: Partition) -> tuple[FloatArray, FloatArr
     """
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)
-    for i, feature in enumerate(problem.space.features):
-        span, origin = part.cells_of(i), problem.origin[i]
+    kept: dict[Any, tuple[Feature, FloatArray, FloatArray]] = vars(part).setdefault("_levels", {})
+    for i, (feature, origin) in enumerate(zip(problem.space.features, problem.origin.tolist(), strict=True)):
+        span = part.cells_of(i)
         if np.isnan(origin):
             value[span], cost[span] = np.nan, np.where(np.arange(part.widths[i]) == 0, 0.0, np.inf)
             continue
-        price = partial(problem.cost.of, feature, origin)
-        value[span] = feature.nearest(part.lower[span], part.upper[span], origin, price)
-        cost[span] = problem.cost.of(feature, origin, value[span])
+        key = (i, origin, problem.cost)
+        known = kept.get(key)
+        if known is None or known[0] is not feature:
+            price = partial(problem.cost.of, feature, origin)
+            nearest = feature.nearest(part.lower[span], part.upper[span], origin, price)
+            known = feature, nearest, price(nearest)
+            if 0 < len(feature.levels) <= _FEW_LEVELS:
+                kept[key] = known
+        value[span], cost[span] = known[1:]
     return value, np.where(np.isnan(cost), np.inf, cost)
 
 

@@ -205,9 +205,11 @@ def _ranked_candidates(task: _Task, candidates: IntArray | None, starts: int) ->
     if candidates is None or len(candidates) == 0:
         return np.empty((0, n_features), np.int64)
     cells = np.asarray(candidates, np.int64)
-    cost = task.cost[task.arrays.offsets[:-1] + cells]
-    cells = np.where(np.isfinite(cost), cells, task.cheapest)
-    total = task.cost[task.arrays.offsets[:-1] + cells].sum(axis=1)
+    offsets = task.arrays.offsets[:-1]
+    cost = task.cost[offsets + cells]
+    opened = np.isfinite(cost)
+    cells = np.where(opened, cells, task.cheapest)
+    total = np.where(opened, cost, task.cost[offsets + task.cheapest]).sum(axis=1)
     nearest = cells[np.argsort(total, kind="stable")[: 4 * starts]]
     _, first = np.unique(nearest, axis=0, return_index=True)
     return np.ascontiguousarray(nearest[np.sort(first)][:starts])

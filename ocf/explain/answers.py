@@ -36,6 +36,7 @@ def from_finding(
     detector: Detector | None = None,
     seconds: float | None = None,
     answers_at_hand: bool = False,
+    table: pd.DataFrame | None = None,
 ) -> Explanation:
     """Explanation of what an engine found, verified.
 
@@ -52,11 +53,15 @@ def from_finding(
         All that finding took; by default what its steps took.
     answers_at_hand : bool
         Whether the model has its answers at hand; else it is asked about row, answer and ties in one call.
+    table : DataFrame, optional
+        Of the point that was found, where it is at hand.
     """
     problem, outcome = found.problem, found.outcome
     status, message = _honest_status(outcome)
     begin = time.perf_counter()
-    counterfactual = None if outcome.point is None else _table(found, row, outcome.point)
+    counterfactual = table
+    if table is None and outcome.point is not None:
+        counterfactual = _table(found, row, outcome.point)
     ties = tuple(_table(found, row, point) for point in found.ties)
     if counterfactual is not None and row.imputed is None and not answers_at_hand:
         wanted = problem.target.probability is not None

@@ -330,6 +330,7 @@ class Asking(ABC, Generic[P]):
         detector: Detector | None = None,
         seconds: float | None = None,
         model: UserModel | None = None,
+        table: pd.DataFrame | None = None,
     ) -> Explanation:
         """Explanation of what was found, verified, without claims that rest on what is not known of the model.
 
@@ -343,6 +344,8 @@ class Asking(ABC, Generic[P]):
             All that finding took; by default what its steps took.
         model : UserModel, optional
             The user's model, with answers at hand.
+        table : DataFrame, optional
+            Of the point that was found, where it is at hand.
         """
         why = self._common.unproven(found.problem)
         if why:
@@ -353,9 +356,15 @@ class Asking(ABC, Generic[P]):
             said = "; ".join(filter(None, (found.outcome.message, rests_on)))
             method = {**found.method, "rests_on": rests_on}
             found = replace(found, outcome=replace(found.outcome, message=said), method=method)
-        asked, at_hand = model or self.model, model is not None
         return from_finding(
-            found, row, asked, self.classes, detector=detector, seconds=seconds, answers_at_hand=at_hand
+            found,
+            row,
+            model or self.model,
+            self.classes,
+            detector=detector,
+            seconds=seconds,
+            answers_at_hand=model is not None,
+            table=table,
         )
 
     def _failed(self, row: AskedRow, task: Task, message: str, status: str = "error") -> Explanation:

@@ -139,6 +139,7 @@ class Together(Generic[P]):
         def explained() -> list[Explanation]:
             if one.point is not None and not self._foreseen.model.meets(found.problem.target, one.point)[0]:
                 return asking.explain_row(row, task)
-            return [asking.explained(row, found, seconds=one.seconds + judging, model=self._foreseen.model)]
+            seconds, model = one.seconds + judging, self._foreseen.model
+            return [asking.explained(row, found, seconds=seconds, model=model, table=one.point)]
 
         return asking.unless_it_fails(row, task, explained)

@@ -111,8 +111,8 @@ def with_answers(model: UserModel, tables: Iterable[pd.DataFrame], *, probabilit
 
 def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
     """Columns with their dtypes, and values by type and bits."""
-    form = (tuple(table.columns), tuple(map(str, table.dtypes)))
-    values = table.to_numpy(object)[0]
+    form = (tuple(table.columns.tolist()), tuple(d if isinstance(d, np.dtype) else str(d) for d in table.dtypes))
+    values = table.to_numpy(dtype=object)[0]
     return form, tuple((type(v), str(v) if _by_text(v) else v) for v in values)
 
 
