@@ -34,7 +34,7 @@ from ocf.cells.kernels import (
     search_arrays,
 )
 from ocf.support.loops import copy_to
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_helper, array_kernel, helper, kernel
 
 logger = logging.getLogger(__name__)
 
@@ -266,13 +266,13 @@ def _locate(task: _Task, x: IntArray) -> None:
 
 
 @helper
-def _scan(task: _Task, x: IntArray, f: int) -> FloatArray:
-    """Sums of gains along feature f, (n_cells of f, n_rows); `task.at` must be at x."""
+def _scan(task: _Task, x: IntArray, f: int) -> int:
+    """Write sums of gains along feature f to the start of `task.line`; its number of cells. `task.at` must be at x."""
     trees, offsets = task.arrays.trees, task.arrays.offsets
     line = task.line[: offsets[f + 1] - offsets[f]]
     column = task.arrays.column[f]
     scan(trees.node, trees.sets, task.arrays.boxes.member, column, task.gain, x, f, task.at, line)
-    return line
+    return len(line)
 
 
 @helper
@@ -296,14 +296,14 @@ def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: I
         for f in range(len(x)):
             if task.at.touched[f] == 0:
                 continue
-            line = _scan(task, x, f)
+            n_cells = _scan(task, x, f)
             budget[0] -= 1
             here = task.cost[offsets[f] + x[f]]
-            for cell in range(len(line)):
+            for cell in range(n_cells):
                 extra = task.cost[offsets[f] + cell] - here
                 if spent + extra >= limit:
                     continue
-                gained = deficit - _deficit(task.need, line[cell])
+                gained = deficit - _deficit(task.need, task.line[cell])
                 # sums along a line and sums at a point may differ in the last bits: no progress in those
                 if gained <= 1e-9 * deficit + noise:
                     continue
@@ -316,7 +316,7 @@ def _build(task: _Task, x: IntArray, weight: FloatArray, limit: float, budget: I
     return False
 
 
-@helper
+@array_helper
 def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
     """Move x into the box of a random leaf where the requirements fail by less, the best per cost; False if none.
 
@@ -372,10 +372,10 @@ def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
 def _cheapest_feasible(task: _Task, x: IntArray, f: int) -> int:
     """Cheapest cell of feature f at which the requirements hold while the others stay; x[f] if none is cheaper."""
     offset = task.arrays.offsets[f]
-    line = _scan(task, x, f)
+    n_cells = _scan(task, x, f)
     best = x[f]
-    for cell in range(len(line)):
-        if task.cost[offset + cell] < task.cost[offset + best] and _deficit(task.need, line[cell]) == 0.0:
+    for cell in range(n_cells):
+        if task.cost[offset + cell] < task.cost[offset + best] and _deficit(task.need, task.line[cell]) == 0.0:
             best = cell
     return best
 
@@ -413,7 +413,7 @@ def pull_back(task: _Task, x: IntArray, weight: FloatArray, budget: IntArray) ->
         x[best_f] = best_cell
 
 
-@helper
+@array_helper
 def _ruin(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> None:
     """Put a few random changed features back to their cheapest cells."""
     offsets = task.arrays.offsets
@@ -430,7 +430,7 @@ def _ruin(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> None:
         x[f] = task.cheapest[f]
 
 
-@kernel
+@array_kernel
 def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64]) -> tuple[IntArray, FloatArray]:
     """Local optima of the starts and the best point found from them, with their costs (inf: none)."""
     n_starts, n = begin.shape

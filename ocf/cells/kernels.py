@@ -169,7 +169,7 @@ def open_costs(cells: CellProblem) -> FloatArray:
 
 def log_compilation(kernel: Any) -> None:
     """Say, at level DEBUG, that the first call of a kernel compiles it or reads it from the cache on disk."""
-    if not kernel.signatures:
+    if not kernel.overloads:
         logger.debug("first use of %s: compiling it, or loading it from the cache", kernel.__name__)
 
 

@@ -19,7 +19,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Trees, search_trees
 from ocf.cells.partition import Partition
 from ocf.support.loops import copy_to, fill
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_kernel, helper
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 #: Relative room for rounding: what lies so close to the border of the ball is kept.
@@ -239,7 +239,7 @@ def _narrow(
     stack.node[to] = nodes.trees.node[stack.node[at], 2 if left else 3]
 
 
-@kernel
+@array_kernel
 def _descend(
     nodes: _SearchTrees, table: FloatArray, cost: FloatArray, stack: _Stack, border: float, most: int
 ) -> tuple[IntArray, IntArray]:

@@ -37,7 +37,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import SearchArrays, log_compilation, open_costs, search_arrays
 from ocf.support.limits import seconds_left
 from ocf.support.loops import fill, places, total
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_helper, array_kernel, helper
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ def _size(cost: FloatArray, live: BoolArray) -> tuple[int, int]:
     return int(np.isfinite(cost).sum()), int(live.sum())
 
 
-@kernel
+@array_kernel
 def least_costs(offsets: IntArray, cost: FloatArray) -> FloatArray:
     """Cost of the cheapest open cell of each feature; inf where none is open.
 
@@ -189,7 +189,7 @@ def _restricted(arrays: SearchArrays, cost: FloatArray, leaf: int, k: int) -> fl
     return best
 
 
-@kernel
+@array_kernel
 def _shrink(
     arrays: SearchArrays, gain: FloatArray, need: FloatArray, cost: FloatArray, live: BoolArray, limit: float
 ) -> float:
@@ -278,7 +278,7 @@ def drop_useless_leaves(
     return True
 
 
-@helper
+@array_helper
 def _filter_cells(
     arrays: SearchArrays,
     gain: FloatArray,
@@ -420,7 +420,7 @@ def _by_gain(tree: IntArray, gain: FloatArray, live: BoolArray, n_trees: int) ->
     return order, np.searchsorted(tree[order], np.arange(n_trees + 1))
 
 
-@kernel
+@array_kernel
 def _probe_leaves(
     arrays: SearchArrays,
     order: IntArray,
@@ -454,14 +454,10 @@ def _probe_leaves(
             if tree == boxes.tree[leaf]:
                 continue
             fill(best, -np.inf)
-            for other in order[first[tree] : first[tree + 1]]:
-                begin, end = boxes.start[other], boxes.start[other + 1]
-                if live[other] and _affordable(
-                    rule, boxes.member, cost, least, part, at, own, leaf, other, begin, end, left
-                ):
-                    _raise_to(best, gain, other)
-                    if n_rows == 1:
-                        break
+            beside = order[first[tree] : first[tree + 1]]
+            _best_beside(
+                rule, boxes.member, boxes.start, cost, least, part, at, own, gain, live, leaf, beside, left, best
+            )
             for r in range(n_rows):
                 sums[r] += best[r] - most[tree, r]
             if _falls_short(sums, size, need):
@@ -472,6 +468,34 @@ def _probe_leaves(
 
 
 @helper
+def _best_beside(
+    rule: IntArray,
+    member: BoolArray,
+    start: IntArray,
+    cost: FloatArray,
+    least: FloatArray,
+    part: FloatArray,
+    at: IntArray,
+    own: IntArray,
+    gain: FloatArray,
+    live: BoolArray,
+    leaf: int,
+    others: IntArray,
+    spare: float,
+    best: FloatArray,
+) -> None:
+    """Raise to the best gains of the live leaves of a tree that are affordable beside another leaf."""
+    for other in others:
+        if not live[other]:
+            continue
+        first, last = start[other], start[other + 1]
+        if _affordable(rule, member, cost, least, part, at, own, leaf, other, first, last, spare):
+            _raise_to(best, gain, other)
+            if len(best) == 1:
+                return
+
+
+@array_helper
 def _most_gains(order: IntArray, first: IntArray, gain: FloatArray) -> FloatArray:
     """Best gain of some leaves of each tree for each requirement, (n_trees, n_rows)."""
     most = np.full((len(first) - 1, gain.shape[1]), -np.inf)
@@ -481,7 +505,7 @@ def _most_gains(order: IntArray, first: IntArray, gain: FloatArray) -> FloatArra
     return most
 
 
-@helper
+@array_helper
 def _rules(arrays: SearchArrays) -> IntArray:
     """Restrictions, side by side to be read at once, (n, 5).
 
@@ -507,7 +531,7 @@ def _start_sums(
             size[r] += abs(most[t, r])
 
 
-@helper
+@array_helper
 def _price_restrictions(
     rule: IntArray, member: BoolArray, start: IntArray, cost: FloatArray, least: FloatArray, live: BoolArray
 ) -> tuple[FloatArray, IntArray, FloatArray]:

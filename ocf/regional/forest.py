@@ -51,7 +51,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Int32Array, SearchArrays, search_arrays
 from ocf.cells.partition import Partition
 from ocf.errors import ProblemError
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_kernel, helper
 from ocf.trees.ensemble import SplitKind
 
 
@@ -327,7 +327,7 @@ def _cell(
     return n
 
 
-@kernel
+@array_kernel
 def _count(
     root: IntArray,
     node: Int32Array,
@@ -364,7 +364,7 @@ def _count(
             return
 
 
-@kernel
+@array_kernel
 def _met(
     root: IntArray,
     node: Int32Array,

@@ -26,7 +26,7 @@ from ocf.readers.isolation import read_isolation_forest
 from ocf.rules.fitting import one_hot_encoding
 from ocf.solvers import SolverOptions, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_helper, array_kernel, helper
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ def _inside_all(inside: BoolArray, r: int, chosen: BoolArray) -> bool:
     return s == len(chosen)
 
 
-@helper
+@array_helper
 def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Generator) -> int:
     """A random row that meets the rule on the chosen features, or on one of them alone; -1 if there is none."""
     n, found, pick = len(inside), 0, -1
@@ -347,7 +347,7 @@ def _draw(inside: BoolArray, chosen: BoolArray, alone: int, rng: np.random.Gener
     return pick
 
 
-@kernel
+@array_kernel
 def _anneal(
     root: IntArray,
     node: Int32Array,

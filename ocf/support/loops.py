@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.support.numba_cache import helper
+from ocf.support.numba_cache import array_helper, helper
 
 
 @helper
@@ -53,6 +53,15 @@ def total(numbers: FloatArray) -> float:
 
 
 @helper
+def least(numbers: FloatArray) -> float:
+    """Least of numbers; inf of none."""
+    out = np.inf
+    for i in range(len(numbers)):
+        out = min(out, numbers[i])
+    return out
+
+
+@helper
 def count(flags: BoolArray) -> int:
     """How many flags are set."""
     out = 0
@@ -62,7 +71,7 @@ def count(flags: BoolArray) -> int:
     return out
 
 
-@helper
+@array_helper
 def places(flags: BoolArray) -> IntArray:
     """Places of the flags that are set, increasing."""
     out, n = np.empty(len(flags), np.int64), 0

@@ -104,17 +104,52 @@ CALLED: list[Any] = []
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Decorate a kernel that Python calls."""
-    CALLED.append(_cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)))
-    return CALLED[-1]
+    """Decorate a kernel that Python calls and that neither makes nor returns arrays."""
+    return _called(function, _nrt=False)
+
+
+def array_kernel(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that Python calls and that makes arrays."""
+    return _called(function, _nrt=True)
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """Decorate a kernel that only kernels call.
+    """Decorate a kernel that only kernels call and that neither makes nor returns arrays, nor calls what returns one.
 
-    Python must not: it lacks what translates arguments, a sixth of the time that compiling takes.
+    Nothing counts the references to arrays then, half of the code that there is to compile, and none are given back.
     """
-    return _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
+    return _helping(function, _nrt=False)
+
+
+def array_helper(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel that only kernels call and that makes arrays."""
+    return _helping(function, _nrt=True)
+
+
+def at_hand(kernel: Any) -> bool:
+    """Whether a kernel was compiled for this machine before, here or by a process with the same cache; compiles none.
+
+    Parameters
+    ----------
+    kernel : what `kernel` or `array_kernel` returned
+    """
+    if not hasattr(kernel, "overloads") or kernel.overloads:
+        return True  # a plain function, with NUMBA_DISABLE_JIT, or loaded
+    machine = kernel.targetctx.codegen().magic_tuple()
+    return any(key[1] == machine for key in kernel._cache._cache_file._load_index())  # noqa: SLF001  # Numba has no name for it
+
+
+def _called(function: Callable[..., Any], **options: bool) -> Any:
+    CALLED.append(
+        _cached(njit(cache=True, nogil=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function))
+    )
+    return CALLED[-1]
+
+
+def _helping(function: Callable[..., Any], **options: bool) -> Any:
+    """What kernels alone call is compiled into them, and needs neither a cache nor what translates arguments."""
+    without = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return njit(nogil=True, error_model="numpy", **without, **options)(function)
 
 
 def _cached(dispatcher: Any) -> Any:
@@ -123,6 +158,8 @@ def _cached(dispatcher: Any) -> Any:
     Numba looks at the time stamp of the kernel's own file only. What was compiled into it from others, and the tuples
     that it takes, may have changed since.
     """
-    if hasattr(dispatcher, "_cache"):  # there is none where NUMBA_DISABLE_JIT leaves functions as they are
+    if hasattr(
+        getattr(dispatcher, "_cache", None), "_cache_file"
+    ):  # there is none where NUMBA_DISABLE_JIT leaves functions as they are
         dispatcher._cache._cache_file._version += f" {SOURCES}"  # noqa: SLF001  # read before anything is unpickled
     return dispatcher

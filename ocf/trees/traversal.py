@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.support.numba_cache import kernel
+from ocf.support.numba_cache import array_kernel
 
 #: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
 _LEAF, _SUBSET = 0, 2
 
 
-@kernel
+@array_kernel
 def leaves_reached(
     x: NDArray[np.float64],
     roots: NDArray[np.int64],

@@ -12,7 +12,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_open
 from ocf.solvers.box.propagation import Multipliers, Workspace, propagate
 from ocf.support.loops import count, fill
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_kernel, helper, kernel
 
 #: Most cuts that are tried out at a node.
 CANDIDATES = 12
@@ -41,7 +41,7 @@ def candidate_cuts(instance: Instance, domain: Domain, share: FloatArray, most: 
     return chosen, cut[chosen]
 
 
-@kernel
+@array_kernel
 def _best_cuts(instance: Instance, domain: Domain, share: FloatArray) -> tuple[IntArray, FloatArray]:
     """Best cut of each feature, -1 where it has none, and how fractional it is."""
     n_features = len(instance.ordered)
@@ -104,7 +104,7 @@ def restrict(instance: Instance, domain: Domain, f: int, j: int, beyond: bool) -
         domain.level[j] = False
 
 
-@kernel
+@array_kernel
 def try_cuts(
     instance: Instance,
     domain: Domain,

@@ -39,7 +39,7 @@ from ocf.solvers.box.bitsets import (
 from ocf.solvers.box.instance import Instance, cheapest_between, least_of, make_instance, whole
 from ocf.solvers.box.propagation import Multipliers
 from ocf.support.loops import copy_to, fill
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_helper, array_kernel, helper
 
 if TYPE_CHECKING:
     from ocf.solvers.box.bitsets import Bits, Scratch, Stack, Words
@@ -300,7 +300,7 @@ def _split(instance: Instance, stack: Stack, f: int, j: int, near_is_beyond: boo
     stack.size[0] = k + 2
 
 
-@helper
+@array_helper
 def _sizes(instance: Instance) -> FloatArray:
     """Size of the numbers that add up to each requirement, (n_rows,): its need and the largest gain of each tree."""
     room = np.empty(len(instance.need))
@@ -330,7 +330,7 @@ def _write_cheapest(instance: Instance, scratch: Scratch, x: IntArray) -> None:
         x[f] = instance.cell[scratch.cheapest[f]]
 
 
-@kernel
+@array_kernel
 def dive(
     instance: Instance,
     bits: Bits,

@@ -10,8 +10,8 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
 from ocf.solvers.box.instance import Domain, Instance, cheapest_open
-from ocf.support.loops import copy_to
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.loops import copy_to, least
+from ocf.support.numba_cache import array_kernel, helper, kernel
 
 #: Levels at which the LP's point is rounded.
 LEVELS = np.array([0.5, 0.9, 0.7, 0.3, 0.1, 0.99, 0.8, 0.6, 0.4, 0.2, 0.05])
@@ -131,7 +131,7 @@ def _renew(last: IntArray, x: IntArray) -> bool:
     return differ
 
 
-@kernel
+@array_kernel
 def best_rounding(
     evaluator: Evaluator, instance: Instance, domain: Domain, share: FloatArray, levels: FloatArray, limit: float
 ) -> tuple[float, IntArray]:
@@ -184,7 +184,7 @@ def pull_back(evaluator: Evaluator, x: IntArray) -> None:
         for f in range(len(x)):
             line = evaluator.line[: offsets[f + 1] - offsets[f]]
             cost = evaluator.cost[offsets[f] : offsets[f + 1]]
-            if cost[x[f]] - cost.min() <= best:
+            if cost[x[f]] - least(cost) <= best:
                 continue
             column = evaluator.arrays.column[f]
             scan(trees.node, trees.sets, member, column, evaluator.gain, x, f, evaluator.at, line)

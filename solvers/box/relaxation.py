@@ -21,7 +21,7 @@ from ocf.solvers.box.instance import Domain, Instance
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.scaling import objective_scale
 from ocf.support.loops import copy_to
-from ocf.support.numba_cache import kernel
+from ocf.support.numba_cache import array_kernel, kernel
 
 if TYPE_CHECKING:
     from ocf.solvers.cell_form import Compiled
@@ -348,7 +348,7 @@ def _linking(form: StandardForm, group: IntArray) -> BoolArray:
     return out
 
 
-@kernel
+@array_kernel
 def _weights(instance: Instance, columns: Columns, d: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights of leaves and cells from the reduced costs of their columns."""
     leaf = np.zeros(len(columns.leaf))

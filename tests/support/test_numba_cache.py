@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -70,9 +71,55 @@ def test_the_sources_are_all_files_with_kernels() -> None:
     package = Path(compiling.__file__).parents[1]
     homes = (package, *(package.parent / room for room in ("solvers", "formulations")))
     found = {
-        path for home in homes for path in home.rglob("*.py") if re.search(r"^@(kernel|helper)", path.read_text(), re.M)
+        path
+        for home in homes
+        for path in home.rglob("*.py")
+        if re.search(r"^@(array_)?(kernel|helper)$", path.read_text(), re.M)
     }
     assert found | {Path(compiling.__file__)} == set(compiling.sources())
+
+
+def test_whether_a_kernel_is_at_hand_is_told_without_compiling_it(tmp_path: Path) -> None:
+    ask = "from ocf.support.numba_cache import at_hand; from ocf.cells.reduction import least_costs as k; "
+    before = run(
+        ask + "print(at_hand(k), len(k.overloads)); " + USE + "; print(at_hand(k))", NUMBA_CACHE_DIR=str(tmp_path)
+    )
+    after = run(ask + "print(at_hand(k), len(k.overloads))", NUMBA_CACHE_DIR=str(tmp_path))
+    other = run(
+        ask + "print(at_hand(k))", NUMBA_CACHE_DIR=str(tmp_path), NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES=""
+    )
+    assert (before.stdout, after.stdout, other.stdout) == ("False 0\nTrue\nTrue\n", "True 0\n", "False\n")
+
+
+def kernels() -> dict[str, list[tuple[str, ast.FunctionDef]]]:
+    """The decorator and the definition of each kernel, by name."""
+    found: dict[str, list[tuple[str, ast.FunctionDef]]] = {}
+    for path in compiling.sources():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+                if isinstance(mark, ast.Name) and mark.id.endswith(("kernel", "helper")):
+                    found.setdefault(node.name, []).append((mark.id, node))  # type: ignore[union-attr]
+    return found
+
+
+def test_kernels_that_count_no_references_are_given_no_arrays_to_keep() -> None:
+    """An array that such a kernel got from another would never be given back; one that it returned would be twice."""
+    all_of_them = kernels()
+    assert len(all_of_them) > 80
+    givers = {
+        name
+        for name, several in all_of_them.items()
+        for _, node in several
+        if node.returns is not None and re.search("Array|ndarray", ast.unparse(node.returns))
+    }
+    assert {"places", "least_costs", "dive"} & givers == {"places", "least_costs"}
+    for name, several in all_of_them.items():
+        for mark, node in several:
+            if mark.startswith("array_"):
+                continue
+            called = {c.func.id for c in ast.walk(node) if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)}
+            assert name not in givers, f"{name} returns arrays: mark it array_{mark}"
+            assert not called & givers, f"{name} calls {called & givers}: mark it array_{mark}"
 
 
 def test_a_changed_source_has_every_kernel_compiled_anew(tmp_path: Path) -> None:
