@@ -21,6 +21,9 @@ from hypothesis import settings
 # the instances are tiny and the cores are shared: threads of the libraries would only get in each other's way
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# who proves what is the same with and without a cache of kernels
+os.environ.setdefault("OCF_COMPILE_FIRST", "1")
+
 # jobs of a shell in the background ignore Ctrl-C, and so would the processes that some tests interrupt
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)

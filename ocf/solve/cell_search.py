@@ -27,6 +27,7 @@ from ocf.cells.reduction import MAX_PAIRS, reduce
 from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.solve.outcome import Outcome, Run
+from ocf.solve.stand_in import STAND_IN
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
 from ocf.support.limits import current, within
@@ -272,9 +273,9 @@ class CellRun(Run):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         else:
             try:
-                if isinstance(self.solver, CellSolver):
+                if isinstance(self.solver, CellSolver) and not self._solved_instead(compiled, options):
                     self._search_cells(self.solver, compiled, options)
-                else:
+                elif not isinstance(self.solver, CellSolver):
                     self._solve_matrix(self.solver, compiled(), options)
             except (TimeLimitError, MemoryLimitError) as error:
                 if self.best is None and isinstance(error, MemoryLimitError):
@@ -285,6 +286,16 @@ class CellRun(Run):
                 if options.options:  # an option that the solver does not take is for the user to know
                     raise
                 self._failed(str(error))
+
+    def _solved_instead(self, compiled: Callable[[], Compiled], options: SolverOptions) -> bool:
+        """Whether a matrix solver was asked in the place of the search, whose kernels are not compiled yet."""
+        instead = None if options.options else STAND_IN.solver(self.solver, self._others)
+        if instead is None:
+            return False
+        begin = time.perf_counter()
+        self._solve_matrix(instead, compiled(), STAND_IN.options(options))
+        STAND_IN.spent(time.perf_counter() - begin)
+        return True
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
         offset, building = time.perf_counter() - self.start, 0.0
@@ -326,6 +337,10 @@ class CellRun(Run):
         offset = time.perf_counter() - self.start
         cutoff = self.upper + self._tangent_error if np.isfinite(self.upper) else None
         result = solver.solve(form, options, cutoff=cutoff)
+        if solver is not self.solver and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            self.note(result)  # the search itself goes on
+            self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
+            return
         if not self._noted(result, offset):
             return
         choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)

@@ -1,0 +1,71 @@
+"""A matrix solver in the place of the box search, as long as the kernels of that are not compiled.
+
+On a fresh machine compiling them takes longer than a matrix solver takes for most rows. So the first rows that ``auto``
+would give to the box search go to the matrix solver, until it has taken about as long as compiling does; then they are
+compiled, and in the middle of a row where need be. Whatever comes, that is at most twice the time of the better choice.
+
+The environment variable ``OCF_COMPILE_FIRST=1`` has them compiled at once, so that who proves what does not depend on
+what was asked before on a machine. ``ocf warm-up`` compiles all kernels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ocf.solvers import CellSolver, Solver
+from ocf.solvers.box.dive import dive
+from ocf.solvers.box.propagation import propagate
+from ocf.solvers.result import SolverOptions
+from ocf.support.numba_cache import at_hand
+
+#: Seconds that the matrix solver may take in all, about those of compiling.
+SECONDS = 15.0
+
+
+@dataclass
+class StandIn:
+    """The matrix solver's time in the place of the box search, in one process.
+
+    Attributes
+    ----------
+    left : float
+        Seconds; 0 once the kernels are at hand.
+    """
+
+    left: float = SECONDS
+
+    def solver(self, asked: Solver | CellSolver, others: Callable[[], Sequence[Solver | CellSolver]]) -> Solver | None:
+        """Who solves in the place of the box search; None: nobody.
+
+        Parameters
+        ----------
+        asked : Solver or CellSolver
+        others : callable
+            Gives those that may take its place.
+        """
+        if asked.name != "box" or self.left <= 0 or os.environ.get("OCF_COMPILE_FIRST", "0") not in ("", "0"):
+            return None
+        if at_hand(propagate) and at_hand(dive):
+            self.left = 0.0
+            return None
+        return next((solver for solver in others() if not isinstance(solver, CellSolver)), None)
+
+    def options(self, options: SolverOptions) -> SolverOptions:
+        """Options with the time that is left.
+
+        Parameters
+        ----------
+        options : SolverOptions
+        """
+        limit = self.left if options.time_limit is None else min(self.left, options.time_limit)
+        return replace(options, time_limit=limit, options={})
+
+    def spent(self, seconds: float) -> None:
+        """Take off what was needed."""
+        self.left = max(0.0, self.left - seconds)
+
+
+#: Of this process.
+STAND_IN = StandIn()
