@@ -21,7 +21,7 @@ from ocf.solvers.result import SolverOptions
 from ocf.support.numba_cache import at_hand
 
 #: Seconds that the matrix solver may take in all, about those of compiling.
-SECONDS = 15.0
+SECONDS = 20.0
 
 
 @dataclass
