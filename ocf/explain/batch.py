@@ -31,6 +31,12 @@ ExplainEach = Callable[[Sequence["AskedRow"]], Iterator[list[Explanation]]]
 #: count, but little is lost with a process; at first this number, and never more than the last one.
 SECONDS, FIRST_ROWS, MOST_ROWS = 5.0, 4, 64
 
+#: Rows that are explained here, by which it is judged whether other processes are worth their start.
+TRIED_ROWS = 16
+
+#: Seconds in which other processes start, import what they need and read what is prepared.
+START_UP = 4.0
+
 
 def run_batch(
     explain_each: ExplainEach,
@@ -106,8 +112,18 @@ def _explained(
         return
     from joblib import Parallel, delayed, effective_n_jobs
 
+    jobs = effective_n_jobs(n_jobs)
+    if len(rows) > 2 * TRIED_ROWS:
+        begin = time.perf_counter()
+        yield from explain_each(_Watched(rows[:TRIED_ROWS], interruption))
+        rows = rows[TRIED_ROWS:]
+        saved = (time.perf_counter() - begin) / TRIED_ROWS * len(rows) * (1 - 1 / jobs)
+        if saved < START_UP:
+            logger.info("%d rows are explained before other processes have started: n_jobs is left aside", len(rows))
+            yield from explain_each(_Watched(rows, interruption))
+            return
     parallel = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)
-    found = parallel(delayed(_all)(explain_each, part) for part in parts(rows, effective_n_jobs(n_jobs), done))
+    found = parallel(delayed(_all)(explain_each, part) for part in parts(rows, jobs, done))
     try:
         for explained in found:
             yield from explained

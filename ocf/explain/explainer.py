@@ -327,7 +327,8 @@ class Explainer(TreeAsking):
         box : bool
             Whether to find the largest box around each answer, too; see `largest_box` and `Explanation.box`.
         n_jobs : int
-            Rows solved at the same time, in processes of their own; -1 for one per core.
+            Rows solved at the same time, in processes of their own; -1 for one per core. Processes take seconds to
+            start: of more than 32 rows the first are solved here, and others only where they take longer than that.
         progress : bool, optional
             Progress bar on stderr; by default only on a terminal and for several rows.
         checkpoint : path, optional

@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from functools import partial
 
+import joblib
+import pandas as pd
 import pytest
 
-from ocf.explain.batch import parts, run_batch
+from ocf.explain.answers import failed
+from ocf.explain.batch import TRIED_ROWS, parts, run_batch
 from ocf.explain.question import Question
+from ocf.solve.task import AskedRow
 
 from .people import refused
 
@@ -128,3 +133,22 @@ def test_tasks_of_other_processes_that_are_given_up_are_not_warned_of(credit, mo
     explain_each = partial(explainer.explain_each, task=task)
     done = run_batch(explain_each, explainer.asked_rows(frame, coded, task), 2, interrupted)  # warnings are errors
     assert [e.status for (e,) in done] == ["optimal"] * 2 + ["interrupted"] * 10
+
+
+@pytest.mark.parametrize(("start_up", "elsewhere"), [(0.0, 84), (float("inf"), 0)])
+def test_other_processes_are_started_where_that_saves_time(start_up, elsewhere, monkeypatch) -> None:
+    """After some rows it is known how long the others take; threads serve here in the place of processes."""
+    monkeypatch.setattr("ocf.explain.batch.START_UP", start_up)
+    frame = pd.DataFrame({"a": range(100)})
+    rows = [AskedRow(k, frame.iloc[[k]], frame.to_numpy(float)[k], 0) for k in range(100)]
+
+    def by_thread(rows):
+        for row in rows:
+            yield [failed(row.label, row.original, "unknown", threading.current_thread().name)]
+
+    with joblib.parallel_config("threading"):
+        found = [e for several in run_batch(by_thread, rows, 2, lambda place, several: None) for e in several]
+    assert [e.row for e in found] == list(range(100))
+    own = [e.message == threading.current_thread().name for e in found]
+    assert all(own[:TRIED_ROWS])
+    assert own.count(False) == elsewhere
