@@ -65,6 +65,7 @@ class Answer:
     conflict: tuple[str, ...] = ()
     imputations: dict[str, Any] | None = None
     box: dict[str, Any] | None = None
+    probabilities: tuple[tuple[float, ...], ...] | None = None
     frames: FrameKind = PANDAS
 
     def __post_init__(self) -> None:
@@ -75,6 +76,32 @@ class Answer:
     def found(self) -> bool:
         """Whether there is a counterfactual."""
         return self.counterfactual is not None
+
+    @property
+    def likely(self) -> Any:
+        """The class whose probability `before` and `after` are: the answer's own, or of those wanted the likeliest."""
+        wanted = self.target if isinstance(self.target, tuple) else (self.target,)
+        if self.probabilities is None or self.decided in wanted:
+            return self.decided
+        last = dict(zip(self.classes, self.probabilities[-1], strict=False))
+        return max((label for label in wanted if label in last), key=last.__getitem__, default=self.predicted)
+
+    @property
+    def before(self) -> float | None:
+        """What the user's model gives the original: the probability of the class `likely`, or a regressor's value."""
+        return self._shown(0, self.predicted)
+
+    @property
+    def after(self) -> float | None:
+        """What it gives the counterfactual, as `before`; None where there is none."""
+        return self._shown(1, self.decided) if self.found else None
+
+    def _shown(self, which: int, value: Any) -> float | None:
+        if not self.classes:
+            return None if value is None else float(value)
+        if self.probabilities is None:
+            return None
+        return dict(zip(self.classes, self.probabilities[which], strict=False)).get(self.likely)
 
     @property
     def changes(self) -> pd.DataFrame:

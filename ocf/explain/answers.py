@@ -101,6 +101,7 @@ def from_finding(
         ties_complete=found.ties_complete,
         ranges=tuple(map(dict, found.ranges)),
         imputations=None if row.imputed is None else row.imputed.to_dict() | {"met": verification.met},
+        probabilities=verification.probabilities,
     )
 
 

@@ -113,6 +113,10 @@ class Explanation(Answer):
     box : dict or None
         Where it was asked for: the largest box around the counterfactual in which every admissible point has the
         target; see `ocf.explain.answer_box.AnswerBox`.
+    probabilities : tuple of (n_classes,) tuples, or None
+        Of all classes, of the original and, where there is one, of the counterfactual, by the user's own
+        ``predict_proba``; None of models without one, and of rows with completions. `before` and `after` are those of
+        the class that was wanted, `likely`.
     frames : FrameKind
         The library of the tables, and the dtypes of their columns; see `ocf.features.frames`.
     """
@@ -148,6 +152,7 @@ class Explanation(Answer):
             "predicted": records.plain(self.predicted),
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
+            "probabilities": records.plain(self.probabilities),
             "decided": records.plain(self.decided),
             "cost": records.plain(self.cost),
             "bound": records.plain(self.bound),
@@ -208,12 +213,14 @@ class Explanation(Answer):
         """A self-contained web page; written to `path` if one is given."""
         return pages.to_page([self], path)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Bars of what each change costs.
+    def plot(self, ax: Any = None, *, of: str = "changes") -> Any:
+        """Bars of what each change costs, or of what the model gives before and after.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
+        of : {"changes", "prediction"}
+            ``"prediction"``: the probability of each class, or the value beside the one that was wanted.
 
         Returns
         -------
@@ -223,8 +230,10 @@ class Explanation(Answer):
         ------
         MissingDependencyError
             Without matplotlib.
+        DataError
+            Nothing is known of the prediction.
         """
-        return plots.plot(self, ax)
+        return plots.plot(self, ax, of)
 
 
 class Explanations(Sequence[Explanation]):
@@ -281,10 +290,11 @@ class Explanations(Sequence[Explanation]):
 
         Returns
         -------
-        DataFrame (n, n_columns + 6)
-            The user's columns, then ``status, cost, bound, gap, verified, seconds``, and ``rank`` before them where
-            rows have several explanations; those names get the prefix
-            ``ocf_`` where the user's table has one of them. The values are missing in rows without a counterfactual.
+        DataFrame (n, n_columns + 8)
+            The user's columns, then ``status, cost, before, after, bound, gap, verified, seconds``, and ``rank`` before
+            them where rows have several explanations; `before` and `after` are those of `Explanation`, where the model
+            gives them. Those names get the prefix ``ocf_`` where the user's table has one of them. The
+            values are missing in rows without a counterfactual.
         """
         frame: pd.DataFrame = self._frames.native(self._as_pandas())
         return frame
@@ -314,6 +324,9 @@ class Explanations(Sequence[Explanation]):
                 "seconds": np.array([e.times.get("total", np.nan) for e in self._rows], np.float64),
             }
         )
+        if any(e.before is not None for e in self._rows):
+            for place, name in ((2, "before"), (3, "after")):
+                results.insert(place, name, np.array([getattr(e, name) for e in self._rows], np.float64))
         if any(e.rank > 1 for e in self._rows):
             results.insert(0, "rank", [e.rank for e in self._rows])
         if set(results.columns) & set(values.columns):
@@ -397,6 +410,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "conflict": tuple(found.conflict),
         "imputations": None if found.imputations is None else asdict(found.imputations),
         "box": None if found.box is None else _box(found.box),
+        "probabilities": None if found.probabilities is None else tuple(map(tuple, found.probabilities)),
     }
     del made["features"]
     return Explanation(**made)

@@ -87,7 +87,20 @@ def remarks(e: Answer) -> list[str]:
 
 def notes(e: Answer) -> list[str]:
     """What is to be known of an answer, a sentence each."""
-    return [*table_notes(e), *plausibility(e), *data_used(e), *supplied(e), *completions(e)]
+    return [*prediction(e), *table_notes(e), *plausibility(e), *data_used(e), *supplied(e), *completions(e)]
+
+
+def prediction(e: Answer) -> list[str]:
+    """The probability of the class that was wanted before and after, as a sentence; a value is in the headline."""
+    if e.before is None or not e.classes:
+        return []
+    return [f"probability of {e.likely}: {' → '.join(chance(p) for p in (e.before, e.after) if p is not None)}"]
+
+
+def chance(probability: float) -> str:
+    """A probability with three digits, or as many as tell on which side of one half it lies."""
+    short = number(probability, 3)
+    return word(probability, new=True) if float(short) == 0.5 else short
 
 
 def plausibility(e: Answer) -> list[str]:

@@ -121,7 +121,7 @@ class Together(Generic[P]):
         begin = time.perf_counter()
         tables = [table for one in waiting for table in (one.row.original, one.point) if table is not None]
         try:
-            self._foreseen.foresee(tables, probabilities=self._task.probability is not None)
+            self._foreseen.foresee(tables, probabilities=True)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         each = (time.perf_counter() - begin) / max(len(waiting), 1)

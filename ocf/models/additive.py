@@ -73,8 +73,13 @@ def as_linear_model(model: Any) -> UserModel:
         with working(model):
             return np.array([classes[label] for label in np.asarray(model.predict(given(table))).tolist()], np.int64)
 
+    def probabilities(table: pd.DataFrame) -> FloatArray:
+        with working(model):
+            return np.asarray(model.predict_proba(given(table)), np.float64)
+
     preprocessing = preprocessing_of(columns, given, steps[:-1] if steps else ())
-    return UserModel(model, cast(Any, linear), columns, encode, decide, preprocessing)
+    shown = probabilities if hasattr(model, "predict_proba") else None
+    return UserModel(model, cast(Any, linear), columns, encode, decide, preprocessing, shown)
 
 
 # -- scores as sums over features --------------------------------------------------------------------------------

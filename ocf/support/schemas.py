@@ -374,6 +374,7 @@ class ClaimsSchema(Struct):
     plausibility: DepthSchema | None = None
     constraints: list[ConstraintSchema] = []
     imputations: ImputationsSchema | None = None
+    probabilities: Annotated[list[list[float]], Meta(min_length=1, max_length=2)] | None = None
 
 
 class ExplanationSchema(ClaimsSchema, kw_only=True):

@@ -54,6 +54,8 @@ class Claims:
     plausibility : mapping or None
         Average ``depth`` in an isolation forest, the ``least`` that was wanted, and, of the soft term, ``weight`` and
         ``deepest``.
+    probabilities : sequence of (n_classes,) sequences, or None
+        Of the original and of the counterfactual, by the model's ``predict_proba``.
     """
 
     status: str
@@ -62,6 +64,7 @@ class Claims:
     predicted: Any = None
     decided: Any = None
     plausibility: Mapping[str, Any] | None = None
+    probabilities: Sequence[Sequence[float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ class Verification:
         How many completions get the target; None without completions.
     status : str
         That is claimed of a row of a file. Of one that was not finished nothing else is, and nothing is wrong with it.
+    probabilities : tuple of (n_classes,) tuples, or None
+        Of the original and, where there is one, of the counterfactual; None of a model that shows none, and with
+        completions.
     """
 
     ok: bool
@@ -88,6 +94,7 @@ class Verification:
     cost: float | None = None
     decided: Any = None
     met: int | None = None
+    probabilities: tuple[tuple[float, ...], ...] | None = None
     status: str = ""
 
     @property
@@ -171,7 +178,9 @@ def verify(
             cost = None if cost is None else cost + lacking
         if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
-    return Verification(not problems, tuple(problems), cost, decided, met)
+    shown = None if imputations is not None else _shown(model, [before] if counterfactual is None else [before, after])
+    problems += _misquoted(claims.probabilities, shown)
+    return Verification(not problems, tuple(problems), cost, decided, met, shown)
 
 
 def verify_file(
@@ -234,6 +243,7 @@ def _verify_record(
         record["predicted"],
         record["decided"],
         record.get("plausibility"),
+        record.get("probabilities"),
     )
     if record["features"] is None or record["norm"] is None:
         problems = tuple(_check_claims(claims, changed is not None))
@@ -241,7 +251,7 @@ def _verify_record(
             problems += ("There is a counterfactual, but no description of the features to check it by.",)
         return Verification(not problems, problems, status=claims.status)
 
-    def check(table: Any) -> Verification:
+    def check(table: Any, claims: Claims = claims) -> Verification:
         return verify(
             model,
             records.table_from_record(record["original"], row),
@@ -256,8 +266,8 @@ def _verify_record(
             imputations=record.get("imputations"),
         )
 
-    found = check(changed)
-    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie).problems]
+    found, of_ties = check(changed), replace(claims, probabilities=None)
+    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
     return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties), status=claims.status)
 
 
@@ -323,6 +333,29 @@ def _ask(model: UserModel, table: pd.DataFrame | None, which: str, problems: lis
     except Exception as error:  # the model is the user's: whatever it raises is a finding
         problems.append(f"The model cannot decide about the {which}: {type(error).__name__}: {error}")
         return None
+
+
+def _shown(model: UserModel, tables: Sequence[pd.DataFrame | None]) -> tuple[tuple[float, ...], ...] | None:
+    """Probabilities that the user's model gives rows; None where it cannot be asked."""
+    show = model.probabilities
+    if show is None or any(table is None for table in tables):
+        return None
+    try:
+        return tuple(tuple(map(float, show(table)[0])) for table in tables if table is not None)
+    except Exception:  # the model is the user's, and has decided about these rows already
+        return None
+
+
+def _misquoted(claimed: Sequence[Sequence[float]] | None, shown: Sequence[Sequence[float]] | None) -> Iterator[str]:
+    """Which probabilities are not those that the model gives."""
+    if claimed is None:
+        return
+    if shown is None:
+        yield "Probabilities are claimed, but the model shows none."
+        return
+    for which, said, own in zip(("original", "counterfactual"), claimed, shown, strict=False):
+        if len(said) != len(own) or not all(map(_close, own, said)):
+            yield f"The model gives the {which} the probabilities {list(own)}, not {list(said)} as claimed."
 
 
 def _completed(table: pd.DataFrame | None, imputations: Mapping[str, Any]) -> list[pd.DataFrame]:

@@ -23,7 +23,9 @@ from ocf.verify.check import verify_file
 def test_to_frame(several: Explanations, data: pd.DataFrame) -> None:
     table = several.to_frame()
     assert list(table.index) == ["r<7>", 3, 4]
-    assert list(table.columns) == [*data.columns, "status", "cost", "bound", "gap", "verified", "seconds"]
+    own = ["status", "cost", "before", "after", "bound", "gap", "verified", "seconds"]
+    assert list(table.columns) == [*data.columns, *own]
+    assert list(failed(4, data.iloc[[4]], "error", "the cause").to_frame().columns)[5:7] == ["status", "cost"]
     assert table["age"].isna().tolist() == [False, True, True]
     assert table["status"].tolist() == ["optimal", "infeasible", "error"]
     one = several[:1].to_frame()
@@ -144,3 +146,17 @@ def test_damaged(example: Explanation) -> None:
         Explanation.from_dict(data)
     with pytest.raises(DataError, match="schema"):
         Explanation.from_dict({"schema": "ocf.problem/1"})
+
+
+def test_probabilities_that_the_model_does_not_give_are_found(
+    example: Explanation, model: UserModel, tmp_path: Path
+) -> None:
+    data = example.to_dict()
+    path = tmp_path / "one.json"
+    for which, name in enumerate(("original", "counterfactual")):
+        false = json.loads(json.dumps(data))
+        false["probabilities"][which][0] += 0.01
+        path.write_text(json.dumps(false))
+        assert [name in p for p in verify_file(path, model)[0][1].problems] == [True]
+    path.write_text(json.dumps(data | {"probabilities": None}))
+    assert verify_file(path, model)[0][1].ok

@@ -176,6 +176,10 @@ def test_the_users_own_model_flips_at_the_boundary_and_not_before(model):
         before = end - (end - start) * 1e-7  # a ten-millionth of the way back
         assert model.predict(end)[0] == found.target
         assert model.predict(before)[0] == found.predicted
+        if hasattr(model, "predict_proba"):
+            assert [found.before, found.after] == [model.predict_proba(t)[0, found.target - 1] for t in (start, end)]
+        else:
+            assert found.before is None
 
 
 def test_float32_tables_get_values_that_they_hold():

@@ -6,6 +6,7 @@ import re
 
 from ocf import Explainer
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.text import chance
 
 
 def test_texts(several: Explanations, example: Explanation) -> None:
@@ -31,3 +32,39 @@ def test_what_people_read_of_other_targets(prices, three) -> None:
     unlikely = Explainer(model, data=numbers).explain(row, "b", probability=0.3)[0]
     assert "b with a probability of at least 0.3" in str(unlikely)
     assert "at least 0.3" in unlikely.to_html()
+
+
+def test_probabilities_are_those_of_the_users_model(credit, three) -> None:
+    table, model, explainer = credit
+    row = table[model.predict(table) == "refused"].iloc[[0]]
+    e = explainer.explain(row, "granted")[0]
+    granted = list(model.classes_).index("granted")
+    shown = [float(model.predict_proba(t)[0][granted]) for t in (row, e.counterfactual)]
+    assert [e.before, e.after] == shown
+    assert shown[0] < 0.5 < shown[1]
+    assert f"probability of granted: {shown[0]:.3g} → {shown[1]:.3g}" in str(e)
+    assert f"probability of granted: {shown[0]:.3g} → {shown[1]:.3g}" in e.to_html()
+    assert Explanation.from_json(e.to_json()).after == e.after
+    frame = explainer.explain(table.iloc[:4], "opposite").to_frame()
+    flipped = model.predict(table.iloc[:4]) == "refused"
+    wanted = [granted if r else 1 - granted for r in flipped]
+    assert frame["before"].tolist() == [p[k] for p, k in zip(model.predict_proba(table.iloc[:4]), wanted, strict=True)]
+    numbers, third = three
+    several = Explainer(third, data=numbers).explain(numbers[third.predict(numbers) == "a"].iloc[[0]], ["b", "c"])[0]
+    assert several.likely == several.decided != "a"
+    unmet = explainer.explain(row, "granted", features_to_vary=["owner"], permitted_range={"owner": [False]})[0]
+    assert unmet.counterfactual is None
+    assert (unmet.likely, unmet.after) == ("granted", None)
+    assert unmet.before == shown[0]
+
+
+def test_a_probability_near_one_half_tells_its_side() -> None:
+    assert [chance(p) for p in (0.5, 0.49996, 0.50000001, 0.316666)] == ["0.5", "0.49996", "just over 0.5", "0.317"]
+
+
+def test_a_value_before_and_after(prices) -> None:
+    table, model, explainer = prices
+    e = explainer.explain(table.iloc[[0]], target=(9000, None))[0]
+    assert e.probabilities is None
+    assert [e.before, e.after] == [model.predict(table.iloc[[0]])[0], model.predict(e.counterfactual)[0]]
+    assert e.to_frame()["after"].tolist() == [e.after]

@@ -22,8 +22,8 @@ def decide(table: pd.DataFrame) -> np.ndarray:
 
 
 def model(rule: Any = decide) -> Any:
-    """Stands for a UserModel: only `decide` and the class labels are used."""
-    return SimpleNamespace(classes=("no", "yes"), decide=rule)
+    """Stands for a UserModel: it shows no probabilities."""
+    return SimpleNamespace(classes=("no", "yes"), decide=rule, probabilities=None)
 
 
 def described(name: str, kind: str, **settings: Any) -> dict[str, Any]:
