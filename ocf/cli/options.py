@@ -123,7 +123,7 @@ Share = Annotated[
 Rows = Annotated[str | None, typer.Option(metavar="ROWS", help="Counted from 0: 3, 0:10 or 1,4,7; default all.")]
 
 RowTimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="For each row; default none.", rich_help_panel=RUN)
+    float | None, typer.Option(metavar="SECONDS", help="For each row; default 60, inf for none.", rich_help_panel=RUN)
 ]
 
 MemoryLimit = Annotated[

@@ -36,7 +36,6 @@ from ocf.cli.options import (
     ProblemToml,
     Reference,
     Rows,
-    RowTimeLimit,
     Share,
     ShowProgress,
     Target,

@@ -14,7 +14,7 @@ from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking import one_row_of, rows_of, space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.explain.question import Question, warn_of_broken
+from ocf.explain.question import TIME_LIMIT, Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.tree_asking import TreeAsking
 from ocf.features.frames import kind_of
@@ -229,7 +229,7 @@ class Explainer(TreeAsking):
         diagnose: bool = False,
         formulation: str = AUTO,
         solver: str = AUTO,
-        time_limit: float | None = None,
+        time_limit: float | None = TIME_LIMIT,
         memory_limit: float | str | None = None,
         mip_gap: float = 0.0,
         threads: int = 1,
@@ -303,9 +303,10 @@ class Explainer(TreeAsking):
         solver : str
             ``"auto"`` chooses (`ocf.solve.method.choose`), and ``method["why"]`` of the answer says why. Or one of
             `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
-        time_limit : float, optional
+        time_limit : float or None
             Seconds for each answer, with all that it takes: posing, building, solving, placing, checking. Each further
-            explanation, a cross-check and each question of a diagnosis have as many again.
+            explanation, a cross-check and each question of a diagnosis have as many again. None for no limit. Where it
+            strikes, the answer says so, and what to do next.
         memory_limit : float or str, optional
             Bytes that a process may hold, or an amount such as ``"4 GB"``. What needs more ends in an error before it
             is made, a search that has grown too large with what it knows. Default: what the process holds, and three

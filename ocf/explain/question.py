@@ -25,6 +25,9 @@ from ocf.support.memory import parse_memory
 
 logger = logging.getLogger(__name__)
 
+#: Seconds that a row may take by default.
+TIME_LIMIT = 60.0
+
 #: Fields that make the problem of a row; the others say how it is solved and how often.
 OF_PROBLEM = (
     "target",
@@ -68,7 +71,7 @@ class Question:
     diagnose: bool = False
     formulation: str = AUTO
     solver: str = AUTO
-    time_limit: float | None = None
+    time_limit: float | None = TIME_LIMIT
     memory_limit: float | str | None = None
     mip_gap: float = 0.0
     threads: int = 1
@@ -103,7 +106,7 @@ class Question:
     def solver_options(self) -> SolverOptions:
         """What a solver is told."""
         return SolverOptions(
-            time_limit=self.time_limit,
+            time_limit=None if self.time_limit == np.inf else self.time_limit,
             mip_gap=self.mip_gap,
             threads=self.threads,
             seed=self.seed,

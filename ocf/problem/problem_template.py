@@ -84,7 +84,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # formulation = "interval"
 # solver = "auto"
-# time_limit = 60  # seconds a row; none by default
+# time_limit = 60  # seconds a row; inf for no limit
 # memory_limit = "4 GB"  # by default what is held, and three quarters of what the machine has free
 # mip_gap = 0  # 0 asks for a proof
 # threads = 1

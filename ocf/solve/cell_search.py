@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 #: Relative tolerance of solvers on rows that follow a square by tangents, in the units of `Compiled.instance`.
 TANGENT_ERROR = 1e-7
 
+#: Seconds of the first solver's turn while nothing is found and others may try; each further turn is twice as long, and
+#: one that would be longer than the second number is not cut short.
+FIRST_TURN, LONGEST_TURN = 5.0, 3600.0
+
 #: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. By a
 #: poor incumbent hundreds of leaves stay, and probing them took 0.25 s of a row on breast cancer, where a better
 #: incumbent takes 0.04 s. It pays before a matrix solver, which slows down with the matrix; the box search prunes as
@@ -116,7 +120,8 @@ def solve_alternatives(
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
     others : callable
-        Gives the solvers that go on, in turn, where the solver errs.
+        Gives the solvers that go on, in turn, where the solver errs, and in turns of growing length where it finds no
+        point.
     limit : float
         Points of this cost, and dearer ones, are of no interest: ``infeasible`` says that there is none below.
     """
@@ -202,6 +207,7 @@ class CellRun(Run):
         self.solver = solver
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
+        self._first, self._turn, self._in_turn = solver, FIRST_TURN, False
         self._parts: list[CellProblem] = []
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
@@ -272,6 +278,7 @@ class CellRun(Run):
         if options is None:
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         else:
+            options = self._for_a_turn(options)
             try:
                 if isinstance(self.solver, CellSolver) and not self._solved_instead(compiled, options):
                     self._search_cells(self.solver, compiled, options)
@@ -295,6 +302,31 @@ class CellRun(Run):
         begin = time.perf_counter()
         self._solve_matrix(instead, compiled(), STAND_IN.options(options))
         STAND_IN.spent(time.perf_counter() - begin)
+        return True
+
+    def _for_a_turn(self, options: SolverOptions) -> SolverOptions:
+        """Options with the time of this turn: all that is left, unless nothing is found and others may try."""
+        left = LONGEST_TURN if options.time_limit is None else options.time_limit
+        self._in_turn = self.best is None and self._others is not tuple and not options.options and self._turn < left
+        return replace(options, time_limit=self._turn) if self._in_turn else options
+
+    def _hand_over(self) -> bool:
+        """After a turn that ended without an answer let the next solver go on; False where that was not its turn.
+
+        Once there is a point, the solver that was chosen goes on with it.
+        """
+        if self._left is None and self._in_turn:
+            self._left = list(self._others())
+        if not (self._in_turn and self._left):
+            return False
+        if self.best is None:
+            if self.solver is self._first:
+                said = f"{self.solver.name} found nothing in {self._turn:g} s; {self._left[0].name} went on"
+                self.message = "; ".join(filter(None, [self.message, said]))
+            self.solver, self._left[0] = self._left[0], self.solver
+            self._turn *= 2
+        elif self.solver is not self._first:
+            self.solver, self._left[0] = self._left[0], self.solver
         return True
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
@@ -393,7 +425,8 @@ class CellRun(Run):
         """Let the user's model judge what the solver found."""
         self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
         if choice is None:
-            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+            if not self._hand_over():
+                self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
         placed = self.cells.place(choice)
@@ -432,7 +465,7 @@ class CellRun(Run):
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
-        else:
+        elif not self._hand_over():
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     @property

@@ -35,7 +35,7 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.growing_ball import GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
-from ocf.solve.outcome import Outcome
+from ocf.solve.outcome import Outcome, advised
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
@@ -168,6 +168,7 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     """
     request = Request(problem, task, judge, excluded)
     first = engine.solve(request)
+    first = replace(first, outcome=advised(first.outcome, task.options))
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1)

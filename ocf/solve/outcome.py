@@ -83,6 +83,27 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
     )
 
 
+def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
+    """The same with what to do next, where a limit ended the search before its proof.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    options : SolverOptions
+        That it was found with.
+    """
+    if outcome.status not in (Status.FEASIBLE, Status.UNKNOWN):
+        return outcome
+    limit = options.time_limit
+    struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
+    more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"
+    if outcome.point is not None:
+        more += ", or be content with a gap (mip_gap=0.05)"
+    else:
+        more += ", or let fewer features vary (features_to_vary=[…])"
+    return replace(outcome, message="; ".join(filter(None, (outcome.message, f"{struck}: {more}"))))
+
+
 class Run:
     """State of a solve: the best point, the bound, and what they took; the same for every engine.
 

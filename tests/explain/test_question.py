@@ -51,7 +51,7 @@ norm = { l0 = 0.1, l1 = 1 }
 features_to_vary = ["age"]
 formulation = "ocean"
 solver = "highs"
-time_limit = 60
+time_limit = 90
 memory_limit = "4 GB"
 mip_gap = 0.1
 threads = 1

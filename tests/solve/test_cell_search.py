@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,11 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Explainer
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
-from ocf.solve.cell_search import merged_progress, solve_together
+from ocf.solve.cell_search import FIRST_TURN, merged_progress, solve_together
 from ocf.solve.outcome import Outcome
+from ocf.solvers.box.solver import BoxSolver
 from ocf.solvers.highs import HighsSolver
-from ocf.solvers.result import Progress, SolveResult, Status
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
 
 
@@ -98,3 +100,83 @@ def test_the_box_search_goes_on_where_it_may(monkeypatch: pytest.MonkeyPatch) ->
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, constraints=TOGETHER)
     assert e.status == "error"  # there is nothing left that knows relations
     assert e.message.count("violates the problem") == 2
+
+
+def stall(monkeypatch: pytest.MonkeyPatch, solver: type, method: str, turns: int) -> list[float | None]:
+    """Make a solver find nothing in its first turns; the time limits that it is given."""
+    limits: list[float | None] = []
+    own = getattr(solver, method)
+
+    def solve(self: object, what: object, options: SolverOptions, *args: object, **settings: object) -> SolveResult:
+        limits.append(options.time_limit)
+        if len(limits) > turns:
+            return own(self, what, options, *args, **settings)
+        return SolveResult(Status.UNKNOWN, solver=self.name, message="time")  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(solver, method, solve)
+    return limits
+
+
+def test_another_solver_goes_on_where_the_first_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    (wanted,) = explainer.explain(ROW, solver="scip", reduce=False)
+    box = stall(monkeypatch, BoxSolver, "solve_cells", 99)
+    (e,) = explainer.explain(ROW, reduce=False)
+    assert (e.status, e.verified, e.proved_by) == ("optimal", True, "highs")
+    assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
+    assert e.method["solvers"] == ["box", "highs"]
+    assert e.message == "box found nothing in 5 s; highs went on"
+    assert box == [FIRST_TURN]
+    (e,) = explainer.explain(ROW, reduce=False, solver="box")
+    assert (e.status, e.counterfactual) == ("unknown", None)  # who was asked for is not replaced
+    assert e.message.startswith("the time limit of 60 s was reached: give it more (time_limit=600)")
+    assert "features_to_vary" in e.message
+    assert box[1] == pytest.approx(60, abs=5)
+
+
+def test_turns_grow_until_one_finds_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = stall(monkeypatch, BoxSolver, "solve_cells", 2)
+    highs = stall(monkeypatch, HighsSolver, "solve", 1)
+    (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, time_limit=None)
+    assert (e.status, e.proved_by) == ("optimal", "highs")
+    assert box == [FIRST_TURN, 4 * FIRST_TURN]
+    assert highs[:2] == [2 * FIRST_TURN, 8 * FIRST_TURN]
+    assert e.message.count("went on") == 2
+
+
+def test_the_first_goes_on_with_what_another_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    (wanted,) = explainer.explain(ROW, solver="scip", reduce=False)
+    box = stall(monkeypatch, BoxSolver, "solve_cells", 1)
+    own = HighsSolver.solve
+
+    def solve(self: HighsSolver, *args: object, **settings: object) -> SolveResult:
+        found = own(self, *args, **settings)  # type: ignore[arg-type]
+        return replace(found, status=Status.FEASIBLE, bound=0.0)
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    (e,) = explainer.explain(ROW, reduce=False)
+    assert (e.status, e.proved_by) == ("optimal", "box")
+    assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
+    assert (len(box), box[0]) == (2, FIRST_TURN)
+    assert box[1] is not None
+    assert box[1] > 2 * FIRST_TURN  # all that is left
+
+
+def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    stall(monkeypatch, BoxSolver, "solve_cells", 99)
+    (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, solver="box", time_limit=math.inf)
+    assert e.message.startswith("a limit was reached: give it more")
+    monkeypatch.undo()
+    own = BoxSolver.solve_cells
+
+    def solve(self: BoxSolver, *args: object, **settings: object) -> SolveResult:
+        found = own(self, *args, **settings)  # type: ignore[arg-type]
+        if found.x is None:
+            return SolveResult(Status.UNKNOWN, solver="box", message="time")
+        return replace(found, status=Status.FEASIBLE, bound=0.0)
+
+    monkeypatch.setattr(BoxSolver, "solve_cells", solve)
+    (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, time_limit=30)
+    assert (e.status, e.verified) == ("feasible", True)
+    assert "the time limit of 30 s was reached: give it more (time_limit=300), or be content with a gap" in str(e)
