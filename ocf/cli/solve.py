@@ -168,6 +168,15 @@ def solve(
         bool,
         typer.Option("--box", metavar="", help="The largest box in which each answer holds, too.", rich_help_panel=RUN),
     ] = False,
+    break_ties: Annotated[
+        bool | None,
+        typer.Option(
+            "--break-ties/--first-of-ties",
+            metavar="",
+            help="Of answers that cost the same the least by l1, then the fewest changes (default), or any.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     cross_check: Annotated[
         bool,
         typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
@@ -216,6 +225,7 @@ def solve(
         "box": box or None,
         "cross_check": cross_check or None,
         "n_optimal": n_optimal,
+        "break_ties": break_ties,
         "n_explanations": n_explanations,
         "diversity": diversity,
         "min_distance": min_distance,

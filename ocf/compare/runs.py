@@ -50,6 +50,7 @@ def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
         **settings,
         **request["method"],
         time_limit=request["limits"]["time"],
+        break_ties=False,  # methods are compared by the time that the optimum takes them
         progress=False,
     )[0]
     return explanation.to_dict()

@@ -257,7 +257,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Record of each row of a chunk; interrupted rows come last, so that none before them is lost."""
         best: dict[int, dict[str, Any]] = {}
-        own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else {}
+        of_trees = {"break_ties": False}  # thresholds are counted of any optimum
+        own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else of_trees
         for index, label in enumerate(explainer.classes):
             asked = [k for k in chunk if current[k] != index]
             if not asked:

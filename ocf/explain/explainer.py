@@ -240,6 +240,7 @@ class Explainer(TreeAsking):
         cross_check: bool = False,
         n_optimal: int = 1,
         box: bool = False,
+        break_ties: bool = True,
         n_jobs: int = 1,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
@@ -327,6 +328,10 @@ class Explainer(TreeAsking):
             apart count as one answer, and `Explanation.ranges` gives them.
         box : bool
             Whether to find the largest box around each answer, too; see `largest_box` and `Explanation.box`.
+        break_ties : bool
+            Whether the answer is the best of those that cost the same: the least by l1, and of these the one with the
+            fewest changes, proven as the cost is; ``method["ties"]`` says by what. Not where constraints relate values
+            within cells, nor of costs of your own, of a Mahalanobis distance, or of a plausibility with a weight.
         n_jobs : int
             Rows solved at the same time, in processes of their own; -1 for one per core. Processes take seconds to
             start: of more than 32 rows the first are solved here, and others only where they take longer than that.

@@ -30,7 +30,7 @@ ROOM = "ocf.explain"
 MOST_FEATURES = 12
 
 #: Parts of the method that have a line of their own.
-APART = ("why", "cross_check", "table", "other_gaps")
+APART = ("why", "cross_check", "table", "other_gaps", "ties")
 
 
 def to_fragment(e: Answer) -> str:
@@ -119,12 +119,21 @@ def _facts(e: Answer) -> list[tuple[str, str]]:
         ("method", ", ".join(f"{k} {v}" for k, v in e.method.items() if v not in ("", None, {}) and k not in APART)),
         ("chosen because", str(e.method.get("why", ""))),
         ("cross-check", _cross_check(e.method.get("cross_check", {}))),
+        ("of those that cost the same", _of_equals(e.method.get("ties", {}))),
         ("seconds", ", ".join(f"{k} {number(v, 3)}" for k, v in e.times.items() if v)),
         ("size", ", ".join(f"{v:,} {k.replace('_', ' ')}" for k, v in e.sizes.items())),
         ("nodes", str(e.nodes)),
         ("refused points", str(e.refused)),
     ]
     return [(name, text) for name, text in facts if text not in ("", "0")]
+
+
+def _of_equals(said: Mapping[str, Any]) -> str:
+    """Which of the answers of the same cost this one is."""
+    if not said:
+        return ""
+    order = ", then ".join({"l1": "the least by l1", "l0": "the fewest changes"}.get(n, n) for n in said["broken_by"])
+    return f"{order}, {'proven' if said['proven'] else 'not proven within the time limit'}"
 
 
 def _cross_check(check: Mapping[str, Any]) -> str:

@@ -82,6 +82,7 @@ class Question:
     cross_check: bool = False
     n_optimal: int = 1
     box: bool = False
+    break_ties: bool = True
     n_jobs: int = 1
     progress: bool | None = None
     checkpoint: str | Path | None = None

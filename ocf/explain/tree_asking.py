@@ -109,6 +109,7 @@ class TreeAsking(Asking[Problem]):
             data=used,
             imputations=q.imputations,
             share=float(q.share),
+            break_ties=q.break_ties,
         )
 
     def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:

@@ -63,6 +63,13 @@ class Cost:
             return norm
         return cls(*cls._coefficients({norm: 1.0} if isinstance(norm, str) else norm))
 
+    @property
+    def words(self) -> str:
+        """Its norms: a name, or several with their coefficients."""
+        mix = {name: getattr(self, name) for name in NORMS if getattr(self, name)}
+        one = len(mix) == 1 and not (self.squares or self.forms)
+        return next(iter(mix)) if one else " + ".join([*(f"{c:g} {name}" for name, c in mix.items())] or ["quadratic"])
+
     @staticmethod
     def _coefficients(mix: Mapping[str, float]) -> tuple[float, float, float]:
         """Coefficients of l0, l1 and l2."""

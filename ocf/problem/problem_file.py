@@ -274,6 +274,7 @@ class SolveSettings(TypedDict, total=False):
     reduce: _Flag
     n_optimal: _CountOf
     box: _Flag
+    break_ties: _Flag
     cross_check: _Flag
     n_jobs: Annotated[
         int,

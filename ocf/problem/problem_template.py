@@ -90,6 +90,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # threads = 1
 # seed = 0
 # reduce = true
+# break_ties = true  # of answers that cost the same the least by l1, then the one with the fewest changes
 # n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
 # box = false  # true: the largest box around each answer in which it holds

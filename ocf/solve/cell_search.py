@@ -307,7 +307,9 @@ class CellRun(Run):
     def _for_a_turn(self, options: SolverOptions) -> SolverOptions:
         """Options with the time of this turn: all that is left, unless nothing is found and others may try."""
         left = LONGEST_TURN if options.time_limit is None else options.time_limit
-        self._in_turn = self.best is None and self._others is not tuple and not options.options and self._turn < left
+        # of a ball it is no news that it holds nothing
+        nothing = self.best is None and not np.isfinite(self._limit)
+        self._in_turn = nothing and self._others is not tuple and not options.options and self._turn < left
         return replace(options, time_limit=self._turn) if self._in_turn else options
 
     def _hand_over(self) -> bool:

@@ -29,13 +29,14 @@ from ocf.formulations import VALUE_FORMULATIONS
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
+from ocf.problem.tie_breaking import among_equals, breakers, count_changes, may_tie
 from ocf.solve.cell_search import solve_alternatives
 from ocf.solve.class_costs import class_offsets
 from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
-from ocf.solve.growing_ball import GrowingBall
+from ocf.solve.growing_ball import MOST_NODES, GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
-from ocf.solve.outcome import Outcome, advised
+from ocf.solve.outcome import Outcome, advised, joined
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
@@ -171,7 +172,7 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     first = replace(first, outcome=advised(first.outcome, task.options))
     if not task.cross_check:
         return first
-    unaided = replace(task, reduce=False, n_optimal=1)
+    unaided = replace(task, reduce=False, n_optimal=1, break_ties=False)
     with task.within_limits(anew=True):
         second = engine.solve(replace(request, task=unaided, way=engine.second_way(replace(request, way=first.way))))
     asked_twice = {r.solver for r in first.outcome.results} & {r.solver for r in second.outcome.results}
@@ -235,7 +236,8 @@ class CellEngine(Engine[Problem]):
         known = prepared.known_cells(problem, cells.partition)
         if problem.cost.couples and task.reduce:
             return cells.with_ties(cells.finding(cells.search_in_balls(known, prepared.known_points(problem))))
-        return cells.with_ties(cells.finding(cells.search(known)))
+        found = cells.finding(cells.search(known))
+        return cells.with_ties(found if cells.couples else self._of_equals(request, found, cells.cost))
 
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
         """Solve a problem of trees so large that only those near the row are looked at."""
@@ -258,10 +260,64 @@ class CellEngine(Engine[Problem]):
         outcome = run.solve(known, search)
         if not searched:
             way = request.way or Way(task.formulation, task.solver)
-            return Finding(problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})
+            found = Finding(problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})
+            return found if problem.constraints else self._of_equals(request, found, run.cost)
         found = searched[-1].finding(outcome)
+        found = found if searched[-1].couples else self._of_equals(request, found, run.cost)
         near = run.ball_of_ties() if task.n_optimal > 1 else None
         return found if near is None else cells_of(near, task.options).with_ties(found)
+
+    def _of_equals(self, request: Request[Problem], found: Finding[Problem], cost: FloatArray) -> Finding[Problem]:
+        """The finding with the best of the points that cost the same, by `ocf.problem.tie_breaking`.
+
+        Parameters
+        ----------
+        request : Request
+        found : Finding
+        cost : (n_cells,) float64
+            Of the cells of the problem.
+        """
+        problem, task, outcome = request.problem, request.task, found.outcome
+        optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin" and task.options.mip_gap == 0
+        stages = breakers(problem) if task.break_ties and optimal else []
+        before, proven = [problem], True
+        for stage in stages:
+            assert outcome.point is not None
+            assert outcome.cost is not None
+            changes = count_changes(problem, outcome.point)
+            counts = stage.cost.l0 > 0
+            by_sums = stages == [stage] and counts and not problem.cuts_cells
+            part = self._prepared.tree_partition(problem) if by_sums else None
+            certain = part is not None and not may_tie(cost, part.offsets, outcome.cost, changes)
+            if not (counts and changes < 2) and not certain:
+                among = among_equals(stage, before, outcome.point)
+                best = self._best_of_equals(request, among, outcome, cost)
+                proven = proven and best.status is Status.OPTIMAL
+                outcome = joined(outcome, best)
+            before.append(stage)
+        if not stages:
+            return found
+        said = {"ties": {"broken_by": [stage.cost.words for stage in stages], "proven": proven}}
+        return replace(found, outcome=outcome, method={**found.method, **said})
+
+    def _best_of_equals(self, request: Request[Problem], among: Problem, outcome: Outcome, cost: FloatArray) -> Outcome:
+        """The best point among those that cost the same, in the time that is left."""
+        prepared, problem = self._prepared, request.problem
+        assert outcome.point is not None
+        assert outcome.cost is not None
+        limit = request.task.options.time_limit
+        left = None if limit is None else limit - sum(outcome.times.values())
+        if left is not None and left <= 0:
+            return replace(outcome, status=Status.FEASIBLE)
+        task = replace(request.task, options=replace(request.task.options, time_limit=left))
+        asked, excluded = replace(request, task=task), request.excluded
+        pruner = prepared.pruner(problem, small=True)
+        near = None if pruner is None else pruner.within(cost, outcome.cost, MOST_NODES)
+        if near is not None:
+            among, excluded = replace(among, ensemble=near.ensemble), near.translated(excluded)
+        asked = replace(asked, problem=among, excluded=excluded)
+        cells = _CellForms(to_alternatives(among), asked, prepared, shared=False)
+        return cells.search(cells.partition.locate(outcome.point[None]))
 
 
 class _CellForms:
@@ -294,6 +350,16 @@ class _CellForms:
             self._matrices = prepared.matrices(name, self._alternatives)
         else:
             self._matrices = Matrices(name, self._alternatives, KeptMatrices(), ())
+
+    @property
+    def cost(self) -> FloatArray:
+        """Of the cells, (n_cells,)."""
+        return self._alternatives[0].cost
+
+    @property
+    def couples(self) -> bool:
+        """Whether values inside cells matter."""
+        return self._alternatives[0].couples
 
     @property
     def partition(self) -> Partition:

@@ -141,6 +141,11 @@ class GrowingBall(Balls):
                 near = self._within(radius, MOST_NODES)
         return self.outcome()
 
+    @property
+    def cost(self) -> FloatArray:
+        """Of the cells of the whole partition, (n_cells,)."""
+        return self._cells.cost
+
     def ball_of_ties(self) -> Nearby | None:
         """The trees near all points that cost no more than the best; None where there is none."""
         return None if self.best is None else self._within(self.best.cost, MOST_NODES)

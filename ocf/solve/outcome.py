@@ -83,6 +83,28 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
     )
 
 
+def joined(first: Outcome, second: Outcome) -> Outcome:
+    """The first with the point of the second, if it has one, and with what finding it took.
+
+    Parameters
+    ----------
+    first : Outcome
+        Optimal.
+    second : Outcome
+        Of the points that cost as much.
+    """
+    if second.point is None or second is first:
+        return first
+    return replace(
+        first,
+        point=second.point,
+        times={key: first.times.get(key, 0.0) + second.times.get(key, 0.0) for key in {**first.times, **second.times}},
+        nodes=first.nodes + second.nodes,
+        refused=first.refused + second.refused,
+        results=(*first.results, *second.results),
+    )
+
+
 def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     """The same with what to do next, where a limit ended the search before its proof.
 

@@ -342,12 +342,19 @@ class PreparedModel:
         """The finite forms of a problem of this model, one per alternative of its target."""
         return to_alternatives(problem, self._shared_partition(problem))
 
-    def pruner(self, problem: Problem) -> Pruner | None:
+    def pruner(self, problem: Problem, *, small: bool = False) -> Pruner | None:
         """What leaves out the leaves far from a row, where there are too many to look at all of them.
 
         Where costs are no sums over features, that of a cell is no bound on that of its points, and all are looked at.
+
+        Parameters
+        ----------
+        problem : Problem
+        small : bool
+            Also where there are few.
         """
-        if self.ensemble.n_leaves <= MANY_LEAVES or not problem.costs_by_cell:
+        few = self.ensemble.n_leaves <= MANY_LEAVES and not small
+        if few or not problem.costs_by_cell:
             return None
         part = self.tree_partition(problem)
         if id(part) not in self._pruners:

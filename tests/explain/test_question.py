@@ -63,6 +63,7 @@ diagnose = true
 reduce = false
 n_optimal = 2
 box = true
+break_ties = false
 cross_check = true
 n_jobs = -1
 options = { presolve = "off" }
