@@ -152,7 +152,7 @@ def solve(
     ] = None,
     diversity: Annotated[
         str | None,
-        typer.Option(metavar="HOW", help="How they differ: region (default), features, distance.", rich_help_panel=RUN),
+        typer.Option(metavar="HOW", help="How they differ: features (default), region, distance.", rich_help_panel=RUN),
     ] = None,
     min_distance: Annotated[
         float | None,

@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ocf.explain.explanation import Explanation
-from ocf.problem.conflicts import conflict
+from ocf.problem.conflicts import conflict, reasons
 from ocf.problem.problem import Problem
 from ocf.solve.engines import Engine, infeasible
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
 
+#: Of an infeasible row that nobody asked to diagnose.
+ASK = "to learn which of your wishes stand in the way, ask with diagnose=True"
+
 #: Of an infeasible row.
 NO_CONFLICT = "no wish stands in the way: the target is out of reach within the bounds of the features"
+
+
+def with_hint(explanations: list[Explanation]) -> list[Explanation]:
+    """Explanations of a row; of one that is infeasible with how to learn why, where wishes of the user's may be why."""
+    first = explanations[0]
+    if first.status != "infeasible" or not (isinstance(first.problem, Problem) and reasons(first.problem)):
+        return explanations
+    return [replace(first, message="; ".join(filter(None, [first.message, ASK]))), *explanations[1:]]
 
 
 def diagnosed(

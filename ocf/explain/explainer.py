@@ -224,7 +224,7 @@ class Explainer(TreeAsking):
         imputations: Any = None,
         share: float = 1.0,
         n_explanations: int = 1,
-        diversity: str = "region",
+        diversity: str = "features",
         min_distance: float = 0.1,
         diagnose: bool = False,
         formulation: str = AUTO,
@@ -290,9 +290,9 @@ class Explainer(TreeAsking):
             Least share of the completions that must get the target; 1 for all.
         n_explanations : int
             How many of each row: the best, then the best that differs from all before it.
-        diversity : {"region", "features", "distance"}
-            How they differ: in the leaf of some tree, in that some feature stays which an earlier one changes, or by
-            `min_distance` (l1, in units of the features' scales).
+        diversity : {"features", "region", "distance"}
+            How they differ: in that some feature stays which an earlier one changes, in the leaf of some tree (the same
+            changes by other amounts, often), or by `min_distance` (l1, in units of the features' scales).
         min_distance : float
         diagnose : bool
             Whether to find out which of your wishes conflict when a row is proven infeasible; see

@@ -66,7 +66,7 @@ class Question:
     imputations: Any = None
     share: float = 1.0
     n_explanations: int = 1
-    diversity: str = "region"
+    diversity: str = "features"
     min_distance: float = 0.1
     diagnose: bool = False
     formulation: str = AUTO

@@ -71,6 +71,8 @@ def _proof(e: Answer) -> str:
         return f"{e.status} as claimed, but NOT VERIFIED"
     if e.status == "optimal":
         by = f"proven by {e.proved_by}" if e.proved_by else "proven"
+        if e.rank > 1:
+            return f"optimal, {by}: no smaller change differs from no. {', '.join(map(str, range(1, e.rank)))}"
         return f"optimal, {by}: no smaller change does it"
     if e.method.get("formulation") == "instances":
         return "the cheapest of the instances; a point that is none of them may be cheaper"

@@ -12,7 +12,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.errors import OcfError
 from ocf.explain.answer_box import box_of
 from ocf.explain.asking import Asking
-from ocf.explain.diagnosis import diagnosed
+from ocf.explain.diagnosis import diagnosed, with_hint
 from ocf.explain.diverse import explain_several
 from ocf.explain.explanation import Explanation
 from ocf.explain.question import Question
@@ -150,9 +150,11 @@ class TreeAsking(Asking[Problem]):
         engine = engine_for(self._engines, task)
         alike = isinstance(engine, CellEngine) and answers_row_by_row(self.model)
         if len(rows) < 2 or not (alike and task.is_plain):
-            return super().explain_each(rows, task)
-        self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
-        return Together(self, self.prepared.judge, engine, task).explain(rows)
+            found = super().explain_each(rows, task)
+        else:
+            self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
+            found = Together(self, self.prepared.judge, engine, task).explain(rows)
+        return found if task.diagnose else map(with_hint, found)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
         """The best explanation of a row, the best that differ, and what conflicts where there is none.

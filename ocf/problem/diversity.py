@@ -2,8 +2,8 @@
 
 What "differs" means is exact and the user's choice:
 
-* ``"region"``: some tree gives another leaf, so that the model has another reason;
 * ``"features"``: at least one feature that the earlier one changes stays as it is;
+* ``"region"``: some tree gives another leaf, so that the model has another reason;
 * ``"distance"``: the points lie at least `min_distance` apart, in l1 with each feature in units of its scale and any
   change of category 1.
 
@@ -28,7 +28,7 @@ from ocf.problem.constraints import Check, Constraint, Origin, any_feature, chan
 from ocf.problem.rows import Part, Row
 from ocf.support.messages import nearest
 
-DIVERSITIES = ("region", "features", "distance")
+DIVERSITIES = ("features", "region", "distance")
 
 ZERO, ONE = Fraction(0), Fraction(1)
 
@@ -40,13 +40,13 @@ class Several:
     Attributes
     ----------
     n : int
-    diversity : {"region", "features", "distance"}
+    diversity : {"features", "region", "distance"}
     min_distance : float
         Of ``"distance"``.
     """
 
     n: int = 1
-    diversity: str = "region"
+    diversity: str = "features"
     min_distance: float = 0.1
 
     def __post_init__(self) -> None:

@@ -98,7 +98,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # imputations = "draws.csv"  # completions of missing values, one row for each; a column row tells whose
 # share = 1.0  # of the completions, by which the target is wanted
 # n_explanations = 1  # more: the next best ones
-# diversity = "region"  # how they differ: "region", "features" or "distance"
+# diversity = "features"  # how they differ: "features", "region" or "distance"
 # min_distance = 0.1  # of "distance"
 # diagnose = false  # true: name what conflicts where a row is infeasible
 # options = {{}}  # the solver's own options

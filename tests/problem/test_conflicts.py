@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
+from ocf.explain.diagnosis import ASK
 from ocf.explain.explanation import Explanation
 from ocf.problem.constraints import Constraint, Implication, Linear, MaxChanges
 
@@ -53,3 +54,17 @@ def test_no_wish_in_the_way() -> None:
     assert found.status == "infeasible"
     assert found.conflict == ()
     assert "out of reach" in found.message
+
+
+def test_how_to_learn_why_is_said_where_wishes_may_be_why(explainer: Explainer, row: pd.DataFrame) -> None:
+    fixed = {"features_to_vary": []}
+    (alone,) = explainer.explain(row, **fixed)
+    assert (alone.status, alone.message) == ("infeasible", ASK)
+    together = explainer.explain(pd.concat([row, row]), **fixed)
+    assert [e.message for e in together] == [ASK, ASK]
+    assert "diagnose=True" in str(alone)
+    assert ASK not in explainer.explain(row, diagnose=True, **fixed)[0].message
+    x = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(pd.concat([x, x + 10]), [0, 0, 0, 1, 1, 1])
+    (free,) = Explainer(model, data=x).explain(x.iloc[[0]], target=1)
+    assert (free.status, free.message) == ("infeasible", "")  # nothing was wished for

@@ -15,7 +15,7 @@ from ocf.explain.explanation import Explanations
 
 @pytest.mark.parametrize("solver", ["highs", "box"])
 def test_regions_in_the_order_of_their_costs(explainer: Explainer, row: pd.DataFrame, solver: str) -> None:
-    found = explainer.explain(row, n_explanations=4, solver=solver)
+    found = explainer.explain(row, n_explanations=4, diversity="region", solver=solver)
     assert [e.rank for e in found] == [1, 2, 3, 4]
     costs = [e.cost for e in found]
     assert costs == sorted(costs)
@@ -24,7 +24,9 @@ def test_regions_in_the_order_of_their_costs(explainer: Explainer, row: pd.DataF
     assert all(e.verified and e.status == "optimal" for e in found)
     assert found.to_frame()["rank"].tolist() == [1, 2, 3, 4]
     assert Explanations.from_json(found.to_json()) == found
-    assert costs == pytest.approx([e.cost for e in explainer.explain(row, n_explanations=4, solver="scip")])
+    assert costs == pytest.approx(
+        [e.cost for e in explainer.explain(row, n_explanations=4, diversity="region", solver="scip")]
+    )
 
 
 @pytest.mark.parametrize("solver", ["highs", "box"])
@@ -68,3 +70,12 @@ def test_when_there_are_no_more(explainer: Explainer, row: pd.DataFrame) -> None
     kept = explainer.explain(row, n_explanations=2, diversity="distance", solver="box")
     assert kept[0].status == "optimal"
     assert "does not know constraints that relate values inside cells" in kept[-1].message
+
+
+def test_features_by_default_and_no_more_is_claimed_than_is_proven(explainer, row):
+    found = explainer.explain(row, n_explanations=3)
+    assert [e.cost for e in found] == [e.cost for e in explainer.explain(row, n_explanations=3, diversity="features")]
+    said = [str(e).splitlines()[0] for e in found]
+    assert ["no smaller change does it)" in words for words in said] == [True, False, False]
+    assert said[1].endswith("no smaller change differs from no. 1)")
+    assert said[2].endswith("no smaller change differs from no. 1, 2)")
