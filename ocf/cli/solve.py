@@ -46,7 +46,7 @@ from ocf.cli.options import (
     told,
     wanted,
 )
-from ocf.cli.tables import check_output, parse_norm, parse_rows, parse_wish
+from ocf.cli.tables import check_output, parse_norm, parse_round_to, parse_rows, parse_wish
 from ocf.errors import ProblemError
 from ocf.support.interruption import sigterm_as_ctrl_c
 
@@ -142,6 +142,10 @@ def solve(
         int | None,
         typer.Option(metavar="N", help="Optimal answers to list where several tie; default 1.", rich_help_panel=RUN),
     ] = None,
+    round_to: Annotated[
+        str | None,
+        typer.Option(metavar="GRID", help="New values on the data's own grid (data), or with so many digits (2)."),
+    ] = None,
     n_explanations: Annotated[
         int | None,
         typer.Option(
@@ -226,6 +230,7 @@ def solve(
         "cross_check": cross_check or None,
         "n_optimal": n_optimal,
         "break_ties": break_ties,
+        "round_to": None if round_to is None else parse_round_to(round_to),
         "n_explanations": n_explanations,
         "diversity": diversity,
         "min_distance": min_distance,

@@ -78,6 +78,13 @@ def parse_wish(text: str) -> bool | dict[str, Any]:
     return {name.strip(): _option(value.strip()) for name, _, value in parts}
 
 
+def parse_round_to(text: str) -> Any:
+    """Grids of new values from ``"data"``, a number of digits, or ``"income=data,age=2"``."""
+    if "=" not in text:
+        return _option(text)
+    return {name.strip(): _option(value.strip()) for name, _, value in (p.partition("=") for p in text.split(","))}
+
+
 def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     """A solver's own options from ``KEY=VALUE`` pairs; values become bool, int, float or stay text."""
     options: dict[str, Any] = {}

@@ -157,6 +157,7 @@ class Explainer(TreeAsking):
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        round_to: Any = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         missing: Any = None,
@@ -166,7 +167,9 @@ class Explainer(TreeAsking):
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints, missing
+        target, norm, probability, weights, features_to_vary, permitted_range, round_to, plausibility
+            As in `explain`.
+        constraints, missing
             As in `explain`.
         """
         question = Question(
@@ -176,6 +179,7 @@ class Explainer(TreeAsking):
             weights=weights,
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
+            round_to=round_to,
             plausibility=plausibility,
             constraints=constraints,
             missing=missing,
@@ -216,6 +220,7 @@ class Explainer(TreeAsking):
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        round_to: Any = None,
         split_margin: float = 0.0,
         class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
@@ -265,6 +270,10 @@ class Explainer(TreeAsking):
         features_to_vary : "all" or list of names
             The others are fixed.
         permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        round_to : "data", int, or mapping of feature name to one of these, optional
+            New values are human numbers: on the grid that the data use (multiples of 50 where these are), or with so
+            many significant digits of the feature's range. What is proven is proven of such answers; see
+            `ocf.features.rounding.rounded_space`.
         split_margin : float
             For single trees: by how much every split of the path must hold, in units of its own total (oblique,
             section 3.9).
@@ -407,6 +416,7 @@ class Explainer(TreeAsking):
         weights: Mapping[str, float | tuple[float, float]] | None = None,
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
+        round_to: Any = None,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         limit: int | None = 1000,
@@ -422,7 +432,7 @@ class Explainer(TreeAsking):
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range, plausibility, constraints
+        target, norm, probability, weights, features_to_vary, permitted_range, round_to, plausibility, constraints
             As in `explain`; a plausibility as a requirement only. Missing values stay, whatever else was said of them.
         radius : float
             Regions are listed whose nearest point costs at most this.
@@ -452,6 +462,7 @@ class Explainer(TreeAsking):
             weights=weights,
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
+            round_to=round_to,
             plausibility=wish,
             constraints=constraints,
             missing=False,

@@ -142,7 +142,7 @@ class LinearExplainer(Asking[LinearProblem]):
             target=question.target,
             probability=question.probability,
             cost=cost,
-            space=question.space_of(self.space),
+            space=question.space_of(self.space, known=self.prepared.rows),
             formulation="linear",
             solver=question.solver,
             split_margin=margin,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
+from ocf.features.rounding import check_round_to, rounded_space
 from ocf.features.space import FeatureSpace
 from ocf.models.completed import check_share
 from ocf.problem.constraints import Constraint, broken_by, checked, unsatisfiable
@@ -36,6 +37,7 @@ OF_PROBLEM = (
     "weights",
     "features_to_vary",
     "permitted_range",
+    "round_to",
     "plausibility",
     "constraints",
     "missing",
@@ -58,6 +60,7 @@ class Question:
     weights: Mapping[str, float | tuple[float, float]] | None = None
     features_to_vary: Iterable[str] | Literal["all"] = "all"
     permitted_range: Mapping[str, Iterable[Any]] | None = None
+    round_to: Any = None
     split_margin: float = 0.0
     class_costs: Mapping[Any, float] | None = None
     plausibility: Any = None
@@ -96,6 +99,9 @@ class Question:
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
         if self.memory_limit is not None:
             parse_memory(self.memory_limit, "memory_limit")
+        for wish in self.round_to.values() if isinstance(self.round_to, Mapping) else [self.round_to]:
+            if wish is not None:
+                check_round_to(wish)
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
         if self.imputations is not None and self.plausibility:
@@ -121,7 +127,9 @@ class Question:
         """How many explanations of a row, and how they differ."""
         return Several(self.n_explanations, self.diversity, self.min_distance)
 
-    def space_of(self, space: FeatureSpace, missing: Missing | None = None) -> FeatureSpace:
+    def space_of(
+        self, space: FeatureSpace, missing: Missing | None = None, known: FloatArray | None = None
+    ) -> FeatureSpace:
         """Features with the weights, the permitted ranges and the freedom that are asked for.
 
         Parameters
@@ -129,6 +137,8 @@ class Question:
         space : FeatureSpace
         missing : Missing, optional
             What may happen to missing values where the question does not say so.
+        known : (n, n_features) float64, optional
+            Coded rows of the data, whose grids new values may lie on.
         """
         wish = missing if self.missing is None else Missing.parse(self.missing)
         changes: dict[str, dict[str, Any]] = {}
@@ -144,7 +154,7 @@ class Question:
             for name in space.names:
                 if name not in vary:
                     changes.setdefault(name, {})["action"] = "fixed"
-        asked = space.updated(changes)
+        asked = rounded_space(space.updated(changes), self.round_to, known)
         for feature in asked.features:
             feature.permitted_codes()
         return asked

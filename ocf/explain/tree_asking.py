@@ -92,7 +92,7 @@ class TreeAsking(Asking[Problem]):
             target=tuple(priced) if priced else q.target,
             probability=q.probability,
             cost=parse_norm(q.norm, self.space, known),
-            space=q.space_of(self.space, self.missing),
+            space=q.space_of(self.space, self.missing, known),
             formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
             solver=q.solver,
             split_margin=q.split_margin,

@@ -258,6 +258,10 @@ class SolveSettings(TypedDict, total=False):
         Meta(description='"l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix such as { l0 = 0.1, l1 = 1 }'),
     ]
     features_to_vary: Annotated[Literal["all"] | list[str], Meta(description='"all" or a list of feature names')]
+    round_to: Annotated[
+        str | int | dict[str, str | int],
+        Meta(description='"data", a number of significant digits, or a table of these by feature'),
+    ]
     formulation: Annotated[str, Meta(description="the name of a formulation")]
     solver: Annotated[str, Meta(description="the name of a solver")]
     time_limit: Annotated[float, Meta(gt=0, description="a positive number of seconds")]

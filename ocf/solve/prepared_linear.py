@@ -52,7 +52,7 @@ class PreparedLinear:
             raise ProblemError(f"linear models know no special values: feature {listed(special)}")
         linear: Any = model.trees
         assert isinstance(linear, LinearModel)
-        rows = coded[:MAX_CANDIDATES]
+        self.rows = rows = coded[:MAX_CANDIDATES]
         self._sums = as_additive(linear, Encoding(space, model.encode, rows[0], model.preprocessing.read))
         if check:
             self._check(rows)

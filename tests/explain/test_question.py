@@ -49,6 +49,7 @@ target = ["good", "fair"]
 probability = 0.7
 norm = { l0 = 0.1, l1 = 1 }
 features_to_vary = ["age"]
+round_to = { age = "data", income = 2 }
 formulation = "ocean"
 solver = "highs"
 time_limit = 90
