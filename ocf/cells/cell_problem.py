@@ -177,6 +177,8 @@ def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
         As in `cell_values`.
     """
     value, cost = cell_values(problem, part)
+    live = part.reachable.copy()
+    live[list(problem.dead)] = False
     return tuple(
         CellProblem(
             problem,
@@ -185,7 +187,7 @@ def free_forms(problem: Problem, part: Partition) -> tuple[CellProblem, ...]:
             value,
             cost,
             np.isfinite(cost),
-            part.reachable.copy(),
+            live.copy(),
             leaf_cost=problem.penalty,
         )
         for requirements in problem.alternatives

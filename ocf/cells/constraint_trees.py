@@ -45,8 +45,10 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     problem : Problem
     """
     space, origin = problem.space, problem.origin
-    rows = tuple(row for c in problem.constraints for row in c.rows(space, origin))
-    alternatives = free_forms(replace(problem, constraints=()), partition(problem.trees, space, _cuts(problem, rows)))
+    rows = (*(row for c in problem.constraints for row in c.rows(space, origin)), *problem.among)
+    alternatives = free_forms(
+        replace(problem, constraints=(), among=()), partition(problem.trees, space, _cuts(problem, rows))
+    )
     far = np.where(alternatives[0].open, _far_ends(alternatives[0]), np.nan)
     alternatives, far = _anchored(alternatives, far)
     forms, absolutes = _sums(problem, problem.cost.forms), _sums(problem, problem.cost.absolutes)
@@ -94,7 +96,7 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, error_bound),
             leaf_cost=None if form.leaf_cost is None else np.pad(form.leaf_cost, (0, grown.n_leaves - n_real)),
-            live=finer.reachable & (not values.unsatisfiable),
+            live=finer.reachable & np.pad(form.live, (0, n_added), constant_values=not values.unsatisfiable),
             values=values,
         )
         for form in alternatives

@@ -112,6 +112,7 @@ def _question(settings: dict[str, Any]) -> dict[str, Any]:
         raise ProblemError(
             "regions are those of a row whose missing values stay: leave [missing] out of the problem file"
         )
+    question.pop("margin", None)  # regions end at thresholds
     return question
 
 

@@ -146,6 +146,10 @@ def solve(
         str | None,
         typer.Option(metavar="GRID", help="New values on the data's own grid (data), or with so many digits (2)."),
     ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(metavar="M", help="How far new values stand from thresholds that they pass, in units of scales."),
+    ] = None,
     n_explanations: Annotated[
         int | None,
         typer.Option(
@@ -231,6 +235,7 @@ def solve(
         "n_optimal": n_optimal,
         "break_ties": break_ties,
         "round_to": None if round_to is None else parse_round_to(round_to),
+        "margin": margin,
         "n_explanations": n_explanations,
         "diversity": diversity,
         "min_distance": min_distance,

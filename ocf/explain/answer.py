@@ -66,6 +66,7 @@ class Answer:
     imputations: dict[str, Any] | None = None
     box: dict[str, Any] | None = None
     probabilities: tuple[tuple[float, ...], ...] | None = None
+    margins: dict[str, float] = field(default_factory=dict)
     frames: FrameKind = PANDAS
 
     def __post_init__(self) -> None:

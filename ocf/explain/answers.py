@@ -102,6 +102,7 @@ def from_finding(
         ranges=tuple(map(dict, found.ranges)),
         imputations=None if row.imputed is None else row.imputed.to_dict() | {"met": verification.met},
         probabilities=verification.probabilities,
+        margins=_margins(problem),
     )
 
 
@@ -175,8 +176,14 @@ def _check(
         forest=detector.recount if detector else None,
         constraints=[c.to_dict() for c in problem.constraints],
         imputations=None if row.imputed is None else row.imputed.to_dict(),
+        margins=_margins(problem),
     )
     return verification, plausible
+
+
+def _margins(problem: Problem | LinearProblem) -> dict[str, float]:
+    """How far changed values stand from thresholds; linear models have none."""
+    return dict(getattr(problem, "margins", ()))
 
 
 def _honest_status(outcome: Outcome) -> tuple[str, str]:

@@ -158,6 +158,7 @@ class Explainer(TreeAsking):
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         round_to: Any = None,
+        margin: float | Mapping[str, float] = 0.0,
         plausibility: Any = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         missing: Any = None,
@@ -167,9 +168,9 @@ class Explainer(TreeAsking):
         Parameters
         ----------
         row : one-row DataFrame, Series, or array (n_columns,)
-        target, norm, probability, weights, features_to_vary, permitted_range, round_to, plausibility
+        target, norm, probability, weights, features_to_vary, permitted_range, round_to, margin
             As in `explain`.
-        constraints, missing
+        plausibility, constraints, missing
             As in `explain`.
         """
         question = Question(
@@ -180,6 +181,7 @@ class Explainer(TreeAsking):
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
             round_to=round_to,
+            margin=margin,
             plausibility=plausibility,
             constraints=constraints,
             missing=missing,
@@ -221,6 +223,7 @@ class Explainer(TreeAsking):
         features_to_vary: Iterable[str] | Literal["all"] = "all",
         permitted_range: Mapping[str, Iterable[Any]] | None = None,
         round_to: Any = None,
+        margin: float | Mapping[str, float] = 0.0,
         split_margin: float = 0.0,
         class_costs: Mapping[Any, float] | None = None,
         plausibility: Any = None,
@@ -274,6 +277,10 @@ class Explainer(TreeAsking):
             New values are human numbers: on the grid that the data use (multiples of 50 where these are), or with so
             many significant digits of the feature's range. What is proven is proven of such answers; see
             `ocf.features.rounding.rounded_space`.
+        margin : float or mapping of feature name to float
+            Each value that changes stands at least this far from the thresholds that it passes, in each feature's
+            scale, or for the features of a mapping in their own units: an answer just over a threshold will not do. The
+            model gives the same answer where such values, one or all, fall short by less.
         split_margin : float
             For single trees: by how much every split of the path must hold, in units of its own total (oblique,
             section 3.9).

@@ -117,6 +117,8 @@ class Explanation(Answer):
         Of all classes, of the original and, where there is one, of the counterfactual, by the user's own
         ``predict_proba``; None of models without one, and of rows with completions. `before` and `after` are those of
         the class that was wanted, `likely`.
+    margins : dict of feature name to float
+        How far each value that changes had to stand from the thresholds that it passes, in the user's units.
     frames : FrameKind
         The library of the tables, and the dtypes of their columns; see `ocf.features.frames`.
     """
@@ -153,6 +155,7 @@ class Explanation(Answer):
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
             "probabilities": records.plain(self.probabilities),
+            "margins": records.plain(self.margins),
             "decided": records.plain(self.decided),
             "cost": records.plain(self.cost),
             "bound": records.plain(self.bound),

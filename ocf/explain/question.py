@@ -38,6 +38,7 @@ OF_PROBLEM = (
     "features_to_vary",
     "permitted_range",
     "round_to",
+    "margin",
     "plausibility",
     "constraints",
     "missing",
@@ -61,6 +62,7 @@ class Question:
     features_to_vary: Iterable[str] | Literal["all"] = "all"
     permitted_range: Mapping[str, Iterable[Any]] | None = None
     round_to: Any = None
+    margin: float | Mapping[str, float] = 0.0
     split_margin: float = 0.0
     class_costs: Mapping[Any, float] | None = None
     plausibility: Any = None
@@ -106,6 +108,11 @@ class Question:
         check_share(self.share, self.imputations is not None)
         if self.imputations is not None and self.plausibility:
             raise ProblemError("imputations and plausibility do not go together: a forest sees one row, not several")
+        for size in self.margin.values() if isinstance(self.margin, Mapping) else [self.margin]:
+            if isinstance(size, bool) or not (isinstance(size, int | float) and np.isfinite(size) and size >= 0):
+                raise ProblemError(f"margin is a number of at least 0, or one for each feature, not {size!r}")
+        if self.margin and self.imputations is not None:
+            raise ProblemError("margin and imputations do not go together: what is missing passes no threshold")
         if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
             raise ProblemError("features_to_vary is 'all' or a list of feature names")
 
@@ -158,6 +165,28 @@ class Question:
         for feature in asked.features:
             feature.permitted_codes()
         return asked
+
+    def margins_of(self, space: FeatureSpace) -> FloatArray:
+        """How far changed values must stand from the thresholds that they pass, in the user's units, (n_features,).
+
+        Parameters
+        ----------
+        space : FeatureSpace
+
+        Raises
+        ------
+        ProblemError
+            A feature that is named has levels.
+        """
+        if not isinstance(self.margin, Mapping):
+            return np.array([0.0 if f.discrete else self.margin * f.scale for f in space.features])
+        out = np.zeros(len(space))
+        for name, size in self.margin.items():
+            feature = space.features[space.index(name)]
+            if feature.discrete:
+                raise ProblemError(f"margin: {name!r} has levels, and no distances from thresholds")
+            out[space.index(name)] = size
+        return out
 
     def constraints_of(self, space: FeatureSpace, own: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
         """The constraints, checked against the features; by default the explainer's own.

@@ -110,6 +110,7 @@ class TreeAsking(Asking[Problem]):
             imputations=q.imputations,
             share=float(q.share),
             break_ties=q.break_ties,
+            margins=q.margins_of(self.space),
         )
 
     def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
@@ -137,7 +138,8 @@ class TreeAsking(Asking[Problem]):
         target = parse_target(self.ensemble, task.target, current, task.probability)
         if row.imputed is not None:
             return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints)
-        return self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
+        p = self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
+        return p if task.margins is None else p.guarded(task.margins)
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order; plain questions are judged by the user's model together.

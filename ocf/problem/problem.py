@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,12 @@ from ocf.problem.constraints import Constraint, from_schema
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.requirements import Requirements
+from ocf.problem.rows import Row
 from ocf.problem.targets import Target, target_from_schema
 from ocf.support.documents import fit, parse_json, refused
 from ocf.support.json_records import plain
 from ocf.support.schemas import ProblemSchema
+from ocf.trees.dead_zones import with_dead_zones
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import join_trees
 
@@ -50,6 +52,12 @@ class Problem:
         What every counterfactual must respect; see `ocf.problem.constraints`.
     completions : Completions or None
         Of the row's missing values: the ensemble holds the trees of all of them.
+    margins : tuple of (feature name, distance)
+        How far a value that changes must stand from the thresholds that it passes, in the user's units; see `guarded`.
+    dead : tuple of int
+        Leaves of the ensemble for values that stand nearer.
+    among : tuple of Row
+        What points must satisfy besides, to find the best of those that cost the same; no part of the JSON.
     """
 
     ensemble: Ensemble
@@ -60,6 +68,9 @@ class Problem:
     plausibility: IsolationDepth | None = None
     constraints: tuple[Constraint, ...] = ()
     completions: Completions | None = None
+    margins: tuple[tuple[str, float], ...] = ()
+    dead: tuple[int, ...] = ()
+    among: tuple[Row, ...] = ()
 
     def __post_init__(self) -> None:
         if self.origin.shape != (len(self.space),):
@@ -77,7 +88,7 @@ class Problem:
 
         The trees of a row's own completions are its own, too.
         """
-        return bool(self.constraints or self.completions) or self.has_own_costs
+        return bool(self.constraints or self.completions or self.dead or self.among) or self.has_own_costs
 
     @property
     def has_own_costs(self) -> bool:
@@ -87,7 +98,8 @@ class Problem:
     @property
     def costs_by_cell(self) -> bool:
         """Whether a point costs no less than its cells in the model's own trees, feature by feature."""
-        return not (self.has_own_costs or self.completions is not None or self.plausibility is not None)
+        own = self.completions is not None or self.plausibility is not None or self.dead or self.among
+        return not (self.has_own_costs or own)
 
     def costs(self, table: FloatArray) -> FloatArray:
         """Cost of each coded row that misses the values that the origin misses, without that of its plausibility.
@@ -131,6 +143,23 @@ class Problem:
             return None
         return np.concatenate([np.zeros(self.ensemble.n_leaves), self.plausibility.penalty])
 
+    def guarded(self, margins: FloatArray) -> Problem:
+        """The problem in which values that change must stand so far from the thresholds that they pass.
+
+        Then every tree keeps its leaf, and the model its answer, where such values fall short by less.
+
+        Parameters
+        ----------
+        margins : (n_features,) float64
+            In the user's units; 0 for none.
+        """
+        if not margins.any():
+            return self
+        special = [f.is_special(v).item() for f, v in zip(self.space.features, self.origin.tolist(), strict=True)]
+        ensemble, dead = with_dead_zones(self.ensemble, self.origin, np.where(special, 0.0, margins))
+        named = tuple((name, float(m)) for name, m in zip(self.space.names, margins, strict=True) if m > 0)
+        return replace(self, ensemble=ensemble, margins=named, dead=tuple(dead.tolist()))
+
     def check(self) -> None:
         """Refuse parts that do not fit each other, which those that an `Explainer` makes always do.
 
@@ -150,6 +179,8 @@ class Problem:
             self.completions.check(self.ensemble)
         for constraint in self.constraints:
             constraint.check(self.space)
+        if any(leaf >= self.ensemble.n_leaves for leaf in self.dead):
+            raise ProblemError(f"a dead leaf is none of the {self.ensemble.n_leaves} leaves of the ensemble")
 
     def to_json(self) -> str:
         """JSON from which `from_json` makes the same problem again, to the last bit."""
@@ -163,6 +194,8 @@ class Problem:
             "plausibility": None if self.plausibility is None else self.plausibility.to_dict(),
             "constraints": plain([c.to_dict() for c in self.constraints]),
             "completions": None if self.completions is None else self.completions.to_dict(),
+            "margins": [list(pair) for pair in self.margins],
+            "dead": list(self.dead),
         }
         return json.dumps(data)
 
@@ -190,6 +223,8 @@ class Problem:
                 None if found.plausibility is None else IsolationDepth.from_schema(found.plausibility),
                 tuple(map(from_schema, found.constraints)),
                 None if found.completions is None else Completions(**asdict(found.completions)),
+                tuple(found.margins),
+                tuple(found.dead),
             )
             problem.check()
             return problem

@@ -262,6 +262,10 @@ class SolveSettings(TypedDict, total=False):
         str | int | dict[str, str | int],
         Meta(description='"data", a number of significant digits, or a table of these by feature'),
     ]
+    margin: Annotated[
+        AtLeastZero | dict[str, AtLeastZero],
+        Meta(description="a number of at least 0, in units of scales, or a table of such by feature in their own"),
+    ]
     formulation: Annotated[str, Meta(description="the name of a formulation")]
     solver: Annotated[str, Meta(description="the name of a solver")]
     time_limit: Annotated[float, Meta(gt=0, description="a positive number of seconds")]

@@ -83,6 +83,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # norm = "l1"  # "l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix: {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
 # round_to = "data"  # new values on the grid of the data, or 2: with two significant digits; or a table by feature
+# margin = 0.01  # how far new values stand from the thresholds that they pass, in units of scales; or by feature
 # formulation = "interval"
 # solver = "auto"
 # time_limit = 60  # seconds a row; inf for no limit

@@ -8,10 +8,9 @@ with proof.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.features.curve import exact
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.problem.constraints import Check, Constraint, Origin
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.rows import ZERO, Part, Row
@@ -29,39 +27,33 @@ from ocf.support.tolerances import slack
 MOST_SUMMED = 3
 
 
-@dataclass(frozen=True, eq=False)
-class NoDearer(Constraint):
+def no_dearer(cost: Cost, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> Row:
     """The changes cost no more than those of a point, by a cost that the features add up to.
 
     Cells must have the same cheapest value by this cost as by that of the problem, which the nearest value is.
+
+    Parameters
+    ----------
+    cost : Cost
+    space : FeatureSpace
+        With the weights of the cost.
+    origin, point : (n_features,) float64
+        Coded.
     """
+    known = [(i, f) for i, f in enumerate(space.features) if not math.isnan(origin[i])]
+    parts = {i: Part(_amount(cost, f, float(origin[i])), np.empty(0)) for i, f in known}
+    return Row("costs no more", parts, sum((part.of(float(point[i])) for i, part in parts.items()), ZERO))
 
-    cost: Cost
-    space: FeatureSpace
-    point: FloatArray
-    name: str = "costs no more"
-    kind: ClassVar[str] = "no_dearer"
 
-    def named(self) -> Iterator[tuple[str, Check]]:
-        """No feature by its name."""
-        return iter(())
+def _amount(cost: Cost, feature: Feature, origin: float) -> Callable[[float], Fraction]:
+    def of(value: float) -> Fraction:
+        return ZERO if value == origin or math.isnan(value) else exact(float(cost.of(feature, origin, value)))
 
-    def rows_from(self, origin: Origin) -> Iterator[Row]:
-        """The constraint as a row."""
-        places = [(i, f, float(origin.coded[i])) for i, f in enumerate(self.space.features)]
-        parts = {i: Part(self._amount(f, old), np.empty(0)) for i, f, old in places if not math.isnan(old)}
-        limit = sum((part.of(float(self.point[i])) for i, part in parts.items()), ZERO)
-        yield Row(self.title, parts, limit)
-
-    def _amount(self, feature: Feature, origin: float) -> Callable[[float], Fraction]:
-        def of(value: float) -> Fraction:
-            return ZERO if value == origin or math.isnan(value) else exact(float(self.cost.of(feature, origin, value)))
-
-        return of
+    return of
 
 
 def breakers(problem: Problem) -> list[Problem]:
-    """The problems that break ties, one after the other, as yet without the constraint to cost no more.
+    """The problems that break ties, one after the other, as yet without the row to cost no more.
 
     Ties of costs of the user's own, of costs that couple features and of costs of leaves stay.
 
@@ -93,8 +85,7 @@ def among_equals(problem: Problem, before: Sequence[Problem], point: FloatArray)
     point : (n_features,) float64
         Coded.
     """
-    own = tuple(NoDearer(p.cost, p.space, point) for p in before)
-    return replace(problem, constraints=(*problem.constraints, *own))
+    return replace(problem, among=tuple(no_dearer(p.cost, p.space, p.origin, point) for p in before))
 
 
 def count_changes(problem: Problem, point: FloatArray) -> int:

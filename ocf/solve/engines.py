@@ -459,6 +459,8 @@ class LeafEngine(Engine[Problem]):
             return f"the formulation {task.formulation!r} knows no absolute values of sums of changes"
         if any(f.special is not None for f in task.space.features):
             return f"the formulation {task.formulation!r} knows no special values and supplies none that are missing"
+        if task.margins is not None and task.margins.any():
+            return f"the formulation {task.formulation!r} takes a margin for single trees only, as split_margin"
         if task.imputations is not None:
             return f"the formulation {task.formulation!r} knows no completions of missing values"
         if task.cross_check and (task.split_margin > 0 or task.class_costs):

@@ -81,6 +81,7 @@ class Task:
     share: float = 1.0
     other_gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     break_ties: bool = True
+    margins: FloatArray | None = None
 
     def within_limits(self, *, anew: bool = False) -> AbstractContextManager[None]:
         """The limits of time and memory, for an answer.

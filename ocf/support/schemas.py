@@ -296,6 +296,8 @@ class ProblemSchema(Struct):
     plausibility: IsolationDepthSchema | None = None
     constraints: list[ConstraintSchema] = []
     completions: CompletionsSchema | None = None
+    margins: list[tuple[str, Amount]] = []
+    dead: list[Count] = []
 
 
 # -- explanations ----------------------------------------------------------------------------------------------
@@ -374,6 +376,7 @@ class ClaimsSchema(Struct):
     plausibility: DepthSchema | None = None
     constraints: list[ConstraintSchema] = []
     imputations: ImputationsSchema | None = None
+    margins: dict[str, Amount] = {}
     probabilities: Annotated[list[list[float]], Meta(min_length=1, max_length=2)] | None = None
 
 

@@ -116,6 +116,7 @@ def verify(
     forest: Callable[[pd.DataFrame], float] | None = None,
     constraints: Sequence[Mapping[str, Any]] = (),
     imputations: Mapping[str, Any] | None = None,
+    margins: Mapping[str, float] | None = None,
 ) -> Verification:
     """Check a result against the user's model and its own claims.
 
@@ -140,6 +141,8 @@ def verify(
     imputations : mapping, optional
         ``values`` of the columns that the row lacks, lists of one value for each completion, and the ``least`` number
         of completions that must get the target.
+    margins : mapping of feature name to float, optional
+        By how much, in the user's units, changed values may fall short without another answer of the model.
 
     Returns
     -------
@@ -173,6 +176,7 @@ def verify(
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, constraints, problems)
+        problems += _fragile(model, before, after, features["features"], margins or {}, decided)
         if claims.plausibility is not None:
             lacking = _check_depth(claims.plausibility, after, forest, problems)
             cost = None if cost is None else cost + lacking
@@ -264,6 +268,7 @@ def _verify_record(
             forest=forest,
             constraints=record.get("constraints", ()),
             imputations=record.get("imputations"),
+            margins=record.get("margins"),
         )
 
     found, of_ties = check(changed), replace(claims, probabilities=None)
@@ -421,6 +426,52 @@ def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability
 def _same(label: Any, other: Any) -> bool:
     """Whether two class labels are one; a label that went through JSON may have become its text."""
     return bool(label == other) or str(label) == str(other)
+
+
+# -- margins ---------------------------------------------------------------------------------------------------
+
+
+def _fragile(
+    model: UserModel,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    features: Sequence[Mapping[str, Any]],
+    margins: Mapping[str, float],
+    decided: Any,
+) -> Iterator[str]:
+    """Where the model answers otherwise once changed values, each and all, fall short by some of their margins."""
+    columns = {f["name"]: f["columns"][0] for f in features}
+    moved = [f["name"] for f in features if f["name"] in margins and _moved(f, before, after)]
+    for names in [[name] for name in moved] + [moved] * (len(moved) > 1):
+        for part in (0.5, 0.999):
+            short = after.copy()
+            for name in names:
+                column = columns[name]
+                value = _short(before[column].iloc[0], after[column].iloc[0], part * margins[name])
+                short[column] = pd.Series([value], short.index).astype(after[column].dtype)
+            answer = model.decide(short)[0]
+            answer = model.classes[int(answer)] if model.classes else float(answer)
+            if decided is not None and not _same(answer, decided):
+                yield f"With {', '.join(map(repr, names))} short by {part:g} of the margin the model gives {answer!r}."
+
+
+def _moved(feature: Mapping[str, Any], before: pd.DataFrame, after: pd.DataFrame) -> bool:
+    """Whether one number became another; dates are not taken back, and codes have no way to go."""
+    old, new = (table[feature["columns"][0]].iloc[0] for table in (before, after))
+    numbers = all(isinstance(v, int | float | np.number) and bool(v == v) for v in (old, new))
+    codes = (feature.get("special") or {}).get("codes", ())
+    return bool(numbers and old != new and old not in codes and new not in codes)
+
+
+def _short(old: Any, new: Any, by: float) -> Any:
+    """A value that falls short of another on the way from the old one, in the dtype of its column."""
+    if isinstance(new, int | np.integer):
+        by = math.floor(by)
+    short = max(old, new - by) if new > old else min(old, new + by)
+    if isinstance(new, np.floating):
+        short = type(new)(short)
+        return np.nextafter(short, new) if abs(float(new) - float(short)) > by else short
+    return short
 
 
 # -- plausibility ----------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""Trees in which values near a threshold lead nowhere: the far side of a split begins at some distance from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.trees.ensemble import Ensemble, SplitKind
+
+
+def with_dead_zones(ensemble: Ensemble, origin: FloatArray, margins: FloatArray) -> tuple[Ensemble, IntArray]:
+    """Trees that send a value beyond a threshold, seen from the row, to a dead leaf unless it is so far beyond.
+
+    A split ``v <= b`` with the row's own value on the left becomes ``v <= b``, else dead where ``v < b + margin``; one
+    with it on the right becomes ``v <= b - margin``, else dead where ``v <= b``. So the row's own values are in no dead
+    zone, and a point outside of them keeps its leaf while values that changed are taken back by less than the margin.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    origin : (n_features,) float64
+        The row, coded.
+    margins : (n_features,) float64
+        At least 0; 0 for features without.
+
+    Returns
+    -------
+    (Ensemble, (n,) int64)
+        And its dead leaves, which hold what some leaf of their tree holds.
+    """
+    widened = _Widened(ensemble, origin, margins)
+    starts = [0]
+    for root in ensemble.tree_offsets[:-1].tolist():
+        widened.tree(int(root))
+        starts.append(len(widened.source))
+    source, dead = np.array(widened.source), np.array(widened.dead)
+    links = np.array(widened.links, np.int32)
+    is_leaf = ensemble.kind[source] == SplitKind.LEAF
+    numbers = np.full(len(source), -1, np.int32)
+    numbers[is_leaf] = np.arange(is_leaf.sum())
+    made = replace(
+        ensemble,
+        tree_offsets=np.array(starts, np.int64),
+        kind=ensemble.kind[source],
+        feature=ensemble.feature[source],
+        threshold=np.array(widened.threshold),
+        left=links[:, 0],
+        right=links[:, 1],
+        leaf=numbers,
+        leaf_values=ensemble.leaf_values[ensemble.leaf[source[is_leaf]]],
+        missing_left=None if ensemble.missing_left is None else ensemble.missing_left[source],
+        set_index=ensemble.set_index[source],
+        oblique_index=ensemble.oblique_index[source],
+    )
+    return made, numbers[dead].astype(np.int64)
+
+
+class _Widened:
+    """Nodes that are made: the node that each was, its threshold and its children."""
+
+    def __init__(self, ensemble: Ensemble, origin: FloatArray, margins: FloatArray) -> None:
+        self._ensemble = ensemble
+        tested = np.maximum(ensemble.feature, 0)
+        old, margin, at = origin[tested], margins[tested], ensemble.threshold
+        cut = (ensemble.kind == SplitKind.AXIS) & np.isfinite(at) & (margin > 0) & ~np.isnan(old)
+        with np.errstate(invalid="ignore"):
+            #: Last value of the near side, and last of the dead zone or before it.
+            self._first = np.where(cut & (old > at), at - margin, at)
+            self._second = np.where(cut & (old <= at), np.nextafter(at + margin, -np.inf), at)
+        self.source: list[int] = []
+        self.threshold: list[float] = []
+        self.links: list[list[int]] = []
+        self.dead: list[int] = []
+
+    def tree(self, root: int) -> None:
+        """Add the tree of a root."""
+        ensemble = self._ensemble
+        some_leaf = root
+        while ensemble.left[some_leaf] >= 0:
+            some_leaf = int(ensemble.left[some_leaf])
+        waiting = [(root, -1, 0)]
+        while waiting:
+            node, parent, side = waiting.pop()
+            first = self._node(node, float(self._first[node]), parent, side)
+            if ensemble.left[node] < 0:
+                continue
+            last = first
+            if self._first[node] < self._second[node]:
+                last = self._node(node, float(self._second[node]), first, 1)
+                self.dead.append(self._node(some_leaf, np.nan, last, 0))
+            waiting.append((int(ensemble.right[node]), last, 1))
+            waiting.append((int(ensemble.left[node]), first, 0))
+
+    def _node(self, source: int, threshold: float, parent: int, side: int) -> int:
+        if parent >= 0:
+            self.links[parent][side] = len(self.source)
+        self.source.append(source)
+        self.threshold.append(threshold)
+        self.links.append([-1, -1])
+        return len(self.source) - 1

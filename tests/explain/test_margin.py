@@ -1,0 +1,163 @@
+"""Across files: answers that stand off the thresholds that they pass, against enumeration by the user's own trees."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from ocf import Explainer, Explanation, Explanations
+from ocf.errors import ProblemError
+from ocf.problem.constraints import MaxChanges
+from ocf.problem.problem import Problem
+from ocf.verify.check import verify_file
+
+RNG = np.random.default_rng(0)
+
+DATA = pd.DataFrame({"a": RNG.normal(size=120), "b": RNG.normal(20, 6, 120), "c": RNG.integers(0, 12, 120)})
+
+SCALE = DATA.max() - DATA.min()
+
+WAYS = [("interval", "box"), ("interval", "highs"), ("ocean", "scip"), ("oae", "highs"), ("fcca", "scip")]
+
+
+def forest(seed: int) -> RandomForestClassifier:
+    score = (DATA / SCALE).sum(axis=1) + np.random.default_rng(seed).normal(0, 0.2, 120)
+    model = RandomForestClassifier(4, max_depth=2, random_state=seed)
+    return model.fit(DATA, (score > score.quantile(0.7)).astype(int))
+
+
+def thresholds(model: Any, feature: int) -> list[float]:
+    """The largest float64 that each split of a feature sends left: trees see float32."""
+    found = []
+    for tree in (e.tree_ for e in model.estimators_):
+        for t in tree.threshold[tree.feature == feature]:
+            low = np.float32(t) if np.float32(t) <= t else np.nextafter(np.float32(t), np.float32(-np.inf))
+            high = np.nextafter(low, np.float32(np.inf))
+            # halfway between two float32 numbers the even one is the nearer
+            middle = (float(low) + float(high)) / 2
+            found.append(middle if np.float32(middle) == low else float(np.nextafter(middle, -np.inf)))
+    return found
+
+
+def cheapest(model: Any, row: pd.DataFrame, margins: dict[str, float], norm: str) -> float:
+    """Cost of the cheapest point whose leaves all stay when changed values fall short by less than their margins."""
+    origin, values = row.iloc[0].astype(float), []
+    for i, name in enumerate(DATA.columns):
+        own, m = [origin[name]], margins.get(name, 0.0)
+        for b in thresholds(model, i):
+            up, down = (max(np.nextafter(b, np.inf), b + m), b - m) if m else (np.nextafter(b, np.inf), b)
+            own.append(up if b >= origin[name] else down)
+        own = [np.ceil(v) if v > origin[name] else np.floor(v) for v in own] if name == "c" else own
+        values.append(np.unique([v for v in own if DATA[name].min() <= v <= DATA[name].max() or v == origin[name]]))
+    points = pd.DataFrame(list(itertools.product(*values)), columns=DATA.columns)
+    short = points.copy()
+    for name, m in margins.items():
+        back = (points[name] - origin[name]).abs().clip(upper=m * (1 - 1e-9))
+        short[name] = points[name] - np.sign(points[name] - origin[name]) * back
+    held = (model.apply(points) == model.apply(short)).all(axis=1) & (model.predict(points) == 1)
+    change = (points - origin).abs() / SCALE
+    cost = {"l0": change > 0, "l1": change, "l2": change**2}[norm].sum(axis=1)
+    return float(cost[held].min())
+
+
+@pytest.mark.parametrize(("formulation", "solver"), WAYS)
+@pytest.mark.parametrize("reduce", [True, False])
+def test_the_answer_is_the_cheapest_that_stands_off(formulation: str, solver: str, reduce: bool) -> None:
+    dearer = 0
+    for seed, norm in enumerate(("l1", "l2", "l0")):
+        model = forest(seed)
+        explainer = Explainer(model, data=DATA)
+        rows = DATA[model.predict(DATA) == 0].iloc[:3]
+        asked: dict[str, Any] = {"formulation": formulation, "solver": solver, "reduce": reduce}
+        for margin, absolute in (
+            (0.03, {name: 0.03 * SCALE[name] for name in DATA.columns}),
+            ({"b": 1.0, "c": 1.5}, {"b": 1.0, "c": 1.5}),
+        ):
+            for e in explainer.explain(rows, 1, norm, margin=margin, **asked):
+                assert (e.status, e.verified) == ("optimal", True), e.checks
+                assert e.cost == pytest.approx(cheapest(model, e.original, absolute, norm), rel=1e-6)
+                dearer += e.cost > cheapest(model, e.original, {}, norm) * (1 + 1e-6)
+    assert dearer > 3
+
+
+def test_with_constraints_and_several_answers() -> None:
+    model = forest(0)
+    rows = DATA[model.predict(DATA) == 0].iloc[:2]
+    explainer = Explainer(model, data=DATA)
+    asked: dict[str, Any] = {"margin": 0.02, "constraints": MaxChanges(2), "n_explanations": 3}
+    for diversity, answers in (("features", 2), ("region", 6)):
+        found = explainer.explain(rows, 1, diversity=diversity, **asked)
+        assert all(e.verified for e in found)
+        assert len({(e.row, round(e.cost, 9)) for e in found}) == answers
+        again = explainer.explain(rows, 1, diversity=diversity, solver="scip", **asked)
+        assert [e.cost for e in found] == pytest.approx([e.cost for e in again])
+
+
+def test_codes_and_missing_values_are_no_way_to_go() -> None:
+    table = DATA.assign(b=DATA.b.where(DATA.index % 5 > 0, -9.0))
+    model = forest(0).fit(table, (table.b > 20).astype(int))
+    rows = table[(model.predict(table) == 0) & (table.b == -9)].iloc[:3]
+    explainer = Explainer(model, data=table, special_values={"b": [-9.0]})
+    found = explainer.explain(rows, 1, margin=0.03, missing={"cost_of_supplying": 0.01})
+    assert all(e.verified for e in found), [e.checks for e in found]
+    assert all("b" in set(e.changes.feature) for e in found)
+
+
+def test_regressors() -> None:
+    value = DATA.a * 3 + DATA.b
+    model = RandomForestRegressor(4, max_depth=3, random_state=0).fit(DATA, value)
+    (e,) = Explainer(model, data=DATA).explain(DATA.iloc[[0]], (30, None), margin={"a": 0.1, "b": 0.1})
+    assert (e.status, e.verified) == ("optimal", True), e.checks
+
+
+def test_an_answer_on_the_threshold_is_not_verified(tmp_path: Path) -> None:
+    model = forest(0)
+    explainer = Explainer(model, data=DATA)
+    row = DATA[model.predict(DATA) == 0].iloc[[0]]
+    plain, off = explainer.explain(row, 1)[0], explainer.explain(row, 1, margin=0.03)[0]
+    assert off.margins == pytest.approx({name: 0.03 * SCALE[name] for name in DATA.columns})
+    assert Explanation.from_json(off.to_json()).margins == off.margins
+    path = tmp_path / "answers.json"
+    for e, sound in ((off, True), (plain, False)):
+        path.write_text(json.dumps(e.to_dict() | {"margins": off.margins}))
+        (found,) = verify_file(path, explainer.model)
+        assert found[1].ok == sound
+        assert sound or "short by 0.5 of the margin" in found[1].problems[0]
+    assert Explanations.from_json(Explanations([off]).to_json())[0] == off
+
+
+def test_problems_keep_it() -> None:
+    model = forest(0)
+    explainer = Explainer(model, data=DATA)
+    row = DATA[model.predict(DATA) == 0].iloc[[0]]
+    problem = explainer.problem(row, 1, margin={"b": 1.0})
+    again = Problem.from_json(problem.to_json())
+    assert again.margins == problem.margins == (("b", 1.0),)
+    assert again.dead == problem.dead
+    assert again.to_json() == problem.to_json()
+    damaged = json.loads(problem.to_json()) | {"dead": [10**6]}
+    with pytest.raises(ProblemError, match="dead leaf"):
+        Problem.from_json(json.dumps(damaged))
+
+
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        (-1, "at least 0"),
+        ({"b": "wide"}, "at least 0"),
+        ({"d": 1.0}, "'d'"),
+        (np.inf, "at least 0"),
+        (True, "at least"),
+    ],
+)
+def test_what_is_no_margin(margin: Any, words: str) -> None:
+    explainer = Explainer(forest(0), data=DATA)
+    with pytest.raises(Exception, match=words):
+        explainer.explain(DATA.iloc[[0]], margin=margin)
