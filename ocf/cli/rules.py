@@ -65,7 +65,7 @@ def rules(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
     ] = "search",
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each rule.", rich_help_panel=RUN)] = 10.0,
+    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each rule.", rich_help_panel=RUN)] = 1.0,
     memory_limit: MemoryLimit = None,
     candidates: Annotated[
         int, typer.Option(metavar="K", help="Consider sets of the K most used features.", rich_help_panel=RUN)
@@ -96,6 +96,7 @@ def rules(
     native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels)
     found = CounterfactualRules(
         native, train, answers, features=said.features, groups=groups,
+        features_to_vary=said.solve.get("features_to_vary", "all"),
         level=level, rule_level=rule_level, candidates=candidates, seed=seed,
         memory_limit=memory_limit if memory_limit is not None else said.solve.get("memory_limit"),
     )  # fmt: skip

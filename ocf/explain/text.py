@@ -100,9 +100,11 @@ def prediction(e: Answer) -> list[str]:
 
 
 def chance(probability: float) -> str:
-    """A probability with three digits, or as many as tell on which side of one half it lies."""
+    """A probability with three digits; of one that they make one half it is said on which side it lies."""
     short = number(probability, 3)
-    return word(probability, new=True) if float(short) == 0.5 else short
+    if float(short) == 0.5 != probability:
+        return f"just {'over' if probability > 0.5 else 'under'} 0.5"
+    return short
 
 
 def plausibility(e: Answer) -> list[str]:

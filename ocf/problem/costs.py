@@ -67,7 +67,7 @@ class Cost:
     def words(self) -> str:
         """Its norms: a name, or several with their coefficients."""
         mix = {name: getattr(self, name) for name in NORMS if getattr(self, name)}
-        one = len(mix) == 1 and not (self.squares or self.forms)
+        one = len(mix) == 1 and not (self.squares or self.couples)
         return next(iter(mix)) if one else " + ".join([*(f"{c:g} {name}" for name, c in mix.items())] or ["quadratic"])
 
     @staticmethod

@@ -284,12 +284,16 @@ class RuleSet(Sequence[Rule]):
         if self.status == "already":
             return f"{who}: already {self.target}, nothing has to change"
         arrow = f"{plain(self.predicted)} → {self.target}" if self.predicted is not None else f"→ {self.target}"
-        level = "" if self.divergent else ", below the level asked for"
-        head = f"{who}: {arrow} by {', '.join(self.features)} (probability {self.probability:.2f}{level})"
+        level = "" if self.divergent else "; no features reach the level that was asked for"
+        chance = f"other values of these, as the data have them, give it with probability {self.probability:.2f}{level}"
+        head = f"{who}: {arrow} by {', '.join(self.features)}: {chance}"
         if not self.rules:
-            return f"{head}\n  no rule on these features is precise enough"
+            return f"{head}\n  no rule on these features that is precise enough was found"
         return "\n".join(
-            [head, *(f"  {rule}; covers {number(rule.coverage, 2)}, {_proof(rule)}" for rule in self.rules)]
+            [
+                head,
+                *(f"  {rule}; {_share(rule.coverage)} of those values lie in it{_proof(rule)}" for rule in self.rules),
+            ]
         )
 
     def _repr_html_(self) -> str:
@@ -382,12 +386,16 @@ def _fragment(own: RuleSet) -> str:
     return table_fragment(title, ("rule", "covers", "rows of the data", "proof"), rows, notes)
 
 
+def _share(part: float) -> str:
+    return f"{number(100 * part, 2)} %"
+
+
 def _proof(rule: Rule) -> str:
     if rule.status == "optimal":
-        return "the largest such rule"
+        return ", more than in any other such rule"
     if np.isfinite(rule.bound):
-        return f"none covers more than {number(rule.bound, 2)}"
-    return "not proven the largest"
+        return f"; the search was cut short, and whether another rule holds more, {_share(rule.bound)} at most, is open"
+    return "; another rule may hold more"
 
 
 def _plot(own: RuleSet, ax: Any, which: int) -> Any:

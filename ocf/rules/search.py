@@ -14,7 +14,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.arrays import BoolArray, IntArray
 from ocf.errors import ProblemError
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery, exact_probability, probability, reaches
@@ -240,10 +240,10 @@ def largest_box(
         Seconds.
     """
     begin = time.perf_counter()
-    weights = query.weights(features)
+    weights = _RowWeights(query, features)
     cuts = _met_cuts(query, features, earlier)
     widest = box_of(query, {})
-    waiting = [(-_weight(query, features, weights, widest), 0, widest)]
+    waiting = [(-weights.of(widest), 0, widest)]
     best = start or (None, 0.0)
     seen, tried = {widest}, 0
     while waiting:
@@ -262,7 +262,9 @@ def largest_box(
         for child in _narrower(query, features, cuts, box):
             if child not in seen:
                 seen.add(child)
-                heapq.heappush(waiting, (-_weight(query, features, weights, child), len(seen), child))
+                held = weights.of(child)
+                if held > best[1] + 1e-12:
+                    heapq.heappush(waiting, (-held, len(seen), child))
     status = Status.INFEASIBLE if best[0] is None else Status.OPTIMAL
     return FoundBox(best[0], best[1], best[1], status, time.perf_counter() - begin, tried)
 
@@ -326,7 +328,7 @@ def greedy_boxes(
     list of (Region, float)
         Boxes and the weight that each captures; empty when no leaf is possible.
     """
-    weights = query.weights(features)
+    weights = _RowWeights(query, features)
     leaves = _possible_leaves(query, features, weights, level)
     rules: list[tuple[CellBox, float]] = []
     while leaves and (most is None or len(rules) < most):
@@ -340,16 +342,15 @@ def greedy_boxes(
 
 
 def _possible_leaves(
-    query: ProbabilityQuery, features: Sequence[int], weights: FloatArray, level: float
+    query: ProbabilityQuery, features: Sequence[int], weights: _RowWeights, level: float
 ) -> list[tuple[CellBox, float]]:
     forest = query.forest
-    rows = np.flatnonzero(weights > 0)
     found: dict[CellBox, float] = {}
-    for k in np.unique(forest.leaves[rows]):
+    for k in np.unique(forest.leaves[weights.rows]):
         box = _intersection(query, features, forest.leaf(int(k)))
         if box is None or box in found:
             continue
-        weight = _weight(query, features, weights, box)
+        weight = weights.of(box)
         if weight > 0 and query.precise(features, box, level):
             found[box] = weight
     return list(found.items())
@@ -362,14 +363,38 @@ def _intersection(query: ProbabilityQuery, features: Sequence[int], leaf: CellBo
     return box_of(query, masks) if all(m.any() for m in masks.values()) else None
 
 
-def _weight(query: ProbabilityQuery, features: Sequence[int], weights: FloatArray, box: CellBox) -> float:
-    return float(weights[query.forest.inside(box, features)].sum())
+class _RowWeights:
+    """Rows of positive weight given what is held outside S, as boxes on S are tried by the thousand.
+
+    Parameters
+    ----------
+    query : ProbabilityQuery
+    features : sequence of int
+        S.
+    """
+
+    def __init__(self, query: ProbabilityQuery, features: Sequence[int]) -> None:
+        part, weights = query.forest.partition, query.weights(features)
+        self.rows = np.flatnonzero(weights > 0)
+        self._weights, cells = weights[self.rows], query.forest.cells[self.rows]
+        self._ordered = np.array([i for i in features if part.ordered[i]], np.int64)
+        self._cells = cells[:, self._ordered]
+        levels = [i for i in features if not part.ordered[i]]
+        self._members = [part.member_offsets[i] + cells[:, i] for i in levels]
+
+    def of(self, box: CellBox) -> float:
+        """The weight that a box captures."""
+        inside = (box.low[self._ordered] <= self._cells) & (self._cells <= box.high[self._ordered])
+        held = inside.all(axis=1)
+        for places in self._members:
+            held &= box.member[places]
+        return float(self._weights[held].sum())
 
 
 def _merge(
     query: ProbabilityQuery,
     features: Sequence[int],
-    weights: FloatArray,
+    weights: _RowWeights,
     level: float,
     box: CellBox,
     weight: float,
@@ -377,7 +402,7 @@ def _merge(
 ) -> tuple[CellBox, float]:
     while True:
         hulls = {_hull(query, features, box, leaf) for leaf in leaves if _touch(query, features, box, leaf)}
-        gains = [(w, h) for h in hulls if (w := _weight(query, features, weights, h)) > weight + 1e-12]
+        gains = [(w, h) for h in hulls if (w := weights.of(h)) > weight + 1e-12]
         for w, hull in sorted(gains, key=lambda g: (-g[0], g[1].key)):
             if query.precise(features, hull, level):
                 box, weight = hull, w

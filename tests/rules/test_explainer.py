@@ -56,6 +56,18 @@ def test_categories_are_named_and_fixed_features_never_change(rules: Counterfact
         CounterfactualRules(Bank(), table, features={c: {"actionability": "fixed"} for c in table.columns})
 
 
+def test_features_that_are_not_to_vary_stay_out_of_rules(table: pd.DataFrame, poor: pd.DataFrame) -> None:
+    unemployed = poor.assign(job="none")
+    free = explain(Bank(), table, features=FEATURES).local(unemployed, "granted", time_limit=None)
+    held = explain(Bank(), table, features=FEATURES, features_to_vary=["income", "age"])
+    found = held.local(unemployed, "granted", time_limit=None)
+    assert "job" in free.features
+    assert set(found.features) <= {"income", "age"}
+    assert all(set(rule.features) <= {"income", "age"} for rule in found)
+    with pytest.raises(ProblemError, match="features_to_vary"):
+        explain(Bank(), table, features_to_vary="income")
+
+
 def test_monotone_features_only_rise(table: pd.DataFrame) -> None:
     class Club:
         def predict(self, table: pd.DataFrame) -> np.ndarray:
@@ -109,7 +121,7 @@ def test_several_rules_do_not_overlap(table: pd.DataFrame) -> None:
             return (((table.income > 20) & (table.income < 40)) | (table.income > 70)).to_numpy().astype(int)
 
     two = explain(Two(), table)
-    found = two.local(table[table.income < 10].iloc[[0]], n_rules=3)
+    found = two.local(table[table.income < 10].iloc[[0]], n_rules=3, time_limit=None)
     assert len(found) >= 2
     coded = two.rows
     assert not (found[0].holds(coded) & found[1].holds(coded)).any()

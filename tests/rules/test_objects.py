@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import escape
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -29,6 +31,23 @@ def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, 
     assert page.count("<td") == 4 * len(many[0])
     assert escape(str(many[0][0])) in page
     assert many[0]._repr_html_() in page
+
+
+def test_sentences_say_what_probabilities_are_those_of(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
+    found = rules.local(poor, time_limit=None)
+    assert found.divergent
+    assert f"other values of these, as the data have them, give it with probability {found.probability:.2f}\n" in str(
+        found
+    )
+    assert str(found).endswith("% of those values lie in it, more than in any other such rule")
+    cut = replace(found[0], status="feasible", bound=0.913, coverage=0.076)
+    short = str(replace(found, divergent=False, rules=(cut,)))
+    assert "; no features reach the level that was asked for\n" in short
+    assert "; 7.6 % of those values lie in it; the search was cut short" in short
+    assert short.endswith("whether another rule holds more, 91 % at most, is open")
+    greedy = replace(found, rules=(replace(cut, bound=np.inf),))
+    assert str(greedy).endswith("lie in it; another rule may hold more")
+    assert str(replace(found, rules=(), status="none")).endswith("precise enough was found")
 
 
 def test_plot_shows_each_condition(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
