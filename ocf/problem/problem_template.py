@@ -82,8 +82,8 @@ def _solve_section(classes: Sequence[Any]) -> str:
 {target}
 # norm = "l1"  # "l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix: {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
-# round_to = "data"  # new values on the grid of the data, or 2: with two significant digits; or a table by feature
-# margin = 0.01  # how far new values stand from the thresholds that they pass, in units of scales; or by feature
+# round_to = "data"  # new values on the grid of the data; 2: of two digits; or by feature, {{ NAME = 2 }}
+# margin = 0.01  # how far new values stand from the thresholds that they pass, in scales; or by feature
 # formulation = "interval"
 # solver = "auto"
 # time_limit = 60  # seconds a row; inf for no limit
@@ -92,7 +92,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # threads = 1
 # seed = 0
 # reduce = true
-# break_ties = true  # of answers that cost the same the least by l1, then the one with the fewest changes
+# break_ties = true  # of answers that cost the same the least by l1, then that with the fewest changes
 # n_optimal = 1  # how many optimal answers to list where several cost the same
 # cross_check = false  # true: solve twice, by independent ways
 # box = false  # true: the largest box around each answer in which it holds
