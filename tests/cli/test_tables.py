@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Answer
 
-from ocf.cli.tables import check_output, parse_norm, parse_options, parse_rows, parse_wish
+from ocf.cli.tables import check_output, parse_norm, parse_options, parse_round_to, parse_rows, parse_wish
 from ocf.errors import DataError, ProblemError
 from ocf.explain.explainer import Explainer
 
@@ -84,3 +84,11 @@ def test_check_output_accepts_new_and_old_files(tmp_path: Path) -> None:
     check_output(tmp_path / "new.JSON", (".json",))
     (tmp_path / "old.json").write_text("")
     check_output(tmp_path / "old.json", (".json",))
+
+
+def test_grids_of_new_values() -> None:
+    assert [parse_round_to(text) for text in ("data", "2", "income=data, age=1")] == [
+        "data",
+        2,
+        {"income": "data", "age": 1},
+    ]
