@@ -36,6 +36,7 @@ from ocf.cli.options import (
     ProblemToml,
     Reference,
     Rows,
+    RowTimeLimit,
     Share,
     ShowProgress,
     Target,
