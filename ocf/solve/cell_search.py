@@ -28,6 +28,7 @@ from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
+from ocf.solve.turns import Turns
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
 from ocf.support.limits import current, within
@@ -42,10 +43,6 @@ logger = logging.getLogger(__name__)
 
 #: Relative tolerance of solvers on rows that follow a square by tangents, in the units of `Compiled.instance`.
 TANGENT_ERROR = 1e-7
-
-#: Seconds of the first solver's turn while nothing is found and others may try; each further turn is twice as long, and
-#: one that would be longer than the second number is not cut short.
-FIRST_TURN, LONGEST_TURN = 5.0, 3600.0
 
 #: Pairs of leaves that a reduction probes at most, by the first, poor incumbent and before a search over cells. By a
 #: poor incumbent hundreds of leaves stay, and probing them took 0.25 s of a row on breast cancer, where a better
@@ -188,6 +185,17 @@ def merged_progress(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, 
     return monotone(out)
 
 
+def _free_cells(cells: CellProblem) -> IntArray | None:
+    """Cells of the origin, where they cost nothing and nothing is cheaper; else None."""
+    part, origin = cells.partition, cells.problem.origin
+    choice: IntArray = part.locate(origin[None, :])[0]
+    flat = part.offsets[:-1] + choice
+    unmoved = np.isnan(origin) | (cells.value[flat] == origin)
+    free = unmoved.all() and (cells.cost[flat] == 0).all() and (cells.cost >= 0).all()
+    free = free and cells.cost_of(choice) == 0 and cells.allows(origin)
+    return choice if free and not cells.is_excluded(part.leaves_at(choice)) else None
+
+
 class CellRun(Run):
     """State of the solve of one alternative."""
 
@@ -204,10 +212,7 @@ class CellRun(Run):
         super().__init__(options, ("incumbent", "reduce", "instance"), start)
         self._judge, self._limit = confirm, limit
         self.original = self.cells = cells
-        self.solver = solver
-        self._others = others
-        self._left: list[Solver | CellSolver] | None = None
-        self._first, self._turn, self._in_turn = solver, FIRST_TURN, False
+        self._others, self._turns = others, Turns(solver, others)
         self._parts: list[CellProblem] = []
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
@@ -226,21 +231,15 @@ class CellRun(Run):
         if self.cells.infeasible:
             self.close(Status.INFEASIBLE, np.inf, "reduction")
             return
-        part, origin = self.cells.partition, self.cells.problem.origin
-        choice = part.locate(origin[None, :])[0]
-        flat = part.offsets[:-1] + choice
-        unmoved = np.isnan(origin) | (self.cells.value[flat] == origin)
-        free = unmoved.all() and (self.cells.cost[flat] == 0).all() and (self.cells.cost >= 0).all()
-        free = free and self.cells.cost_of(choice) == 0 and self.cells.allows(origin)
-        free = free and not self.cells.is_excluded(part.leaves_at(choice))
-        if free and self.confirm(origin):
+        origin, choice = self.cells.problem.origin, _free_cells(self.cells)
+        if choice is not None and self.confirm(origin):
             self.best = Incumbent(choice, origin, 0.0)
             self.close(Status.OPTIMAL, 0.0, "origin")
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
         longer, most = ({}, MAX_PAIRS)
-        if isinstance(self.solver, CellSolver):
+        if isinstance(self._turns.now, CellSolver):
             longer, most = ({"effort": LITTLE_EFFORT}, FEW_PAIRS)
         if np.isfinite(self._limit):
             self.shrink(FEW_PAIRS)
@@ -278,16 +277,17 @@ class CellRun(Run):
         if options is None:
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         else:
-            options = self._for_a_turn(options)
+            # of a ball it is no news that it holds nothing
+            options = self._turns.begin(options, self.best is None and not np.isfinite(self._limit))
             try:
-                if isinstance(self.solver, CellSolver) and not self._solved_instead(compiled, options):
-                    self._search_cells(self.solver, compiled, options)
-                elif not isinstance(self.solver, CellSolver):
-                    self._solve_matrix(self.solver, compiled(), options)
+                if isinstance(self._turns.now, CellSolver) and not self._solved_instead(compiled, options):
+                    self._search_cells(self._turns.now, compiled, options)
+                elif not isinstance(self._turns.now, CellSolver):
+                    self._solve_matrix(self._turns.now, compiled(), options)
             except (TimeLimitError, MemoryLimitError) as error:
                 if self.best is None and isinstance(error, MemoryLimitError):
                     raise
-                self.message = "; ".join(filter(None, [self.message, str(error)]))
+                self.say(str(error))
                 self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             except SolverError as error:
                 if options.options:  # an option that the solver does not take is for the user to know
@@ -296,7 +296,7 @@ class CellRun(Run):
 
     def _solved_instead(self, compiled: Callable[[], Compiled], options: SolverOptions) -> bool:
         """Whether a matrix solver was asked in the place of the search, whose kernels are not compiled yet."""
-        instead = None if options.options else STAND_IN.solver(self.solver, self._others)
+        instead = None if options.options else STAND_IN.solver(self._turns.now, self._others)
         if instead is None:
             return False
         begin = time.perf_counter()
@@ -304,32 +304,11 @@ class CellRun(Run):
         STAND_IN.spent(time.perf_counter() - begin)
         return True
 
-    def _for_a_turn(self, options: SolverOptions) -> SolverOptions:
-        """Options with the time of this turn: all that is left, unless nothing is found and others may try."""
-        left = LONGEST_TURN if options.time_limit is None else options.time_limit
-        # of a ball it is no news that it holds nothing
-        nothing = self.best is None and not np.isfinite(self._limit)
-        self._in_turn = nothing and self._others is not tuple and not options.options and self._turn < left
-        return replace(options, time_limit=self._turn) if self._in_turn else options
-
     def _hand_over(self) -> bool:
-        """After a turn that ended without an answer let the next solver go on; False where that was not its turn.
-
-        Once there is a point, the solver that was chosen goes on with it.
-        """
-        if self._left is None and self._in_turn:
-            self._left = list(self._others())
-        if not (self._in_turn and self._left):
-            return False
-        if self.best is None:
-            if self.solver is self._first:
-                said = f"{self.solver.name} found nothing in {self._turn:g} s; {self._left[0].name} went on"
-                self.message = "; ".join(filter(None, [self.message, said]))
-            self.solver, self._left[0] = self._left[0], self.solver
-            self._turn *= 2
-        elif self.solver is not self._first:
-            self.solver, self._left[0] = self._left[0], self.solver
-        return True
+        """After a turn that ended without an answer let the next solver go on; False where that was not its turn."""
+        said = self._turns.end(self.best is None)
+        self.say(said or "")
+        return said is not None
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
         offset, building = time.perf_counter() - self.start, 0.0
@@ -371,7 +350,7 @@ class CellRun(Run):
         offset = time.perf_counter() - self.start
         cutoff = self.upper + self._tangent_error if np.isfinite(self.upper) else None
         result = solver.solve(form, options, cutoff=cutoff)
-        if solver is not self.solver and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        if solver is not self._turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on
             self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
             return
@@ -386,7 +365,7 @@ class CellRun(Run):
     def split_off(self) -> list[CellRun]:
         """Runs of the parts that this one has left to others, by branching on scores."""
         parts, self._parts = self._parts, []
-        asked = (self.solver, self._others, self.options, self._judge, self.start, self._limit)
+        asked = (self._turns.now, self._others, self.options, self._judge, self.start, self._limit)
         runs = [CellRun(cells, *asked) for cells in parts]
         for run in runs:
             run.bound = max(run.bound, self.bound)
@@ -410,18 +389,14 @@ class CellRun(Run):
 
     def _failed(self, why: str) -> None:
         """Hand over to the next solver, if there is one."""
-        if self._left is None:
-            self._left = list(self._others())
-        if not self._left:
-            self.message = "; ".join(filter(None, [self.message, why]))
+        said = self._turns.fail(why)
+        self.say(why if said is None else said)
+        if said is None:
             self.close(Status.ERROR, self.bound, "")
             return
-        failed, self.solver = self.solver.name, self._left.pop(0)
         # the raw options were the failed solver's own
         self.options = replace(self.options, options={})
-        said = f"{failed} failed ({why}); {self.solver.name} went on"
         logger.warning("%s", said)
-        self.message = "; ".join(filter(None, [self.message, said]))
 
     def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""

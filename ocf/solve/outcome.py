@@ -186,6 +186,10 @@ class Run:
         if best is not None and best.cost < self.upper:
             self.best = best
 
+    def say(self, words: str) -> None:
+        """Add to the message."""
+        self.message = "; ".join(filter(None, [self.message, words]))
+
     def close(self, status: Status, bound: float, by: str) -> None:
         """End with a status, a bound and who proved it.
 

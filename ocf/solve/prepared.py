@@ -353,8 +353,7 @@ class PreparedModel:
         small : bool
             Also where there are few.
         """
-        few = self.ensemble.n_leaves <= MANY_LEAVES and not small
-        if few or not problem.costs_by_cell:
+        if not (small or self.ensemble.n_leaves > MANY_LEAVES) or not problem.costs_by_cell:
             return None
         part = self.tree_partition(problem)
         if id(part) not in self._pruners:

@@ -13,8 +13,9 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Explainer
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
-from ocf.solve.cell_search import FIRST_TURN, merged_progress, solve_together
+from ocf.solve.cell_search import merged_progress, solve_together
 from ocf.solve.outcome import Outcome
+from ocf.solve.turns import FIRST_TURN
 from ocf.solvers.box.solver import BoxSolver
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
