@@ -62,6 +62,9 @@ def rules(
     ] = 0.9,
     rule_level: Annotated[float, typer.Option(metavar="P", help="Probability that a rule must reach.")] = 0.9,
     n_rules: Annotated[int, typer.Option(metavar="N", help="Disjoint rules of each row.")] = 1,
+    prefer: Annotated[
+        str, typer.Option(metavar="WHICH", help="The rule that covers most (large), or the most probable (probable).")
+    ] = "large",
     method: Annotated[
         str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
     ] = "search",
@@ -102,7 +105,7 @@ def rules(
     )  # fmt: skip
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)
-    settings: dict[str, Any] = {"n_rules": n_rules, "method": method, "time_limit": time_limit}
+    settings: dict[str, Any] = {"n_rules": n_rules, "prefer": prefer, "method": method, "time_limit": time_limit}
     if regional:
         answer = _regional(found, chosen, wanted, settings)
     else:

@@ -13,6 +13,9 @@ Choices where the paper is silent
   marked (``divergent`` is False); the rule on it still has to reach its own level.
 * *Regions.* The paper takes them as given. `CounterfactualRules.regions` proposes leaves of the forest: those whose
   training rows mostly lack the target, chosen greedily to cover as many of these rows as possible.
+* *Which rule a point is looked for in.* The authors' code anneals within its most probable rule, of which the text does
+  not speak. The largest rule at a level is just as precise as the level, so that the least outlying of its points may
+  well lie where it fails; ``prefer="probable"`` asks for the largest rule at the highest probability of a leaf.
 * *Monotone features in a region.* Every row of the region must be able to make the change, so a feature that may only
   rise is free from the region's upper end on.
 """
@@ -38,7 +41,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.regional.query import ProbabilityQuery
-from ocf.rules.finding import find_boxes, find_features
+from ocf.rules.finding import PREFERENCES, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
@@ -64,11 +67,10 @@ logger = logging.getLogger(__name__)
 #: larger, and a row took thirteen.
 TIME_LIMIT = 1.0
 
-SET_METHODS = ("exhaustive", "milp")
-
-RULE_METHODS = ("search", "greedy", "milp")
-
 POINT_METHODS = ("annealing", "milp", "cheapest")
+
+#: Of a rule that is not probable at all for some row, any part is looked into.
+LEAST_LEVEL = 1e-9
 
 
 # long: half of it says what users may ask and what they get
@@ -96,9 +98,9 @@ class CounterfactualRules:
     candidates : int
         K: only subsets of the K most used features of the forest are considered.
     level : float
-        The paper's pi, for the probability that changing a set of features gives the target.
+        The paper's pi, for the probability that changing a set of features gives the target; calls may say another.
     rule_level : float
-        The paper's pi_C, for the probability of the target inside a rule.
+        The paper's pi_C, for the probability of the target inside a rule; calls may say another.
     n_estimators, max_depth, seed, forest
         Of the regional forest; `forest` holds further settings of scikit-learn's.
     memory_limit : float or str, optional
@@ -132,9 +134,7 @@ class CounterfactualRules:
         memory_limit: float | str | None = None,
         forest: Mapping[str, Any] | None = None,
     ) -> None:
-        for name, value in (("level", level), ("rule_level", rule_level)):
-            if not 0 < value <= 1:
-                raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")
+        RuleSearch(level=level, rule_level=rule_level)  # refuses what is no probability
         if not 1 <= candidates <= 25:
             raise ProblemError(
                 f"candidates must lie between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
@@ -175,7 +175,10 @@ class CounterfactualRules:
         x: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = None,
         *,
+        level: float | None = None,
+        rule_level: float | None = None,
         n_rules: int = 1,
+        prefer: str = "large",
         sets: str = "exhaustive",
         method: str = "search",
         solver: str = "highs",
@@ -189,8 +192,13 @@ class CounterfactualRules:
             A DataFrame with one row, a Series, or an array.
         target : object
             A class, or for regression a pair ``(lowest, highest)``; by default the other of two classes.
+        level, rule_level : float, optional
+            Probabilities that the set and the rule have to reach; by default those of the class.
         n_rules : int
             Disjoint rules at most.
+        prefer : {"large", "probable"}
+            The rule that covers most at `rule_level`, or the largest one that is as probable as the most probable leaf
+            of the forest, in which the authors' own experiments look for points.
         sets : {"exhaustive", "milp"}
             How the minimal divergent explanation is found; both are exact.
         method : {"search", "greedy", "milp"}
@@ -205,15 +213,16 @@ class CounterfactualRules:
         -------
         RuleSet
         """
-        table, coded = self._row(x)
         begin = time.perf_counter()
+        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit)
+        table, coded = self._row(x)
         predicted = None if self.model is None else _plain(self._predicted(coded)[0])
         wanted = self._wanted(target, predicted)
         original = dict(zip(self.space.names, map(Feature.label, self.space.features, coded[0]), strict=True))
         blank = RuleSet(table.index[0], "local", predicted, wanted.words, (), original, (), 0.0, False, "already", ())
         if predicted is not None and wanted.holds(np.array([predicted]))[0]:
             return replace(blank, seconds=time.perf_counter() - begin)
-        return self._solve(self._local_query(coded, wanted), blank, begin, n_rules, sets, method, solver, time_limit)
+        return self._solve(self._local_query(coded, wanted), blank, begin, search)
 
     def query(
         self, where: pd.DataFrame | pd.Series[Any] | ArrayLike | Subgroup | Mapping[str, Any], target: Any
@@ -279,7 +288,10 @@ class CounterfactualRules:
         region: Subgroup | Mapping[str, Any],
         target: Any = None,
         *,
+        level: float | None = None,
+        rule_level: float | None = None,
         n_rules: int = 1,
+        prefer: str = "large",
         sets: str = "exhaustive",
         method: str = "search",
         solver: str = "highs",
@@ -292,15 +304,16 @@ class CounterfactualRules:
         region : Subgroup or mapping
             Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, or a list of
             levels. The features that it does not name are not held.
-        target, n_rules, sets, method, solver, time_limit
+        target, level, rule_level, n_rules, prefer, sets, method, solver, time_limit
             As in `local`; the target must be named.
         """
         begin = time.perf_counter()
+        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit)
         wanted = self._wanted(target, None)
         query = self._regional_query(region, wanted)
         conditions = conditions_of(self.forest, self.space, query.held)
         blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
-        return self._solve(query, blank, begin, n_rules, sets, method, solver, time_limit)
+        return self._solve(query, blank, begin, search)
 
     def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
         """Which rows the model does not give the target, (n,); all of them without a model.
@@ -363,10 +376,11 @@ class CounterfactualRules:
 
     def sample(
         self,
-        rule: Rule,
+        rule: Rule | RuleSet,
         x: pd.DataFrame | pd.Series[Any] | ArrayLike,
         target: Any = None,
         *,
+        prefer: str = "large",
         method: str = "annealing",
         norm: str | Mapping[str, float] = "l1",
         iterations: int = 500,
@@ -378,10 +392,14 @@ class CounterfactualRules:
 
         Parameters
         ----------
-        rule : Rule
+        rule : Rule or RuleSet
+            Of a set, its first rule.
         x : one row
         target : object
             To say whether the model gives it; by default nothing is said.
+        prefer : {"large", "probable"}
+            Whether any point of the rule will do, or the point is looked for in the part of the rule that is most
+            probable for this row; the target must be known then.
         method : {"annealing", "milp", "cheapest"}
             The most plausible point by the paper's simulated annealing or, proven, by a mathematical model over the
             isolation forest; or the cheapest point, in closed form.
@@ -392,9 +410,16 @@ class CounterfactualRules:
         solver, time_limit
             Of ``"milp"``.
         """
-        _check_choice("method", method, POINT_METHODS)
+        check_choice("method", method, POINT_METHODS)
+        check_choice("prefer", prefer, PREFERENCES)
         table, coded = self._row(x)
         origin = coded[0]
+        if isinstance(rule, RuleSet):
+            if not rule.rules:
+                raise ProblemError("the set has no rule, so there is no point to look for")
+            rule = rule[0]
+        if prefer == "probable":
+            rule = self._most_probable_part(rule, coded, target)
         if method == "cheapest":
             point = cheapest_point(self.space, origin, rule.intervals, Cost.parse(norm))
             found = FoundPoint(point, float(self.isolation.depth(point)[0]))
@@ -421,6 +446,16 @@ class CounterfactualRules:
             found.bound,
         )
 
+    def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:
+        """The largest box within a rule that is as probable for a row as any leaf there; the rule where none is."""
+        assert rule.region is not None
+        predicted = None if self.model is None else _plain(self._predicted(coded)[0])
+        features = tuple(interval.feature for interval in rule.intervals)
+        query = self._local_query(coded, self._wanted(target, predicted)).with_free(rule.region)
+        level = min(max(query.crp(features, rule.region), LEAST_LEVEL), 1.0)
+        boxes = find_boxes(query, features, RuleSearch(rule_level=level, prefer="probable", method="greedy"))
+        return self.rule(query, features, boxes[0], "greedy") if boxes else rule
+
     @cached_property
     def isolation(self) -> IsolationTrees:
         """Isolation forest of the training rows, with scikit-learn's defaults."""
@@ -428,27 +463,17 @@ class CounterfactualRules:
 
     # -- answers -------------------------------------------------------------------------------------------
 
-    def _solve(
-        self,
-        query: ProbabilityQuery,
-        blank: RuleSet,
-        begin: float,
-        n_rules: int,
-        sets: str,
-        method: str,
-        solver: str,
-        time_limit: float | None,
-    ) -> RuleSet:
-        _check_choice("sets", sets, SET_METHODS)
-        _check_choice("method", method, RULE_METHODS)
-        if n_rules < 1:
-            raise ProblemError(f"n_rules must be at least 1, not {n_rules!r}")
+    def _search(self, level: float | None, rule_level: float | None, *settings: Any) -> RuleSearch:
+        """What is asked for, at the levels of the class where the call says none."""
+        return RuleSearch(
+            self.level if level is None else level, self.rule_level if rule_level is None else rule_level, *settings
+        )
+
+    def _solve(self, query: ProbabilityQuery, blank: RuleSet, begin: float, search: RuleSearch) -> RuleSet:
         with within(memory=memory_of(self.memory_limit)):
-            features, divergent = find_features(query, self.candidates, self.level, sets=sets, solver=solver)
-            found = find_boxes(
-                query, features, self.rule_level, n_rules, method=method, solver=solver, time_limit=time_limit
-            )
-        rules = tuple(self.rule(query, features, box, method) for box in found)
+            features, divergent = find_features(query, self.candidates, search)
+            found = find_boxes(query, features, search)
+        rules = tuple(self.rule(query, features, box, search.method) for box in found)
         return replace(
             blank,
             features=tuple(self.space.names[i] for i in features),
@@ -540,8 +565,3 @@ def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> Feat
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ProblemError(f"{name} {nearest(value, known)}")

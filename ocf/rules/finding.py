@@ -3,17 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from ocf.errors import ProblemError
+from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
-from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, largest_box
+from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, highest_level, largest_box
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.messages import nearest
+
+SET_METHODS = ("exhaustive", "milp")
+
+RULE_METHODS = ("search", "greedy", "milp")
+
+PREFERENCES = ("large", "probable")
+
+
+@dataclass(frozen=True)
+class RuleSearch:
+    """Which rules are asked for, and how they are found; see `ocf.rules.explainer.CounterfactualRules.local`."""
+
+    level: float = 0.9
+    rule_level: float = 0.9
+    n_rules: int = 1
+    prefer: str = "large"
+    sets: str = "exhaustive"
+    method: str = "search"
+    solver: str = "highs"
+    time_limit: float | None = 10.0
+
+    def __post_init__(self) -> None:
+        check_choice("sets", self.sets, SET_METHODS)
+        check_choice("method", self.method, RULE_METHODS)
+        check_choice("prefer", self.prefer, PREFERENCES)
+        if self.n_rules < 1:
+            raise ProblemError(f"n_rules must be at least 1, not {self.n_rules!r}")
+        for name, value in (("level", self.level), ("rule_level", self.rule_level)):
+            if not 0 < value <= 1:
+                raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")
+
+
+def check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a word that is not among the known ones.
+
+    Parameters
+    ----------
+    name : str
+        Of the setting.
+    value : str
+    known : sequence of str
+
+    Raises
+    ------
+    ProblemError
+        With the nearest known word.
+    """
+    if value not in known:
+        raise ProblemError(f"{name} {nearest(value, known)}")
 
 
 def find_features(
-    query: ProbabilityQuery, candidates: Sequence[int], level: float, *, sets: str, solver: str
+    query: ProbabilityQuery, candidates: Sequence[int], search: RuleSearch
 ) -> tuple[tuple[int, ...], bool]:
     """S, and whether it reaches the level.
 
@@ -21,63 +74,58 @@ def find_features(
     ----------
     query : ProbabilityQuery
     candidates : sequence of int
-    level : float
-        The paper's pi.
-    sets : {"exhaustive", "milp"}
-    solver : {"highs", "scip"}
-        For ``"milp"``.
+    search : RuleSearch
     """
-    if sets == "exhaustive":
-        return divergent_set(query, candidates, level)
-    found = solve_minimal_sets(query, candidates, level, solver=solver)
+    if search.sets == "exhaustive":
+        return divergent_set(query, candidates, search.level)
+    found = solve_minimal_sets(query, candidates, search.level, solver=search.solver)
     if found:
         return found[0], True
-    return solve_most_divergent_set(query, candidates, solver=solver), False
+    return solve_most_divergent_set(query, candidates, solver=search.solver), False
 
 
-def find_boxes(
-    query: ProbabilityQuery,
-    features: tuple[int, ...],
-    level: float,
-    n_rules: int,
-    *,
-    method: str,
-    solver: str,
-    time_limit: float | None,
-) -> list[FoundBox]:
-    """Boxes of disjoint rules, the one that captures most first.
+def find_boxes(query: ProbabilityQuery, features: tuple[int, ...], search: RuleSearch) -> list[FoundBox]:
+    """Boxes of disjoint rules: the one that captures most first, or the most probable.
 
     Parameters
     ----------
     query : ProbabilityQuery
     features : tuple of int
         S.
-    level : float
-        The paper's pi_C.
-    n_rules : int
-        Boxes at most.
-    method : {"search", "greedy", "milp"}
-    solver : {"highs", "scip"}
-        For ``"milp"``.
-    time_limit : float or None
-        Seconds for each box.
+    search : RuleSearch
     """
-    greedy = greedy_boxes(query, features, level, n_rules)
-    if method == "greedy":
-        return [FoundBox(box, w, np.inf, Status.FEASIBLE, 0.0) for box, w in greedy[:n_rules]]
+    if search.method == "greedy" and search.prefer == "large":
+        return [_greedy(*rule) for rule in greedy_boxes(query, features, search.rule_level)[: search.n_rules]]
     found: list[FoundBox] = []
-    while len(found) < n_rules:
+    while len(found) < search.n_rules:
         earlier = [box.region for box in found if box.region is not None]
-        # later rules have to keep away from the earlier ones, which the greedy ones need not
-        start = greedy[0] if greedy and not found else None
-        if method == "search":
-            box = largest_box(query, features, level, earlier=earlier, start=start, most=10**9, time_limit=time_limit)
-        else:
-            box = solve_box(
-                query, features, level, earlier=earlier, start=start and start[0], solver=solver,
-                options=SolverOptions(time_limit=time_limit),
-            )  # fmt: skip
+        box = _next_box(query, features, search, earlier)
         if box.region is None:
             break
         found.append(box)
     return found
+
+
+def _next_box(
+    query: ProbabilityQuery, features: tuple[int, ...], search: RuleSearch, earlier: list[CellBox]
+) -> FoundBox:
+    """The largest box at the level or, where the most probable one is preferred, at the highest level of a leaf."""
+    level = search.rule_level
+    if search.prefer == "probable":
+        level = highest_level(query, features, level, earlier)
+    greedy = greedy_boxes(query, features, level, earlier=earlier)
+    start = greedy[0] if greedy else None
+    if search.method == "greedy":
+        return _greedy(*start) if start else FoundBox(None, 0.0, np.inf, Status.UNKNOWN, 0.0)
+    if search.method == "search":
+        return largest_box(
+            query, features, level, earlier=earlier, start=start, most=10**9, time_limit=search.time_limit
+        )
+    return solve_box(
+        query, features, level, earlier=earlier, start=start and start[0], solver=search.solver,
+        options=SolverOptions(time_limit=search.time_limit),
+    )  # fmt: skip
+
+
+def _greedy(box: CellBox, weight: float) -> FoundBox:
+    return FoundBox(box, weight, np.inf, Status.FEASIBLE, 0.0)

@@ -169,7 +169,8 @@ class Rule:
     support : int
         Training rows that meet the conditions, whatever their other features.
     status : {"optimal", "feasible"}
-        ``"optimal"``: proven that no box on these features with the asked precision covers more. ``"feasible"``:
+        ``"optimal"``: proven that no box on these features with the asked precision (of a rule that was to be
+        probable: its most probable leaf's) covers more. ``"feasible"``:
         greedy, or a limit was hit.
     bound : float
         No box with the asked precision covers more.
@@ -225,7 +226,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleSet(Sequence[Rule]):
-    """All rules of one row (local) or of one region (regional), the one that covers most first.
+    """All rules of one row (local) or of one region (regional): the one that covers most first, or the most probable.
 
     Attributes
     ----------

@@ -23,6 +23,9 @@ from ocf.solvers.result import Status
 #: Most boxes that `best_box` enumerates.
 MOST_BOXES = 2_000_000
 
+#: Steps of the levels from 0 to 1 that `highest_level` gives.
+LEVEL_STEPS = 10**9
+
 # -- minimal divergent explanations ------------------------------------------------------------------------
 
 
@@ -303,7 +306,11 @@ def _narrower(
 
 
 def greedy_boxes(
-    query: ProbabilityQuery, features: Sequence[int], level: float, most: int | None = None
+    query: ProbabilityQuery,
+    features: Sequence[int],
+    level: float,
+    most: int | None = None,
+    earlier: Sequence[CellBox] = (),
 ) -> list[tuple[CellBox, float]]:
     """Rules by merging neighbouring leaves (section 4), disjoint, the one that captures most weight first.
 
@@ -322,6 +329,8 @@ def greedy_boxes(
         The paper's pi_C.
     most : int, optional
         Stop at this many rules.
+    earlier : sequence of CellBox
+        Boxes from which these have to be disjoint.
 
     Returns
     -------
@@ -329,26 +338,55 @@ def greedy_boxes(
         Boxes and the weight that each captures; empty when no leaf is possible.
     """
     weights = _RowWeights(query, features)
-    leaves = _possible_leaves(query, features, weights, level)
+    leaves = _possible_leaves(query, features, weights, level, earlier)
     rules: list[tuple[CellBox, float]] = []
     while leaves and (most is None or len(rules) < most):
         at = int(np.argmax([w for _, w in leaves]))
         box, weight = leaves.pop(at)
         box, weight = _merge(query, features, weights, level, box, weight, [b for b, _ in leaves])
-        if all(_apart(query, features, box, other) for other, _ in rules):
+        if all(_apart(query, features, box, other) for other in (*earlier, *(rule for rule, _ in rules))):
             rules.append((box, weight))
         leaves = [(b, w) for b, w in leaves if all(_apart(query, features, b, r) for r, _ in rules)]
     return sorted(rules, key=lambda rule: -rule[1])
 
 
+def highest_level(
+    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = ()
+) -> float:
+    """The largest CRP_S of a possible leaf, for a rule that is as probable as any of them.
+
+    Parameters
+    ----------
+    query : ProbabilityQuery
+    features : sequence of int
+        S.
+    level : float
+        The paper's pi_C.
+    earlier : sequence of CellBox
+        Boxes from which the rule has to be disjoint.
+
+    Returns
+    -------
+    float
+        `level` where no leaf reaches it.
+    """
+    leaves = _possible_leaves(query, features, _RowWeights(query, features), level, earlier)
+    highest = max((query.crp(features, box) for box, _ in leaves), default=level)
+    return max(level, math.floor(highest * LEVEL_STEPS) / LEVEL_STEPS)  # so that rounding excludes no leaf
+
+
 def _possible_leaves(
-    query: ProbabilityQuery, features: Sequence[int], weights: _RowWeights, level: float
+    query: ProbabilityQuery,
+    features: Sequence[int],
+    weights: _RowWeights,
+    level: float,
+    earlier: Sequence[CellBox] = (),
 ) -> list[tuple[CellBox, float]]:
     forest = query.forest
     found: dict[CellBox, float] = {}
     for k in np.unique(forest.leaves[weights.rows]):
         box = _intersection(query, features, forest.leaf(int(k)))
-        if box is None or box in found:
+        if box is None or box in found or not all(_apart(query, features, box, other) for other in earlier):
             continue
         weight = weights.of(box)
         if weight > 0 and query.precise(features, box, level):

@@ -38,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *words: str) -> Answer:
-    paths = [folder / w if "." in w else w for w in words]
+def run(folder: Path, *words: Any) -> Answer:
+    paths = [folder / w if isinstance(w, str) and "." in w else w for w in words]
     return Answer("rules", *paths, "--trust-pickle", "--level", 0.4, "--time-limit", 1e6)
 
 
@@ -59,6 +59,17 @@ def test_command_writes_rules(folder: Path, model: str) -> None:
     answer = run(folder, model, "rows.csv", "--rows", poor(folder, 1), "--regional", "--target", "granted")
     assert answer.code in (ExitCode.SOLVED, ExitCode.INFEASIBLE)
     assert answer.out.startswith("where ")
+
+
+def test_command_prefers_the_most_probable_rule(folder: Path) -> None:
+    precision = {}
+    for prefer in ("large", "probable"):
+        words = ("forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--prefer", prefer, "-o", f"{prefer}.csv")
+        answer = run(folder, *words, "--rule-level", 0.6)
+        assert answer.code == ExitCode.SOLVED, answer.err
+        precision[prefer] = pd.read_csv(folder / f"{prefer}.csv")["precision"][0]
+    assert 0.6 <= precision["large"] < precision["probable"]
+    assert "did you mean 'large'" in run(folder, "forest.joblib", "rows.csv", "--rows", "0", "--prefer", "larg").err
 
 
 def test_command_explains_labels(folder: Path) -> None:

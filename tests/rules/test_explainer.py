@@ -101,6 +101,59 @@ def test_points_in_a_rule(rules: CounterfactualRules, poor: pd.DataFrame) -> Non
         rules.sample(rule, poor, method="cheap")
 
 
+class Patchy:
+    """Grants to earners above 50, and above 80 to nearly none of them: the widest rule has a bad corner."""
+
+    def predict(self, table: pd.DataFrame) -> np.ndarray:
+        return (
+            ((table.income > 50) & ((table.income < 80) | ((10 * table.income).round() % 5 == 0)))
+            .to_numpy()
+            .astype(int)
+        )
+
+
+@pytest.mark.parametrize("method", ["search", "greedy", "milp"])
+def test_the_most_probable_rule_leaves_the_bad_corner_out(table: pd.DataFrame, poor: pd.DataFrame, method: str) -> None:
+    patchy = explain(Patchy(), table[["age", "income"]], rule_level=0.6, level=0.3, max_depth=3, n_estimators=5)
+    row, asked = poor[["age", "income"]], {"method": method, "time_limit": None}
+    large, probable = (patchy.local(row, 1, prefer=prefer, **asked) for prefer in ("large", "probable"))
+    assert 0.6 <= large[0].precision < 0.8 < probable[0].precision
+    assert probable[0].coverage < large[0].coverage
+    regional = patchy.regional({"income": (None, 40)}, 1, prefer="probable", **asked)
+    assert regional[0].precision > 0.8
+
+
+def test_a_point_may_be_looked_for_in_the_most_probable_part(table: pd.DataFrame, poor: pd.DataFrame) -> None:
+    patchy = explain(Patchy(), table[["age", "income"]], rule_level=0.6, level=0.3, max_depth=3, n_estimators=5)
+    large, row = patchy.local(poor[["age", "income"]], 1, time_limit=None), poor[["age"]].assign(income=90.1)
+    anywhere, safe = (patchy.sample(large, row, 1, method="cheapest", prefer=p) for p in ("large", "probable"))
+    assert (anywhere.changed, anywhere.reached) == ((), False)
+    assert float(safe.point["income"].iloc[0]) < 81
+    assert large[0].holds(patchy.space.from_frame(safe.point)).all()
+    with pytest.raises(ProblemError, match="the set has no rule"):
+        patchy.sample(patchy.local(row.assign(income=60.1), 1), row)
+
+
+def test_most_probable_rules_come_in_turn_and_do_not_overlap(table: pd.DataFrame, poor: pd.DataFrame) -> None:
+    patchy = explain(Patchy(), table[["age", "income"]], level=0.3, max_depth=3, n_estimators=5)
+    for method in ("search", "greedy"):
+        found = patchy.local(poor[["age", "income"]], 1, prefer="probable", rule_level=0.2, n_rules=3, method=method)
+        assert len(found) > 1
+        assert not (found[0].holds(patchy.rows) & found[1].holds(patchy.rows)).any()
+        assert found[0].precision >= found[1].precision
+
+
+def test_a_call_says_its_own_levels(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
+    assert rules.local(poor).divergent
+    assert not rules.local(poor, level=0.99).divergent
+    assert rules.local(poor, rule_level=0.5)[0].coverage > rules.local(poor)[0].coverage
+    assert not rules.regional({"income": (None, 40)}, "granted", level=0.99).divergent
+    with pytest.raises(ProblemError, match="rule_level is a probability"):
+        rules.local(poor, rule_level=2)
+    with pytest.raises(ProblemError, match="did you mean 'probable'"):
+        rules.local(poor, prefer="probably")
+
+
 def test_regions_have_rules(rules: CounterfactualRules, table: pd.DataFrame, poor: pd.DataFrame) -> None:
     regions = rules.regions("granted", most=3)
     assert regions
