@@ -203,9 +203,20 @@ class RegionalForest:
         region : CellBox
         features : iterable of int, optional
         """
-        out = np.ones(len(self.cells), bool)
+        return self.holds(region, self.cells, features)
+
+    def holds(self, region: CellBox, cells: IntArray, features: Iterable[int] | None = None) -> BoolArray:
+        """Which rows, given by their cells, lie in a region, on the given features (default: all), (n,).
+
+        Parameters
+        ----------
+        region : CellBox
+        cells : (n, n_features) int
+        features : iterable of int, optional
+        """
+        out = np.ones(len(cells), bool)
         for i in range(self.partition.n_features) if features is None else features:
-            out &= self.cells_of(region, i)[self.cells[:, i]]
+            out &= self.cells_of(region, i)[cells[:, i]]
         return out
 
     # -- estimates -----------------------------------------------------------------------------------------

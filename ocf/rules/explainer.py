@@ -41,6 +41,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.regional.query import ProbabilityQuery
+from ocf.rules.covering import RegionalSet, assigned, chosen_regions
 from ocf.rules.finding import PREFERENCES, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
@@ -373,6 +374,43 @@ class CounterfactualRules:
             for k in part.leaves_at(part.locate(self._row(x)[1])[0])
         ]
         return max(around, key=lambda g: (min(g.share, share), g.support))
+
+    def regional_set(
+        self, X: pd.DataFrame | ArrayLike, target: Any, *, most: int = 10, share: float = 0.9, **settings: Any
+    ) -> RegionalSet:
+        """A few regions with a rule each that together hold the rows that lack the target, and which row has which.
+
+        The regions are leaves of the forest around these rows, chosen greedily to cover most of them; a leaf without a
+        rule is passed over.
+
+        Parameters
+        ----------
+        X : DataFrame or array (n, n_columns)
+            Rows to cover; those that have the target already are left out.
+        target : object
+            As in `regional`.
+        most : int
+            Regions at most.
+        share : float
+            Least share of a region's training rows that lack the target.
+        **settings
+            See `regional`.
+        """
+        table = as_table(X, self.space.columns)
+        part = self.forest.partition
+        cells = part.locate(self.space.from_frame(table))[self.lacks(table, target)]
+        lacking = ~self._wanted(target, None).holds(self.forest.answers)
+        around = sorted({int(k) for row in np.unique(cells, axis=0) for k in part.leaves_at(row)})
+        groups = [subgroup_of_leaf(self.forest, self.space, k, lacking) for k in around]
+        fit = [group for group in groups if group.share >= share]
+        regions, rules = chosen_regions(
+            self.forest, cells, fit, lambda group: self.regional(group, target, **settings), most
+        )
+        given = assigned(self.forest, cells, regions, rules)
+        covered = given[given >= 0]
+        precision = float(np.mean([rules[k][0].precision for k in covered])) if len(covered) else np.nan
+        coverage = len(covered) / max(len(given), 1)
+        return RegionalSet(regions, rules, coverage, precision, self.space, self.forest)
 
     def sample(
         self,
