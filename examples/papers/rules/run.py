@@ -6,7 +6,7 @@
 Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of the paper; how much larger the largest
 rules are than the greedy ones; seconds of the searches and of the mathematical models. Each row that is explained is
 one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. The tables are printed
-and written to ``tables.md``.
+and written to ``tables.md``, the means of the first to ``figures.csv``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ from sklearn.preprocessing import StandardScaler
 from ocf.compare.datasets import load_dataset
 from ocf.errors import SolverError
 from ocf.rules.explainer import CounterfactualRules
-from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, largest_box
+from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, highest_level, largest_box
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers import SolverOptions, Status
 
 BINS = 10
 TRUTH = ("precision", "drawn", "reached")
+#: Rules of each row: the most probable one, in which the authors look for a point, and the large ones.
+RULES = ("probable", "greedy", "best")
+MEASURES = {"reached": "accuracy", "inlier": "plausibility", "changed": "sparsity", "cost": "cost"}
 SOLVERS = ("highs", "scip")
 #: Where the model of the largest rule is timed; on the larger sets it takes minutes to build.
 BOX_MODELS = ("compas", "diabetes")
@@ -110,7 +113,7 @@ def target_of(name: str, label: Any) -> Any:
 
 
 def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -> dict[str, Any]:
-    """Set, greedy rule, largest rule, and a point in each."""
+    """Set; greedy, largest and most probable rule, and a point in each."""
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
     begin = time.process_time()
     where = x if kind == "local" else own.rules.region_of(x, target)
@@ -137,6 +140,10 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -
         out["greedy"] = point(own, query, features, box, x, target, k)
     if best.region is not None:
         out["best"] = point(own, query, features, best, x, target, k)
+    most_probable = greedy_boxes(query, features, highest_level(query, features, level), most=1) if greedy else []
+    if most_probable:
+        box = FoundBox(most_probable[0][0], most_probable[0][1], np.inf, Status.FEASIBLE, 0.0)
+        out["probable"] = point(own, query, features, box, x, target, k)
     return out
 
 
@@ -323,15 +330,37 @@ def quality(frame: pd.DataFrame) -> str:
         groups = list(rows_of(frame, name, kind, what))
         if not groups:
             continue
-        for rule in ("greedy", "best"):
+        for rule in RULES:
             cells = []
-            for key in ("reached", "inlier", "changed", "cost"):
+            for key in MEASURES:
                 shares = [[r[rule][key] for r in own if rule in r] for own in groups]
                 cells.append(" / ".join(f"{np.mean(v):.2f}" if v else "–" for v in shares))
             found = " / ".join(f"{sum(rule in r for r in own)} of {len(own)}" for own in groups)
             lines.append(f"| {name} | {kind} | {what}, {rule} | {found} | {' | '.join(cells)} |")
         lines.append(f"| {name} | {kind} | {what}, *paper* | | {' | '.join(paper)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def figures(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
+    """Means of each kind of rule and each class, one row each, for comparing runs."""
+    lines = [
+        {
+            "set": name,
+            "model": kind,
+            "rules": what,
+            "class": label,
+            "rule": rule,
+            "probability": result[rule]["precision"],
+        }
+        | {words: float(result[rule][key]) for key, words in MEASURES.items()}
+        for (name, kind, what, label, _), result in done.items()
+        for rule in RULES
+        if rule in result
+    ]
+    if not lines:
+        return pd.DataFrame()
+    groups = pd.DataFrame(lines).groupby(["set", "model", "rules", "class", "rule"], sort=False)
+    return groups.mean().round(4).assign(rows=groups.size()).reset_index()
 
 
 def truth(frame: pd.DataFrame) -> str:
@@ -412,6 +441,7 @@ def main() -> None:
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
     parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
     parser.add_argument("--sets", nargs="+", default=["compas", "diabetes", "heloc", "california"])
+    parser.add_argument("--models", nargs="+", default=["RF", "NN"], help="which explained models; default: both")
     parser.add_argument(
         "--parts",
         nargs="+",
@@ -425,7 +455,7 @@ def main() -> None:
     runs = Runs(args.output)
     for job in jobs(args.sets, args.parts, rows, timed):
         name, kind, what, label, k = job
-        if job in runs.done:
+        if job in runs.done or kind not in args.models:
             continue
         own = case(name, kind, args.data)
         if k >= len(own.rows[label]):
@@ -437,6 +467,7 @@ def main() -> None:
         print(*job, file=sys.stderr, flush=True)
     text = tables(runs.done)
     (args.output / "tables.md").write_text(text + "\n")
+    figures(runs.done).to_csv(args.output / "figures.csv", index=False)
     print(text)
 
 
