@@ -43,6 +43,27 @@ _SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 #: An l1 penalty in the words of the version of scikit-learn at hand.
 _L1: dict[str, Any] = {"l1_ratio": 1.0} if _SKLEARN >= (1, 8) else {"penalty": "l1"}
 
+
+class CheckedRows(BaseEstimator):
+    """An estimator that checks its rows as scikit-learn's do."""
+
+    def checked_rows(self, x: Any, **target: Any) -> Any:
+        """Checked rows as float64; with a target ``y``, those of training and the target.
+
+        Parameters
+        ----------
+        x : array_like
+        **target
+            ``y`` or nothing.
+        """
+        how = {"dtype": np.float64, "reset": "y" in target, "order": "C", **target}
+        if _SKLEARN >= (1, 6):
+            from sklearn.utils.validation import validate_data
+
+            return validate_data(self, x, **how)
+        return self._validate_data(x, **how)
+
+
 # -- tree alternating optimization -----------------------------------------------------------------------------
 
 
@@ -127,7 +148,7 @@ def _numbered(
     return np.array(order), *np.array(children).T
 
 
-class _TAO(BaseEstimator):
+class _TAO(CheckedRows):
     """What the classifier and the regressor share."""
 
     def __init__(
@@ -140,6 +161,8 @@ class _TAO(BaseEstimator):
         init: Literal["cart", "random"] = "cart",
         splits: Literal["oblique", "axis"] = "oblique",
         ccp_alpha: float = 0.0,
+        scaling: Literal["deviation", "range"] = "deviation",
+        warm_start: bool = False,
         tol: float = 1e-3,
         random_state: Any = None,
         verbose: bool = False,
@@ -151,6 +174,8 @@ class _TAO(BaseEstimator):
         self.init = init
         self.splits = splits
         self.ccp_alpha = ccp_alpha
+        self.scaling = scaling
+        self.warm_start = warm_start
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
@@ -165,13 +190,14 @@ class _TAO(BaseEstimator):
     def _fit(self, x: FloatArray, y: NDArray[Any], n_outputs: int) -> None:
         _check_settings(self)
         rng = check_random_state(self.random_state)
-        with np.errstate(over="ignore"):
-            spread = x.std(axis=0)
-        self._scale = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
-        tree = self._cart(x, y, n_outputs, rng) if self.init == "cart" else self._random(x, n_outputs, rng)
+        self._offset, self._scale = _column_scales(x, self.scaling)
+        warm = self.warm_start and hasattr(self, "tree_")
+        tree = self._start(x, y, n_outputs, rng)
         self._refit_leaves(tree, x, y)
-        # directions drawn at random fit nothing; with many leaves their majorities do all the same, by heart
-        best, at, least = deepcopy(tree), 0, self._total(tree, x, y) if self.init == "cart" else np.inf
+        # directions drawn at random fit nothing (with many leaves their majorities do all the same, by heart), and a
+        # tree that was trained under another penalty is no answer to this one
+        fair = self.init == "cart" and not warm
+        best, at, least = deepcopy(tree), 0, self._total(tree, x, y) if fair else np.inf
         curve: list[float] = []
         seed = int(rng.randint(2**31 - 1))
         with ProgressBar(self.max_iter, enabled=self.verbose) as bar:
@@ -188,8 +214,7 @@ class _TAO(BaseEstimator):
                     break
         self.loss_curve_ = np.array(curve)
         self.n_iter_ = len(curve)
-        tree = best
-        tree = tree.pruned(x)
+        tree = best.pruned(x)
         losses = self._refit(tree, x, y, range(len(tree.left)))
         names = getattr(self, "feature_names_in_", ())
         grown = ObliqueTree(
@@ -218,6 +243,12 @@ class _TAO(BaseEstimator):
         _check_settings(out)
         out.tree_, out.node_losses_ = _weakest_links_cut(self.tree_, self.node_losses_, ccp_alpha)
         return out
+
+    def _start(self, x: FloatArray, y: NDArray[Any], n_outputs: int, rng: Any) -> _Grown:
+        """The tree that the alternation starts from."""
+        if self.warm_start and hasattr(self, "tree_"):
+            return _grown_again(self.tree_, x.shape[1], n_outputs)
+        return self._cart(x, y, n_outputs, rng) if self.init == "cart" else self._random(x, n_outputs, rng)
 
     def _random(self, x: FloatArray, n_outputs: int, rng: Any) -> _Grown:
         """A complete tree of random directions, each split at the median of its rows."""
@@ -311,22 +342,14 @@ class _TAO(BaseEstimator):
         model = LogisticRegression(C=self.C, solver="liblinear", tol=self.tol, random_state=seed, max_iter=200, **_L1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the training error decides which tree is kept
-            model.fit(x / self._scale, ~wants_left, sample_weight=gain / gain.mean())
-        return model.coef_[0] / self._scale, -float(model.intercept_[0])
-
-    def _rows(self, x: Any, **target: Any) -> Any:
-        """Checked rows as float64; with a target ``y``, those of training and the target."""
-        how = {"dtype": np.float64, "reset": "y" in target, "order": "C", **target}
-        if _SKLEARN >= (1, 6):
-            from sklearn.utils.validation import validate_data
-
-            return validate_data(self, x, **how)
-        return self._validate_data(x, **how)
+            model.fit((x - self._offset) / self._scale, ~wants_left, sample_weight=gain / gain.mean())
+        weights = model.coef_[0] / self._scale
+        return weights, float(weights @ self._offset - model.intercept_[0])
 
     def apply(self, X: ArrayLike) -> IntArray:
         """Leaf (node number of `tree_`) that each row reaches, (n,)."""
         check_is_fitted(self)
-        return self.tree_.apply(self._rows(X))
+        return self.tree_.apply(self.checked_rows(X))
 
     @property
     def n_leaves_(self) -> int:
@@ -345,6 +368,40 @@ def _check_settings(model: _TAO) -> None:
         raise ValueError(f"init must be 'cart' or 'random', not {model.init!r}")
     if model.splits not in ("oblique", "axis"):
         raise ValueError(f"splits must be 'oblique' or 'axis', not {model.splits!r}")
+    if model.scaling not in ("deviation", "range"):
+        raise ValueError(f"scaling must be 'deviation' or 'range', not {model.scaling!r}")
+
+
+def _column_scales(x: FloatArray, scaling: str) -> tuple[FloatArray, FloatArray]:
+    """Offset and scale of each column in the node problems; the scale is 1 where the spread is 0 or infinite.
+
+    Parameters
+    ----------
+    x : (n, n_features) float64
+    scaling : {"deviation", "range"}
+    """
+    lowest = x.min(axis=0)
+    with np.errstate(over="ignore"):
+        spread = x.std(axis=0) if scaling == "deviation" else x.max(axis=0) - lowest
+    scale = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+    return (np.zeros(x.shape[1]) if scaling == "deviation" else lowest), scale
+
+
+def _grown_again(tree: ObliqueTree, n_features: int, n_outputs: int) -> _Grown:
+    """A finished tree as one in training.
+
+    Parameters
+    ----------
+    tree : ObliqueTree
+    n_features, n_outputs : int
+        Of the rows that it is trained on next.
+    """
+    if tree.value.shape[1] != n_outputs or tree.weights.shape[1] != n_features:
+        raise ValueError("warm_start goes on with as many features and classes as before: fit a clone instead")
+    out = _Grown(len(tree.left), n_features, n_outputs)
+    out.weights, out.threshold, out.value = tree.weights.copy(), tree.threshold.copy(), tree.value.copy()
+    out.left, out.right = tree.left.copy(), tree.right.copy()
+    return out
 
 
 def _weakest_links_cut(tree: ObliqueTree, losses: FloatArray, alpha: float) -> tuple[ObliqueTree, FloatArray]:
@@ -414,7 +471,7 @@ class TAOClassifier(ClassifierMixin, _TAO):
     max_depth : int
         Of the initial tree.
     C : float
-        Inverse strength of the l1 penalty of the node problems, on columns scaled to unit deviation.
+        Inverse strength of the l1 penalty of the node problems, on scaled columns.
     max_iter : int
         Iterations at most.
     n_iter_no_change : int
@@ -426,6 +483,11 @@ class TAOClassifier(ClassifierMixin, _TAO):
     ccp_alpha : float
         Minimal cost-complexity pruning after the training, as in scikit-learn's trees: splits that lower the training
         error by no more than this per leaf are cut.
+    scaling : {"deviation", "range"}
+        Columns of the node problems are scaled to unit deviation, or to [0, 1]; the tree is in the rows' own units.
+    warm_start : bool
+        `fit` starts from the tree of the `fit` before in the place of `init`; splits that were pruned do not come back,
+        so that a path of penalties goes from the weakest to the strongest.
     tol : float
         Tolerance of the logistic regressions.
     random_state : int, RandomState or None
@@ -464,7 +526,7 @@ class TAOClassifier(ClassifierMixin, _TAO):
         y : (n,) array_like
             Labels.
         """
-        rows, labels = self._rows(X, y=y)
+        rows, labels = self.checked_rows(X, y=y)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         self._fit(rows, codes, len(self.classes_))
@@ -479,7 +541,7 @@ class TAOClassifier(ClassifierMixin, _TAO):
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Shares of the classes among the training rows of the leaf, (n, n_classes)."""
         check_is_fitted(self)
-        return self.tree_.scores(self._rows(X))
+        return self.tree_.scores(self.checked_rows(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Class labels, (n,)."""
@@ -495,7 +557,7 @@ class TAORegressor(RegressorMixin, _TAO):
 
     Parameters
     ----------
-    max_depth, C, max_iter, n_iter_no_change, init, splits, ccp_alpha, tol, random_state, verbose
+    max_depth, C, max_iter, n_iter_no_change, init, splits, ccp_alpha, scaling, warm_start, tol, random_state, verbose
         As in `TAOClassifier`.
 
     Attributes
@@ -517,7 +579,7 @@ class TAORegressor(RegressorMixin, _TAO):
         y : (n,) array_like of float
             Finite.
         """
-        rows, values = self._rows(X, y=y)
+        rows, values = self.checked_rows(X, y=y)
         self._fit(rows, np.asarray(values, np.float64), 1)
         return self
 
@@ -530,4 +592,4 @@ class TAORegressor(RegressorMixin, _TAO):
     def predict(self, X: ArrayLike) -> FloatArray:
         """Values, (n,)."""
         check_is_fitted(self)
-        return self.tree_.scores(self._rows(X))[:, 0]
+        return self.tree_.scores(self.checked_rows(X))[:, 0]

@@ -1,4 +1,4 @@
-"""Reader of oblique trees: `TAOClassifier` and `TAORegressor`, Bagging of them, and plain arrays (`ObliqueTree`).
+"""Reader of oblique trees: `TAOClassifier(CV)` and `TAORegressor`, Bagging of them, and plain arrays (`ObliqueTree`).
 
 How they compare: a row goes left exactly when its float64 dot product with the weights is at most the threshold. A
 dot product of many terms rounds, in an order that libraries choose; `Ensemble.oblique_error_bound` bounds what that can
@@ -20,7 +20,7 @@ from ocf.readers.base import TreeModel
 from ocf.support.version import VERSION
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
-_MODULES = ("ocf.oblique.tree", "ocf.oblique.tao")
+_MODULES = ("ocf.oblique.tree", "ocf.oblique.tao", "ocf.oblique.path")
 
 
 def matches(model: object) -> bool:
@@ -40,7 +40,7 @@ def read(model: Any) -> TreeModel:
 
     Parameters
     ----------
-    model : ObliqueTree, TAOClassifier, TAORegressor, BaggingClassifier or BaggingRegressor
+    model : ObliqueTree, TAOClassifier, TAOClassifierCV, TAORegressor, BaggingClassifier or BaggingRegressor
 
     Returns
     -------
