@@ -96,7 +96,7 @@ def compress(
         raise ModelError("the model is a regressor; compress needs a classifier")
     rows, classes = _rows(table, read, label, data)
     settings = {
-        "p0": p0, "p1": p1, "Q": q, "merge": merge, "features": _features(problem), "formulation": formulation,
+        "p0": p0, "p1": p1, "Q": q, "merge": merge, **_said(problem, trust_pickle), "formulation": formulation,
         "solver": solver, "time_limit": time_limit if math.isfinite(time_limit) else None, "n_jobs": n_jobs,
         "progress": progress, "checkpoint": checkpoint, **_lambdas(norm),
     }  # fmt: skip
@@ -157,10 +157,15 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
     return list(table.columns[int(width) :])
 
 
-def _features(problem: Path | None) -> dict[str, dict[str, Any]] | None:
-    from ocf.problem.problem_file import read_problem_file
+def _said(path: Path | None, trust_pickle: bool) -> dict[str, Any]:
+    """What the problem file says of features, constraints and plausibility."""
+    from ocf.cli.options import load_forest
+    from ocf.problem.problem_file import ProblemFile, read_problem_file
 
-    return None if problem is None else read_problem_file(problem).features
+    said = ProblemFile() if path is None else read_problem_file(path)
+    settings = {"plausibility": said.solve.get("plausibility")}
+    load_forest(settings, path, trust_pickle)
+    return {"features": said.features or None, "constraints": said.constraints or None, **settings}
 
 
 def _lambdas(norm: str) -> dict[str, float]:

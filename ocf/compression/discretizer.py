@@ -16,7 +16,8 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,7 +35,9 @@ from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
 from ocf.explain.linear import LinearExplainer, explainer_for
 from ocf.features.space import FeatureSpace
+from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
+from ocf.problem.constraints import Constraint
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
 from ocf.support.progress import ProgressBar
@@ -83,6 +86,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         default it is the decision itself.
     features : mapping, optional
         Settings of features, as `ocf.Explainer` takes them.
+    constraints, plausibility, permitted_range
+        What every counterfactual must respect, as in `Explainer.explain`. A row that has none then gives no threshold.
     formulation, solver : str
         As in `Explainer.explain`.
     time_limit : float or None
@@ -135,6 +140,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         merge: float = 0.0,
         margin: float = 0.0,
         features: Mapping[str, Mapping[str, Any]] | None = None,
+        constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
+        plausibility: Any = None,
+        permitted_range: Mapping[str, Iterable[Any]] | None = None,
         formulation: str = "auto",
         solver: str = "auto",
         time_limit: float | None = 60.0,
@@ -153,6 +161,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self.merge = merge
         self.margin = margin
         self.features = features
+        self.constraints = constraints
+        self.plausibility = plausibility
+        self.permitted_range = permitted_range
         self.formulation = formulation
         self.solver = solver
         self.time_limit = time_limit
@@ -232,6 +243,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
     ) -> list[dict[str, Any]]:
         """Record of each row: status, cost, and the coded values that its cheapest counterfactual changes."""
         current = np.asarray(explainer.model.decide(explainer.space.to_frame(origins))) if len(rows) else np.zeros(0)
+        question = self._question(explainer)
         with (
             Checkpoint(self.checkpoint, _fingerprint(self, origins), record_check(*origins.shape)) as kept,
             ProgressBar(len(rows), self.progress) as bar,
@@ -240,43 +252,29 @@ class CounterfactualDiscretizer(ThresholdTransformer):
                 bar.advance(record["status"])
             open_rows = [k for k in range(len(rows)) if k not in kept.done]
             for chunk in _chunks(open_rows, CHUNK * max(self.n_jobs, 1)):
-                for k, record in self._solved(explainer, rows, origins, current, chunk):
+                for k, record in _solved(explainer, question, rows, origins, current, chunk):
                     if record["status"] == "interrupted":
                         raise KeyboardInterrupt
                     kept.add(k, record)
                     bar.advance(record["status"])
             return [kept.done[k] for k in range(len(rows))]
 
-    def _solved(
-        self,
-        explainer: Explainer | LinearExplainer,
-        rows: pd.DataFrame,
-        origins: FloatArray,
-        current: NDArray[Any],
-        chunk: Sequence[int],
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Record of each row of a chunk; interrupted rows come last, so that none before them is lost."""
-        best: dict[int, dict[str, Any]] = {}
+    def _question(self, explainer: Explainer | LinearExplainer) -> dict[str, Any]:
+        """Settings of every search; one wish for plausibility, so that its forest is fitted once."""
         of_trees = {"break_ties": False}  # thresholds are counted of any optimum
         own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else of_trees
-        for index, label in enumerate(explainer.classes):
-            asked = [k for k in chunk if current[k] != index]
-            if not asked:
-                continue
-            found = explainer.explain(
-                rows.iloc[asked],
-                target=label,
-                norm={"l0": self.lambda0, "l1": self.lambda1, "l2": self.lambda2},
-                formulation=self.formulation,
-                solver=self.solver,
-                time_limit=self.time_limit,
-                n_jobs=self.n_jobs,
-                progress=False,
-                **own,
-            )
-            for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
-                best[k] = _better(best.get(k), record)
-        yield from sorted(best.items(), key=lambda item: item[1]["status"] == "interrupted")
+        return {
+            "norm": {"l0": self.lambda0, "l1": self.lambda1, "l2": self.lambda2},
+            "constraints": self.constraints,
+            "plausibility": Plausibility.parse(self.plausibility),
+            "permitted_range": self.permitted_range,
+            "formulation": self.formulation,
+            "solver": self.solver,
+            "time_limit": self.time_limit,
+            "n_jobs": self.n_jobs,
+            "progress": False,
+            **own,
+        }
 
     # -- thresholds ------------------------------------------------------------------------------------------
 
@@ -301,15 +299,52 @@ def _fingerprint(d: CounterfactualDiscretizer, origins: FloatArray) -> str:
         return ""
     import joblib
 
+    wish = Plausibility.parse(d.plausibility)
     asked = (
         d.lambda0,
         d.lambda1,
         d.lambda2,
         d.margin,
         json.dumps(d.space_.to_dict()),
+        joblib.hash((d.constraints, d.permitted_range)),
+        None if wish is None else joblib.hash([getattr(wish, f.name) for f in fields(wish) if f.repr]),
         joblib.hash(origins),
     )
     return hashlib.sha256(repr((asked, joblib.hash(d.estimator_))).encode()).hexdigest()
+
+
+def _solved(
+    explainer: Explainer | LinearExplainer,
+    question: Mapping[str, Any],
+    rows: pd.DataFrame,
+    origins: FloatArray,
+    current: NDArray[Any],
+    chunk: Sequence[int],
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Record of each row of a chunk; interrupted rows come last, so that none before them is lost.
+
+    Parameters
+    ----------
+    explainer : Explainer or LinearExplainer
+    question : mapping
+        Settings of every search.
+    rows : DataFrame
+    origins : (n, n_features) float64
+        Their codes.
+    current : (n,) array
+        Their decisions, as places of classes.
+    chunk : sequence of int
+        Places of those to solve.
+    """
+    best: dict[int, dict[str, Any]] = {}
+    for index, label in enumerate(explainer.classes):
+        asked = [k for k in chunk if current[k] != index]
+        if not asked:
+            continue
+        found = explainer.explain(rows.iloc[asked], target=label, **question)
+        for k, record in zip(asked, _records(found, explainer.space, origins[asked]), strict=True):
+            best[k] = _better(best.get(k), record)
+    yield from sorted(best.items(), key=lambda item: item[1]["status"] == "interrupted")
 
 
 def _count(

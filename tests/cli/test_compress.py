@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import GradientBoostingClassifier
 
 from ocf import CounterfactualDiscretizer, ThresholdBinarizer
+from ocf.problem.constraints import MaxChanges
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,26 @@ def test_compress_without_classes_takes_the_models_own(folder: Path) -> None:
     assert answer.code == 0, answer.err
     assert "20 rows, 20 counterfactuals" in answer.out
     assert "every row counts as classified correctly" in answer.err
+
+
+def test_compress_heeds_constraints_and_plausibility_of_the_problem_file(
+    cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, folder: Path
+) -> None:
+    said = '[[constraints]]\nkind = "max_changes"\nmost = 1\n[plausibility]\ntrees = 4\nsamples = 16\nquantile = 0.7\n'
+    (folder / "problem.toml").write_text(said)
+    out = folder / "thresholds.json"
+    args = (folder / "model.skops", folder / "data.csv", "--problem", folder / "problem.toml", "-o", out)
+    answer = Answer("compress", *args)
+    assert answer.code == 0, answer.err
+    asked = {"constraints": [MaxChanges(1)], "plausibility": {"trees": 4, "samples": 16, "quantile": 0.7}}
+    fitted = CounterfactualDiscretizer(model, prefit=True, **asked).fit(*cancer)
+    document = json.loads(out.read_text())
+    assert document["statuses"] == fitted.statuses_
+    free = CounterfactualDiscretizer(model, prefit=True).fit(*cancer)
+    for name in asked:
+        part = CounterfactualDiscretizer(model, prefit=True, **{name: asked[name]}).fit(*cancer)
+        assert part.to_dict() != free.to_dict()
+    assert document["thresholds"] == fitted.to_dict()["thresholds"]
 
 
 def test_compress_says_what_is_wrong(folder: Path) -> None:

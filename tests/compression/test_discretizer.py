@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import ocf.compression.discretizer
 from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree
 from ocf.errors import DataError, ModelError, ProblemError
+from ocf.problem.constraints import MaxChanges
 
 from .small import small
 
@@ -131,6 +133,53 @@ def test_bad_settings_say_what_is_wrong(cancer):
     fitted = CounterfactualDiscretizer(small(), p1=0.6).fit(X, y)
     with pytest.raises(ProblemError, match="Q must lie"):
         fitted.set_params(Q=2).transform(X)
+
+
+# -- what counterfactuals must respect --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "multiplicity", "statuses"),
+    [
+        ({}, {"a > 4": 9, "b > 1": 5}, {"optimal": 12}),
+        # the two rows that have to raise both a and b have no counterfactual
+        ({"constraints": [MaxChanges(1)]}, {"a > 4": 7, "b > 1": 3}, {"optimal": 10, "infeasible": 2}),
+        # (8, 2) may not lower b, and lowers a in its place
+        ({"permitted_range": {"b": (1.5, 4)}}, {"a > 4": 10, "b > 1": 4}, {"optimal": 12}),
+    ],
+)
+def test_counterfactuals_respect_what_is_asked(corner, asked, multiplicity, statuses):
+    X, y, tree = corner
+    found = CounterfactualDiscretizer(tree, prefit=True, **asked).fit(X, y)
+    assert found.thresholds_.set_index("name")["multiplicity"].to_dict() == multiplicity
+    assert found.statuses_ == statuses
+
+
+def test_counterfactuals_are_as_plausible_as_asked(cancer):
+    X, y = cancer
+    X, y = X.iloc[19:60], y.iloc[19:60]
+    model = small().fit(X, y)
+    wish = {"quantile": 0.7, "trees": 5, "samples": 16}
+    found = CounterfactualDiscretizer(model, prefit=True, plausibility=wish).fit(X, y)
+    free = CounterfactualDiscretizer(model, prefit=True).fit(X, y)
+    asked = Explainer(model, data=X).explain(X.iloc[found.rows_], norm={"l0": 0.1, "l1": 1.0}, plausibility=wish)
+    assert found.statuses_ == Counter(e.status for e in asked)
+    crossed = {name for e in asked if e.counterfactual is not None for name in e.changes["feature"]}
+    assert set(found.thresholds_["feature"]) == crossed
+    counts, free_counts = (d.thresholds_.set_index("name")["multiplicity"].to_dict() for d in (found, free))
+    assert counts != free_counts
+
+
+def test_a_checkpoint_of_other_requirements_is_refused(corner, tmp_path):
+    X, y, tree = corner
+    asked = {"constraints": [MaxChanges(1)], "permitted_range": {"a": (0, 8)}, "plausibility": {"trees": 3}}
+    path = tmp_path / "rows"
+    first = CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, **asked).fit(X, y)
+    again = CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, **asked).fit(X, y)
+    assert again.statuses_ == first.statuses_
+    for other in ({"constraints": [MaxChanges(2)]}, {"permitted_range": {}}, {"plausibility": {"trees": 4}}):
+        with pytest.raises(DataError, match="other settings"):
+            CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, **{**asked, **other}).fit(X, y)
 
 
 # -- resuming --------------------------------------------------------------------------------------------------
