@@ -1,14 +1,18 @@
 """Table 6: training and test error (%) of oblique trees (TAO), axis-aligned trees (CART) and random forests.
 
+Mean ± standard deviation over the splits.
+
 python examples/papers/oblique/table6.py --data DIR -o out/table6
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
-from common import SETS, arguments, cart, forest, last_step, split, tao
+import pandas as pd
+from common import SETS, arguments, cart, forest, last_step, split, tao_cv
 from runs import Runs, markdown, write
 
 #: Train and test error of CART, its depth; the same of TAO; train and test error of the forest.
@@ -24,43 +28,61 @@ PUBLISHED = {
 MODELS = ("CART", "TAO", "RF")
 
 
-def errors(name: str, model: str, folder: str | None, quick: bool) -> dict[str, Any]:
-    the = split(name, folder)
-    begin = time.perf_counter()
-    fitted = {"CART": cart, "RF": forest}[model](name, folder) if model != "TAO" else tao(name, folder, quick=quick)
-    seconds = time.perf_counter() - begin
+def errors(name: str, model: str, folder: str | None, seed: int, quick: bool) -> dict[str, Any]:
+    the = split(name, folder, seed)
+    begin = time.process_time()
+    fitted = {"CART": cart, "RF": forest, "TAO": partial(tao_cv, quick=quick)}[model](name, folder, seed)
+    seconds = time.process_time() - begin
     last = last_step(fitted)
-    trees = {"CART": lambda: (int(last.get_depth()), int(last.get_n_leaves())), "RF": lambda: ("", "")}
-    depth, leaves = trees.get(model, lambda: (last.tree_.depth, last.n_leaves_))()
+    sizes: dict[str, Any] = {}
+    if model == "CART":
+        sizes = {"depth": int(last.get_depth()), "leaves": int(last.get_n_leaves())}
+    elif model == "TAO":
+        sizes = {"depth": int(last.tree_.depth), "leaves": last.n_leaves_, "C": last.C_}
     return {
         "train": 100 * (1 - fitted.score(the.train, the.y)),
         "test": 100 * (1 - fitted.score(the.test, the.y_test)),
-        "depth": depth,
-        "leaves": leaves,
+        **sizes,
         "seconds": seconds,
     }
 
 
-def main() -> None:
-    parser = arguments(__doc__.split("\n")[0])
-    args = parser.parse_args()
-    names = ["Breast", "Spambase"] if args.quick else args.sets
-    runs, rows = Runs(args.output), []
-    for name in names:
+def spread(values: pd.Series) -> str:
+    """Mean ± standard deviation."""
+    return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}" if len(values) > 1 else f"{values.mean():.1f}"
+
+
+def table(found: pd.DataFrame) -> str:
+    """Markdown table of all runs: ours by set and model, and the paper's."""
+    rows: list[list[object]] = []
+    for name in found["set"].unique():
         row: list[object] = [name]
         for model in MODELS:
-            job = {"set": name, "model": model, "quick": args.quick}
-            if runs.get(job) is None:
-                runs.add(job, errors(name, model, args.data, args.quick))
-            found = runs.get(job)
-            assert found is not None
-            row += [f"{found['train']:.1f}", f"{found['test']:.1f}"]
-            row += [found["depth"], found["leaves"]] if model != "RF" else []
-        rows.append(row + list(PUBLISHED[name]))
-    tree = ("train", "test", "depth", "leaves")
-    header = ["set", *(f"CART {c}" for c in tree), *(f"TAO {c}" for c in tree), "RF train", "RF test"]
-    header += [f"published {m} {c}" for m in ("CART", "TAO") for c in tree[:3]] + ["published RF train", "… RF test"]
-    write(args.output, "table6-quick.md" if args.quick else "table6.md", markdown(rows, header))
+            own = found[(found["set"] == name) & (found["model"] == model)]
+            row += [f"{spread(own['train'])} / {spread(own['test'])}"]
+            row += [f"{spread(own['depth'])}, {spread(own['leaves'])}"] if model == "TAO" else []
+        paper = PUBLISHED[name]
+        rows.append([*row, f"{paper[0]} / {paper[1]}", f"{paper[3]} / {paper[4]}", f"{paper[6]} / {paper[7]}"])
+    header = ["set", "CART", "TAO", "depth, leaves", "random forest"]
+    return markdown(rows, [*header, "paper: CART", "TAO", "random forest"])
+
+
+def main() -> None:
+    parser = arguments(__doc__.split("\n")[0])
+    parser.add_argument("--splits", type=int, default=10, help="splits into training and test part (default: 10)")
+    args = parser.parse_args()
+    names, splits = (["Breast", "Spambase"], 2) if args.quick else (args.sets, args.splits)
+    runs, rows = Runs(args.output), []
+    for name in names:
+        for seed in range(splits):
+            for model in MODELS:
+                job = {"set": name, "model": model, "split": seed, "quick": args.quick}
+                if runs.get(job) is None:
+                    runs.add(job, errors(name, model, args.data, seed, args.quick))
+                rows.append({"set": name, "model": model, "split": seed, **(runs.get(job) or {})})
+    found, stem = pd.DataFrame(rows), "table6-quick" if args.quick else "table6"
+    found.to_csv(args.output / f"{stem}.csv", index=False, float_format="%.6g")
+    write(args.output, f"{stem}.md", table(found))
 
 
 if __name__ == "__main__":
