@@ -27,7 +27,8 @@ def answers_row_by_row(model: UserModel) -> bool:
     and other models that stand on the scores of others.
     """
     library = model.trees.library.partition(" ")[0]
-    return library in ROW_BY_ROW and not model.trees.ensemble.decision.stands_on_others
+    ensemble = getattr(model.trees, "ensemble", None)  # linear models have none
+    return library in ROW_BY_ROW and ensemble is not None and not ensemble.decision.stands_on_others
 
 
 class Foreseen:
