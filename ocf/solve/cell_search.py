@@ -244,8 +244,10 @@ class CellRun(Run):
         if np.isfinite(self._limit):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
-        for search, pairs in (({"effort": 0}, FEW_PAIRS), (longer, most)):
-            if not self.finished and self.remaining() is not None:
+        first = {"effort": 0}
+        for search, pairs in ((first, FEW_PAIRS), (longer, most)):
+            # a point is worth the first milliseconds, however short the time is
+            if not self.finished and (search is first or self.remaining() is not None):
                 self._search(candidates, **search)
                 self.shrink(pairs)
 
@@ -278,12 +280,12 @@ class CellRun(Run):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         else:
             # of a ball it is no news that it holds nothing
-            options = self._turns.begin(options, self.best is None and not np.isfinite(self._limit))
+            turn = self._turns.begin(options, self.best is None and not np.isfinite(self._limit))
             try:
                 if isinstance(self._turns.now, CellSolver) and not self._solved_instead(compiled, options):
-                    self._search_cells(self._turns.now, compiled, options)
+                    self._search_cells(self._turns.now, compiled, turn)
                 elif not isinstance(self._turns.now, CellSolver):
-                    self._solve_matrix(self._turns.now, compiled(), options)
+                    self._solve_matrix(self._turns.now, compiled(), turn)
             except (TimeLimitError, MemoryLimitError) as error:
                 if self.best is None and isinstance(error, MemoryLimitError):
                     raise

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.cells.cell_problem import CellProblem
+from ocf.cells.cell_problem import CellProblem, cell_values
 from ocf.cells.forms import to_alternatives
 from ocf.cells.nearby import Nearby, Pruner
 from ocf.cells.partition import Partition
@@ -312,6 +312,8 @@ class CellEngine(Engine[Problem]):
         task = replace(request.task, options=replace(request.task.options, time_limit=left))
         asked, excluded = replace(request, task=task), request.excluded
         pruner = prepared.pruner(problem, small=True)
+        if pruner is not None and problem.cuts_cells:  # the pruner knows the cells of the trees alone
+            cost = cell_values(problem, prepared.tree_partition(problem))[1]
         near = None if pruner is None else pruner.within(cost, outcome.cost, MOST_NODES)
         if near is not None:
             among, excluded = replace(among, ensemble=near.ensemble), near.translated(excluded)

@@ -63,6 +63,7 @@ def test_the_settings_reach_the_explainer(
         "reduce": False,
         "log": False,
         "progress": False,
+        "checkpoint": None,
     }
 
 
