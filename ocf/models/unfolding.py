@@ -8,13 +8,14 @@ decides already is left out, so that copies are smaller than what they were made
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ocf.arrays import IntArray
 from ocf.errors import UnsupportedModelError
 from ocf.support.messages import listed
+from ocf.trees.copying import Copies
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 #: Nodes that trees may grow to: so many times their own, and so many more.
@@ -63,14 +64,12 @@ _Box = dict[int, tuple[float, float]]
 
 
 class _Growing:
-    """New trees, node by node; `origin` says of which node each is a copy."""
+    """New trees of copies, without what an interval has decided already."""
 
     def __init__(self, ensemble: Ensemble, folds: Mapping[int, Fold]) -> None:
         self.ensemble, self.folds = ensemble, folds
         self.watched = {int(ensemble.feature[v]) for v in folds}
-        self.origin: list[int] = []
-        self.threshold: list[float] = []
-        self.children: tuple[list[int], list[int]] = ([], [])
+        self.copies = Copies(ensemble)
         self.most = MOST_TIMES * len(ensemble.kind) + MOST_MORE
 
     def tree(self, root: int) -> None:
@@ -79,27 +78,22 @@ class _Growing:
         while waiting:
             v, box, parent, side = waiting.pop()
             v, cuts = self._undecided(v, box)
-            new = len(self.origin)
-            if new > self.most:
+            if len(self.copies.source) > self.most:
                 names = listed([self.ensemble.feature_names[i] for i in sorted(self.watched)])
                 raise UnsupportedModelError(
                     f"the splits of {names} turn so often, or ask so often for what may be missing, that trees of "
                     f"{len(self.ensemble.kind)} nodes would become more than {self.most}: give ocf the table after the "
                     "preprocessing, or supply fewer features"
                 )
-            if parent >= 0:
-                self.children[side][parent] = new
-            self.origin.append(v)
-            self.threshold.append(float(self.ensemble.threshold[v]))
-            self.children[0].append(-1)
-            self.children[1].append(-1)
+            cut = cuts[len(cuts) // 2] if cuts else float(self.ensemble.threshold[v])
+            new = self.copies.add(v, cut, parent, side)
             if cuts:
-                i, cut = int(self.ensemble.feature[v]), cuts[len(cuts) // 2]
-                self.threshold[new] = cut
+                i = int(self.ensemble.feature[v])
                 low, high = box.get(i, (-np.inf, np.inf))
                 waiting += [(v, {**box, i: (cut, high)}, new, 1), (v, {**box, i: (low, cut)}, new, 0)]
             elif self.ensemble.kind[v] != SplitKind.LEAF:
                 waiting += [(int(self.ensemble.right[v]), box, new, 1), (int(self.ensemble.left[v]), box, new, 0)]
+        self.copies.end_tree()
 
     def _undecided(self, v: int, box: _Box) -> tuple[int, list[float]]:
         """The first node from `v` down that the box does not decide, and its cuts inside it."""
@@ -135,25 +129,7 @@ def unfold(ensemble: Ensemble, folds: Mapping[int, Fold]) -> tuple[Ensemble, Int
     """
     if not folds:
         return ensemble, np.arange(len(ensemble.kind))
-    growing, offsets = _Growing(ensemble, folds), [0]
+    growing = _Growing(ensemble, folds)
     for root in ensemble.tree_offsets[:-1].tolist():
         growing.tree(root)
-        offsets.append(len(growing.origin))
-    origin = np.array(growing.origin, np.int64)
-    is_leaf = ensemble.kind[origin] == SplitKind.LEAF
-    leaf = np.full(len(origin), -1, np.int32)
-    leaf[is_leaf] = np.arange(is_leaf.sum())
-    grown = replace(
-        ensemble,
-        tree_offsets=np.array(offsets, np.int64),
-        kind=ensemble.kind[origin],
-        feature=ensemble.feature[origin],
-        threshold=np.array(growing.threshold),
-        left=np.array(growing.children[0], np.int32),
-        right=np.array(growing.children[1], np.int32),
-        leaf=leaf,
-        leaf_values=ensemble.leaf_values[ensemble.leaf[origin[is_leaf]]],
-        set_index=ensemble.set_index[origin],
-        oblique_index=ensemble.oblique_index[origin],
-    )
-    return grown, origin
+    return growing.copies.ensemble()

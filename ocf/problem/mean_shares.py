@@ -25,7 +25,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.problem.requirements import Requirements, ScoreBox, joined_requirements, score_row, scores_at
-from ocf.problem.totals import TotalThreshold, branched, never, score_ends
+from ocf.problem.totals import TotalThreshold, branched, narrowed, never, score_ends
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.totals import Term, Total
 
@@ -86,11 +86,8 @@ class MeanOfShares:
 
     def within(self, box: ScoreBox) -> MeanOfShares:
         """The same where other rows hold scores in a box; in an empty one any bounds will do."""
-        low, high = np.array(self.low), np.array(self.high)
-        for k, term in enumerate(self.terms):
-            first, last = box.get(term.output, (-np.inf, np.inf))
-            low[k], high[k] = max(low[k], first), min(high[k], last)
-        return self if (low > high).any() else self._at(low, high)
+        ends = narrowed(self.terms, self.low, self.high, box)
+        return self if ends is None else replace(self, low=ends[0], high=ends[1])
 
     def _at(self, low: FloatArray, high: FloatArray) -> MeanOfShares:
         return replace(self, low=tuple(low.tolist()), high=tuple(high.tolist()))

@@ -211,6 +211,24 @@ def _bounds(
     return least[0], most[0]
 
 
+def narrowed(
+    terms: Sequence[Term], low: Sequence[float], high: Sequence[float], box: ScoreBox
+) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """The ends of intervals of scores, one a term, within a box; None where one is empty.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    low, high : sequence of float
+    box : mapping
+        Between which numbers other rows hold scores.
+    """
+    within = [box.get(term.output, _ALL) for term in terms]
+    lows = tuple(max(a, first) for a, (first, _) in zip(low, within, strict=True))
+    highs = tuple(min(b, last) for b, (_, last) in zip(high, within, strict=True))
+    return None if any(a > b for a, b in zip(lows, highs, strict=True)) else (lows, highs)
+
+
 # -- several scores ----------------------------------------------------------------------------------------------
 
 
@@ -247,10 +265,8 @@ class TotalThreshold:
 
     def within(self, box: ScoreBox) -> TotalThreshold:
         """The same where other rows hold scores in a box; in an empty one any bounds will do."""
-        ends = [(max(low, a), min(high, b)) for (t, low, high) in self._intervals for a, b in [box.get(t.output, _ALL)]]
-        if any(low > high for low, high in ends):
-            return self
-        return replace(self, low=tuple(low for low, _ in ends), high=tuple(high for _, high in ends))
+        ends = narrowed(self.total.terms, self.low, self.high, box)
+        return self if ends is None else replace(self, low=ends[0], high=ends[1])
 
     # -- rows ----------------------------------------------------------------------------------------------
 

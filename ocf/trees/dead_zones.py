@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.trees.copying import Copies
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 
@@ -31,34 +30,14 @@ def with_dead_zones(ensemble: Ensemble, origin: FloatArray, margins: FloatArray)
         And its dead leaves, which hold what some leaf of their tree holds.
     """
     widened = _Widened(ensemble, origin, margins)
-    starts = [0]
     for root in ensemble.tree_offsets[:-1].tolist():
         widened.tree(int(root))
-        starts.append(len(widened.source))
-    source, dead = np.array(widened.source), np.array(widened.dead)
-    links = np.array(widened.links, np.int32)
-    is_leaf = ensemble.kind[source] == SplitKind.LEAF
-    numbers = np.full(len(source), -1, np.int32)
-    numbers[is_leaf] = np.arange(is_leaf.sum())
-    made = replace(
-        ensemble,
-        tree_offsets=np.array(starts, np.int64),
-        kind=ensemble.kind[source],
-        feature=ensemble.feature[source],
-        threshold=np.array(widened.threshold),
-        left=links[:, 0],
-        right=links[:, 1],
-        leaf=numbers,
-        leaf_values=ensemble.leaf_values[ensemble.leaf[source[is_leaf]]],
-        missing_left=None if ensemble.missing_left is None else ensemble.missing_left[source],
-        set_index=ensemble.set_index[source],
-        oblique_index=ensemble.oblique_index[source],
-    )
-    return made, numbers[dead].astype(np.int64)
+    made, _ = widened.copies.ensemble()
+    return made, made.leaf[widened.dead].astype(np.int64)
 
 
 class _Widened:
-    """Nodes that are made: the node that each was, its threshold and its children."""
+    """The trees that are made, and their dead leaves."""
 
     def __init__(self, ensemble: Ensemble, origin: FloatArray, margins: FloatArray) -> None:
         self._ensemble = ensemble
@@ -69,34 +48,25 @@ class _Widened:
             #: Last value of the near side, and last of the dead zone or before it.
             self._first = np.where(cut & (old > at), at - margin, at)
             self._second = np.where(cut & (old <= at), np.nextafter(at + margin, -np.inf), at)
-        self.source: list[int] = []
-        self.threshold: list[float] = []
-        self.links: list[list[int]] = []
+        self.copies = Copies(ensemble)
         self.dead: list[int] = []
 
     def tree(self, root: int) -> None:
         """Add the tree of a root."""
-        ensemble = self._ensemble
+        ensemble, add = self._ensemble, self.copies.add
         some_leaf = root
         while ensemble.left[some_leaf] >= 0:
             some_leaf = int(ensemble.left[some_leaf])
         waiting = [(root, -1, 0)]
         while waiting:
             node, parent, side = waiting.pop()
-            first = self._node(node, float(self._first[node]), parent, side)
+            first = add(node, float(self._first[node]), parent, side)
             if ensemble.left[node] < 0:
                 continue
             last = first
             if self._first[node] < self._second[node]:
-                last = self._node(node, float(self._second[node]), first, 1)
-                self.dead.append(self._node(some_leaf, np.nan, last, 0))
+                last = add(node, float(self._second[node]), first, 1)
+                self.dead.append(add(some_leaf, np.nan, last, 0))
             waiting.append((int(ensemble.right[node]), last, 1))
             waiting.append((int(ensemble.left[node]), first, 0))
-
-    def _node(self, source: int, threshold: float, parent: int, side: int) -> int:
-        if parent >= 0:
-            self.links[parent][side] = len(self.source)
-        self.source.append(source)
-        self.threshold.append(threshold)
-        self.links.append([-1, -1])
-        return len(self.source) - 1
+        self.copies.end_tree()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import IntArray
+from ocf.trees.copying import copied
 from ocf.trees.ensemble import Ensemble
 
 
@@ -98,25 +99,10 @@ def chosen_trees(ensemble: Ensemble, trees: IntArray) -> Ensemble:
     nodes = np.concatenate([np.arange(offsets[t], offsets[t + 1]) for t in trees])
     place = np.full(len(ensemble.kind), -1, np.int32)
     place[nodes] = np.arange(len(nodes))
-    is_leaf = ensemble.leaf[nodes] >= 0
-    leaf = np.where(is_leaf, np.cumsum(is_leaf) - 1, -1).astype(np.int32)
-    sides: dict[str, Any] = {
-        name: np.where(getattr(ensemble, name)[nodes] >= 0, place[getattr(ensemble, name)[nodes]], -1).astype(np.int32)
-        for name in ("left", "right")
-    }
-    rest: dict[str, Any] = {
-        n: getattr(ensemble, n)[nodes] for n in ("kind", "feature", "threshold", "set_index", "oblique_index")
-    }
-    return replace(
-        ensemble,
-        tree_offsets=np.append(0, np.cumsum(offsets[trees + 1] - offsets[trees])),
-        leaf=leaf,
-        leaf_values=ensemble.leaf_values[ensemble.leaf[nodes[is_leaf]]],
-        tree_weights=ensemble.tree_weights[trees],
-        missing_left=None if ensemble.missing_left is None else ensemble.missing_left[nodes],
-        **sides,
-        **rest,
-    )
+    sides = (ensemble.left[nodes], ensemble.right[nodes])
+    left, right = (np.where(child >= 0, place[child], -1).astype(np.int32) for child in sides)
+    starts = np.append(0, np.cumsum(offsets[trees + 1] - offsets[trees]))
+    return copied(ensemble, nodes, starts, left, right, tree_weights=ensemble.tree_weights[trees])
 
 
 def split_trees(joint: Ensemble, like: Ensemble) -> tuple[Ensemble, Ensemble]:
