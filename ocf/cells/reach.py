@@ -13,6 +13,7 @@ that the bound holds whatever the condition of the matrix.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,24 +49,26 @@ def least_beyond(problem: Problem, ends: FloatArray, cell_feature: IntArray) -> 
         apart = np.isnan(own) | feature.is_special(own) | np.isnan(here) | bool(feature.is_special(here))
         moves.append(np.abs(np.where(apart, 0.0, feature.distance(here, np.where(apart, here, own)) * feature.scale)))
     most = np.array([m.max(initial=0.0) for m in moves])
-    squares, absolutes = _matrices(cost, names)
+    # a feature with a cost of its own has no square besides, see `Cost.of`
+    single = {name: d for name, d in reversed(cost.squares) if space.features[space.index(name)].cost is None}
+    squares, absolutes = _matrices(cost, names, single)
     for k, i in enumerate(place):
         step = moves[k].min(axis=0)
-        single = squares[: len(cost.squares), k] @ squares[: len(cost.squares), k]
         quadratic = _projected(squares, k, step, most, 2.0)
-        gain = np.maximum(quadratic - single * step * step, 0.0) + _projected(absolutes, k, step, most, np.inf)
+        beyond = np.maximum(quadratic - single.get(names[k], 0.0) * step * step, 0.0)
+        gain = beyond + _projected(absolutes, k, step, most, np.inf)
         out[cell_feature == i] = (1 - ROUNDING) * gain
     return out
 
 
-def _matrices(cost: Cost, names: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
-    """Rows whose squares, and those whose absolute values, the cost adds; single squares come first."""
+def _matrices(cost: Cost, names: tuple[str, ...], single: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
+    """Rows whose squares, and those whose absolute values, the cost adds; those of single features come first."""
     column = {name: k for k, name in enumerate(names)}
-    squares = np.zeros((len(cost.squares) + len(cost.forms), len(names)))
+    squares = np.zeros((len(single) + len(cost.forms), len(names)))
     absolutes = np.zeros((len(cost.absolutes), len(names)))
-    for r, (name, square) in enumerate(cost.squares):
+    for r, (name, square) in enumerate(single.items()):
         squares[r, column[name]] = np.sqrt(square)
-    for matrix, first, forms in ((squares, len(cost.squares), cost.forms), (absolutes, 0, cost.absolutes)):
+    for matrix, first, forms in ((squares, len(single), cost.forms), (absolutes, 0, cost.absolutes)):
         for r, form in enumerate(forms):
             for name, c in form:
                 matrix[first + r, column[name]] += c

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,13 +18,15 @@ from ocf.problem.problem import Problem
 NAMES = ("a", "b", "c")
 
 
-def forest(seed: int) -> tuple[Explainer, pd.DataFrame]:
+def forest(seed: int, own: dict[str, Any] | None = None) -> tuple[Explainer, pd.DataFrame]:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
     x[:, 2] = np.round(3 * x[:, 2])
     table = pd.DataFrame(x, columns=list(NAMES)).astype({"c": int})
     y = (x @ rng.normal(size=3) > 0).astype(int)
-    return Explainer(RandomForestClassifier(4, max_depth=3, random_state=0).fit(table, y), data=table), table
+    return Explainer(
+        RandomForestClassifier(4, max_depth=3, random_state=0).fit(table, y), data=table, features=own
+    ), table
 
 
 def random_cost(rng: np.random.Generator, kind: str) -> Cost:
@@ -32,16 +36,21 @@ def random_cost(rng: np.random.Generator, kind: str) -> Cost:
     parts = {
         "squares": {"squares": quadratic.squares, "forms": quadratic.forms},
         "absolutes": {"absolutes": forms},
+        "together": {"squares": (("a", 0.1), ("b", 10.0)), "forms": ((("a", 1.0), ("b", -1.0)),)},
         "both": {"squares": quadratic.squares, "forms": quadratic.forms, "absolutes": forms[:2], "l1": 0.2},
     }
     return Cost(**parts[kind])
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["squares", "absolutes", "both"]))
-def test_no_point_costs_less_than_its_cells_say(seed: int, kind: str) -> None:
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from(["squares", "absolutes", "together", "both"]),
+    own=st.sampled_from([{}, {"b": {"cost": {"points": [[-5, 1e-9], [0, 0], [5, 1e-9]]}}}]),
+)
+def test_no_point_costs_less_than_its_cells_say(seed: int, kind: str, own: dict[str, Any]) -> None:
     rng = np.random.default_rng(seed)
-    explainer, table = forest(seed % 3)
+    explainer, table = forest(seed % 3, own)
     problem = explainer.problem(table.iloc[[seed % len(table)]], norm=random_cost(rng, kind))
     cells = explainer.cells(problem)
     assert cells.values is not None
@@ -50,6 +59,8 @@ def test_no_point_costs_less_than_its_cells_say(seed: int, kind: str) -> None:
     low, high = table.to_numpy(float).min(0), table.to_numpy(float).max(0)
     points = low + rng.random((500, 3)) * (high - low)
     points = np.vstack([points, problem.origin + (points - problem.origin) * 10.0 ** rng.uniform(-3, 0, (500, 1))])
+    both = problem.origin + rng.uniform(-1, 1, (200, 1)) * np.array([1.0, 1.0, 0.0])
+    points = np.vstack([points, both[((low <= both) & (both <= high)).all(axis=1)]])
     points[:, 2] = np.round(points[:, 2])
     offsets = cells.partition.offsets[:-1] + cells.partition.locate(points)
     cost = problem.costs(points)

@@ -15,7 +15,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ModelError
 from ocf.problem.requirements import Requirements, scores_at
 from ocf.problem.targets import ClassTarget, IntervalTarget, ProbabilityTarget
-from ocf.problem.totals import total_rows
+from ocf.problem.totals import narrowed, total_rows
 from ocf.trees.ensemble import Decision, Ensemble
 from ocf.trees.totals import FLOAT32, Map, Term, Total
 
@@ -213,3 +213,10 @@ def test_damaged_maps_are_refused(broken: dict, message: str) -> None:
     saved["decision"]["margin"]["terms"][0] |= {"maps": [], "output": 3}
     with pytest.raises(ModelError, match="a score that does not exist"):
         Ensemble.from_dict(saved)
+
+
+def test_intervals_of_scores_are_cut_by_a_box() -> None:
+    terms = [Term(0), Term(2)]
+    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {0: (1.0, 9.0), 2: (-np.inf, 2.0)}) == ((1.0, 1.0), (4.0, 2.0))
+    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {}) == ((0.0, 1.0), (4.0, 5.0))
+    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {2: (6.0, 7.0)}) is None
