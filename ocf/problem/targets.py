@@ -35,7 +35,7 @@ from ocf.problem.totals import total_rows
 from ocf.support.documents import fit
 from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
-from ocf.trees.ensemble import Ensemble
+from ocf.trees.ensemble import Decision, Ensemble
 from ocf.trees.links import odds_around, scores_around
 from ocf.trees.totals import Total, share
 
@@ -417,13 +417,29 @@ def _is_collection(target: Any) -> bool:
 
 def _probability(ensemble: Ensemble, probability: Any) -> float:
     if ensemble.decision.link not in _PROBABLE:
-        raise ProblemError(
-            "the model shows no probabilities, so none can be asked for: leave the probability out, or train with an "
-            "objective that has them, such as binary:logistic"
-        )
+        raise ProblemError(_without_probabilities(ensemble.decision))
     if not _is_number(probability) or not 0 < probability <= 1:
         raise ProblemError(f"a probability is a number above 0 and up to 1, not {probability!r}")
     return float(probability)
+
+
+def _without_probabilities(rule: Decision) -> str:
+    """Why no probability can be asked for, and what to do instead."""
+    if not rule.stands_on_others:
+        return (
+            "the model shows no probabilities, so none can be asked for: leave the probability out, or train with an "
+            "objective that has them, such as binary:logistic"
+        )
+    if rule.kind == "argmax":
+        return (
+            "of this model, which stands on others, ocf reads which class wins, and not the probabilities that it may "
+            "show, for they are a function of several sums at once: leave the probability out, which asks for the "
+            "class itself, or, of a stack, take trees as final_estimator"
+        )
+    return (
+        "this model, which stands on others, shows no probabilities, so none can be asked for: leave the probability "
+        "out, or let it show some: a stack with final_estimator=LogisticRegression(), a vote with voting='soft'"
+    )
 
 
 def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from ocf import Explainer
-from ocf.errors import ModelError, UnsupportedModelError
+from ocf.errors import ModelError, ProblemError, UnsupportedModelError
 from ocf.models.user_model import as_user_model
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
@@ -127,6 +127,21 @@ def test_a_stack_shows_the_probabilities_of_its_final_model(final: Any) -> None:
     found = Explainer(model, data=x).explain(x.iloc[[low]], target=user.classes[1], probability=bound)[0]
     assert found.status == "optimal"
     assert model.predict_proba(found.counterfactual)[0, 1] >= bound
+
+
+@pytest.mark.parametrize(
+    ("model", "n_classes", "remedy"),
+    [
+        (StackingClassifier([("a", FOREST)], cv=2), 3, "trees as final_estimator"),
+        (StackingClassifier([("a", FOREST)], RidgeClassifier(), cv=2), 2, r"LogisticRegression\(\)"),
+        (VotingClassifier([("a", FOREST), ("b", BOOSTING)]), 2, "voting='soft'"),
+    ],
+)
+def test_where_no_probability_is_read_the_remedy_is_one_of_the_whole(model: Any, n_classes: int, remedy: str) -> None:
+    x, y = table(n_classes)
+    explainer = Explainer(clone(model).fit(x, y), data=x)
+    with pytest.raises(ProblemError, match=f"leave the probability out.*{remedy}"):
+        explainer.explain(x.iloc[[0]], target="v", probability=0.6)
 
 
 @pytest.mark.parametrize(
