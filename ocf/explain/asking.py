@@ -240,6 +240,26 @@ class Asking(ABC, Generic[P]):
                 found |= zip(left, run_batch(explain_each, [rows[k] for k in left], n_jobs, finished), strict=True)
         return Explanations(e for k in range(len(rows)) for e in found[k])
 
+    def beside_broken(self, frame: pd.DataFrame, explain: Callable[[pd.DataFrame], Explanations]) -> Explanations:
+        """Explanations of rows, in order; those with indicator columns that are not one-hot have status ``"error"``.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+            As the user gave them.
+        explain : callable
+            Rows -> their explanations, in order.
+        """
+        broken = self.space.broken_rows(frame)
+        if not broken:
+            return explain(frame)
+        whole = [k for k in range(len(frame)) if k not in broken]
+        of_rows = explain(frame.iloc[whole]).by_row() if whole else []
+        found = dict(zip(whole, of_rows, strict=True))
+        for k, wrong in broken.items():
+            found[k] = Explanations([failed(frame.index[k], frame.iloc[[k]], "error", wrong)])
+        return Explanations(e for k in range(len(frame)) for e in found[k])
+
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order.
 

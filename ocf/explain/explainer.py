@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -376,7 +377,11 @@ class Explainer(TreeAsking):
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
         question : Question
         """
-        frame, coded, task = self.read(rows_of(self.space, X), question)
+        found = self.beside_broken(rows_of(self.space, X), partial(self._ask, question=question))
+        return found.in_frames(self.frames_of(X))
+
+    def _ask(self, rows: pd.DataFrame, question: Question) -> Explanations:
+        frame, coded, task = self.read(rows, question)
         warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
@@ -384,8 +389,7 @@ class Explainer(TreeAsking):
         for gaps in () if task.imputations is not None else Gaps.groups(coded, task.space):
             # refuses missing values without a rule before any row is solved
             self.prepared.partition(gaps, None, task.space)
-        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
-        return found.in_frames(self.frames_of(X))
+        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
 
     def largest_box(
         self, explanation: Explanation, *, time_limit: float | None = None, memory_limit: float | str | None = None

@@ -9,6 +9,7 @@ boundary as the user's own model computes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,10 @@ class LinearExplainer(Asking[LinearProblem]):
         margin : float
             By how much the decision value must win.
         """
-        frame = rows_of(self.space, X)
+        explain = partial(self._ask, question=question, margin=margin)
+        return self.beside_broken(rows_of(self.space, X), explain).in_frames(self.frames_of(X))
+
+    def _ask(self, frame: pd.DataFrame, question: Question, margin: float) -> Explanations:
         coded = self.space.from_frame(frame)
         if np.isnan(coded).any():
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
@@ -157,8 +161,7 @@ class LinearExplainer(Asking[LinearProblem]):
             box=question.box,
         )
         self.prepared.class_index(task.target, 0)
-        found = self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
-        return found.in_frames(self.frames_of(X))
+        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

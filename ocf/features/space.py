@@ -77,6 +77,19 @@ def _held(value: Any, dtype: Any) -> Any:
     return pd.Series([value])
 
 
+def _broken(frame: pd.DataFrame, feature: Feature) -> dict[int, str]:
+    """What is wrong with rows in which a feature's indicator columns are not one-hot, by their places."""
+    values = frame[list(feature.columns)].to_numpy(np.float64)
+    sums = values.sum(axis=1)
+    ok = np.isin(values, (0.0, 1.0)).all(axis=1) & ((sums == 1) | (feature.base & (sums == 0)))
+    said = (
+        f"its indicator columns {listed(feature.columns, 6)} must hold 0 and {'at most ' * feature.base}a single 1, "
+        "as in the data, but "
+    )
+    remedy = "; mend the row, or have the columns read one by one (groups=False)"
+    return {int(row): f"{said}{_ones(feature, values[row])}{remedy}" for row in np.flatnonzero(~ok)}
+
+
 def _ones(feature: Feature, values: FloatArray) -> str:
     """What indicator columns hold that they should not, in words."""
     odd = [f"{c} holds {v:g}" for c, v in zip(feature.columns, values.tolist(), strict=True) if v not in (0.0, 1.0)]
@@ -222,20 +235,29 @@ class FeatureSpace:
             )
         return values
 
+    def broken_rows(self, rows: pd.DataFrame | ArrayLike) -> dict[int, str]:
+        """What is wrong with rows whose indicator columns are not one-hot, by their places.
+
+        Parameters
+        ----------
+        rows : DataFrame or array-like (n, n_columns)
+            As in `from_frame`, which refuses such rows.
+        """
+        frame = self._as_frame(rows)
+        grouped = [f for f in self.features if len(f.columns) > 1 or f.base]
+        said: dict[int, str] = {}
+        for feature in grouped:
+            for row, wrong in _broken(frame, feature).items():
+                said.setdefault(row, f"feature {feature.name!r}: {wrong}")
+        return said
+
     @staticmethod
     def _one_hot(frame: pd.DataFrame, feature: Feature) -> FloatArray:
+        for row, said in _broken(frame, feature).items():
+            raise DataError(f"feature {feature.name!r}, row {row}: {said}")
         values = frame[list(feature.columns)].to_numpy(np.float64)
-        sums = values.sum(axis=1)
-        ok = np.isin(values, (0.0, 1.0)).all(axis=1) & ((sums == 1) | (feature.base & (sums == 0)))
-        if not ok.all():
-            row = int(np.flatnonzero(~ok)[0])
-            raise DataError(
-                f"feature {feature.name!r}, row {row}: its indicator columns {listed(feature.columns, 6)} must hold 0 "
-                f"and {'at most ' * feature.base}a single 1, as in the data, but "
-                f"{_ones(feature, values[row])}; mend the row, or have the columns read one by one (groups=False)"
-            )
         codes = values.argmax(axis=1) + int(feature.base)
-        return np.where(sums == 0, 0, codes).astype(np.float64)
+        return np.where(values.sum(axis=1) == 0, 0, codes).astype(np.float64)
 
     def to_frame(self, coded: ArrayLike) -> pd.DataFrame:
         """Table of coded rows, in the user's columns, order, words and dtypes.

@@ -148,11 +148,33 @@ def test_the_answer_says_which_categories_were_recognised() -> None:
     assert repr(explainer) == "<Explainer of a RandomForestClassifier: 4 features>"
 
 
-def test_a_row_that_breaks_a_group_is_refused_with_what_to_do() -> None:
+@pytest.mark.parametrize(
+    ("explainer", "model", "settings"),
+    [
+        (Explainer, RandomForestClassifier(3, max_depth=3, random_state=0), {}),
+        (Explainer, RandomForestClassifier(3, max_depth=3, random_state=0), {"n_explanations": 2}),
+        (LinearExplainer, LogisticRegression(max_iter=500), {}),
+    ],
+)
+def test_a_row_that_breaks_a_group_has_an_error_of_its_own(
+    explainer: Any, model: Any, settings: dict[str, Any]
+) -> None:
     table, wanted = people()
-    explainer = Explainer(RandomForestClassifier(3, max_depth=3, random_state=0).fit(table, wanted), table)
-    with pytest.raises(DataError, match="a single 1, as in the data, but job_clerk holds 1, job_cook holds 1"):
-        explainer.explain(table.iloc[:1].assign(job_clerk=1, job_cook=1, job_smith=0))
+    rows = table.iloc[:6].set_axis(["a", "b", "b", "d", "e", "f"])
+    rows.iloc[[1, 4], rows.columns.get_indexer(JOBS)] = [[1, 1, 0], [0, 0, 0]]
+    asked = explainer(model.fit(table, wanted), table)
+    found = asked.explain(rows, **settings).by_row()
+    assert [own[0].row for own in found] == list(rows.index)
+    assert [own[0].status == "error" for own in found] == [False, True, False, False, True, False]
+    assert "job_clerk holds 1, job_cook holds 1; mend the row" in found[1][0].message
+    assert "feature 'job': its indicator columns" in found[4][0].message
+    assert "none of them holds 1" in str(found[4][0])
+    whole = [0, 2, 3, 5]
+    for k, own in zip(whole, asked.explain(rows.iloc[whole], **settings).by_row(), strict=True):
+        assert [e.cost for e in found[k]] == [e.cost for e in own]
+        assert all(e.verified for e in found[k])
+    alone = asked.explain(rows.iloc[[4]], **settings)
+    assert [e.status for e in alone] == ["error"]
 
 
 def test_linear_models_read_groups_too() -> None:
