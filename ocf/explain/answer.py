@@ -66,6 +66,7 @@ class Answer:
     imputations: dict[str, Any] | None = None
     box: dict[str, Any] | None = None
     probabilities: tuple[tuple[float, ...], ...] | None = None
+    partway: tuple[tuple[float, ...], ...] | None = None
     margins: dict[str, float] = field(default_factory=dict)
     frames: FrameKind = PANDAS
 
@@ -96,6 +97,15 @@ class Answer:
     def after(self) -> float | None:
         """What it gives the counterfactual, as `before`; None where there is none."""
         return self._shown(1, self.decided) if self.found else None
+
+    @property
+    def path(self) -> tuple[float, ...]:
+        """From `before` to `after`: what the model gives as the `changes` are made one by one; empty if unknown."""
+        first, last = self.before, self.after
+        if self.partway is None or first is None or last is None or len(self.partway) + 1 != len(self.own_changes):
+            return ()
+        place = self.classes.index(self.likely) if self.classes else 0
+        return first, *(given[place] for given in self.partway), last
 
     def _shown(self, which: int, value: Any) -> float | None:
         if not self.classes:

@@ -15,6 +15,7 @@ from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import with_answers
 from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
+from ocf.verify.partway import partway_shown, partway_tables
 
 if TYPE_CHECKING:
     from ocf.features.space import FeatureSpace
@@ -63,9 +64,9 @@ def from_finding(
     if table is None and outcome.point is not None:
         counterfactual = _table(found, row, outcome.point)
     ties = tuple(_table(found, row, point) for point in found.ties)
+    between = [] if counterfactual is None else tables_between(problem.space, row.original, counterfactual)
     if counterfactual is not None and row.imputed is None and not answers_at_hand:
-        wanted = problem.target.probability is not None
-        model = with_answers(model, (row.original, counterfactual, *ties), probabilities=wanted)
+        model = with_answers(model, (row.original, counterfactual, *ties, *between), probabilities=True)
     verification, plausible = _check(found, row, model, classes, detector, counterfactual)
     of_ties = [_check(found, row, model, classes, detector, table)[0].problems for table in ties]
     checks = (*verification.problems, *(f"Tie {k}: {p}" for k, own in enumerate(of_ties, 1) for p in own))
@@ -102,6 +103,7 @@ def from_finding(
         ranges=tuple(map(dict, found.ranges)),
         imputations=None if row.imputed is None else row.imputed.to_dict() | {"met": verification.met},
         probabilities=verification.probabilities,
+        partway=None if counterfactual is None or row.imputed is not None else partway_shown(model, between),
         margins=_margins(problem),
     )
 
@@ -145,6 +147,17 @@ def failed(
 def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFrame:
     """A coded point as a table of one row, like the user's."""
     return counterfactual_frame(found.problem.space, row.original, found.problem.origin, point)
+
+
+def tables_between(space: FeatureSpace, original: pd.DataFrame, counterfactual: pd.DataFrame) -> list[pd.DataFrame]:
+    """The row with the first of its changes, with the first two, and so on, without the last.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    original, counterfactual : DataFrame (1, n_columns)
+    """
+    return partway_tables(original, counterfactual, [f.columns for f in space.features])
 
 
 def _check(

@@ -117,6 +117,10 @@ class Explanation(Answer):
         Of all classes, of the original and, where there is one, of the counterfactual, by the user's own
         ``predict_proba``; None of models without one, and of rows with completions. `before` and `after` are those of
         the class that was wanted, `likely`.
+    partway : tuple of tuples of float, or None
+        What the model gives between the original and the counterfactual: the row with the first of its `changes`, with
+        the first two, and so on, each the probabilities of all classes, or a regressor's value. `path` goes from
+        `before` over these to `after`.
     margins : dict of feature name to float
         How far each value that changes had to stand from the thresholds that it passes, in the user's units.
     frames : FrameKind
@@ -155,6 +159,7 @@ class Explanation(Answer):
             "target": records.plain(self.target),
             "probability": records.plain(self.probability),
             "probabilities": records.plain(self.probabilities),
+            "partway": records.plain(self.partway),
             "margins": records.plain(self.margins),
             "decided": records.plain(self.decided),
             "cost": records.plain(self.cost),
@@ -217,13 +222,15 @@ class Explanation(Answer):
         return pages.to_page([self], path)
 
     def plot(self, ax: Any = None, *, of: str = "changes") -> Any:
-        """Bars of what each change costs, or of what the model gives before and after.
+        """Bars of what each change costs, or of what the model gives before and after, or change by change.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-        of : {"changes", "prediction"}
+        of : {"changes", "prediction", "waterfall"}
             ``"prediction"``: the probability of each class, or the value beside the one that was wanted.
+            ``"waterfall"``: how that of the class that was wanted, or the value, moves as the changes are made one
+            after another, in the order of `changes`; in another order they would share it otherwise.
 
         Returns
         -------
@@ -420,6 +427,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "imputations": None if found.imputations is None else asdict(found.imputations),
         "box": None if found.box is None else _box(found.box),
         "probabilities": None if found.probabilities is None else tuple(map(tuple, found.probabilities)),
+        "partway": None if found.partway is None else tuple(map(tuple, found.partway)),
     }
     del made["features"]
     return Explanation(**made)

@@ -15,6 +15,8 @@ from ocf.explain.text import (
     change_rows,
     counted,
     headline,
+    level,
+    moved,
     notes,
     ties,
 )
@@ -85,6 +87,7 @@ def _said(e: Answer) -> dict[str, Any]:
         "notes": [*([e.message] if e.message else []), *notes(e)],
         "problems": e.checks,
         "changes": _changes(e),
+        "waterfall": _waterfall(e),
         "ties": [*ties(e), *box(e)],
         "facts": _facts(e),
     }
@@ -109,6 +112,27 @@ def _changes(e: Answer) -> list[dict[str, Any]]:
             change_rows(e), table["from"], table["to"], table["cost"], strict=True
         )
     ]
+
+
+def _waterfall(e: Answer) -> dict[str, Any] | None:
+    """Bars of how the prediction moves from change to change, places and lengths as parts of the whole."""
+    path = e.path
+    if not path:
+        return None
+    # a probability has its own ends
+    lowest, highest = (0.0, 1.0) if e.classes else (min(path), max(path))
+    reach = (highest - lowest) or 1.0
+    first = 0.0 if e.classes else 0.1  # a value's bars have no natural beginning
+    scaled = [first + (1 - first) * (p - lowest) / reach for p in path]
+    ends = [("as it is", 0.0, scaled[0], level(e, path[0])), ("with all changes", 0.0, scaled[-1], level(e, path[-1]))]
+    steps = [
+        (name, *sorted(scaled[k : k + 2]), moved(*path[k : k + 2])) for k, name in enumerate(e.own_changes["feature"])
+    ]
+    bars = [
+        {"name": name, "start": start, "length": end - start, "said": said, "back": said.startswith("−")}
+        for name, start, end, said in (ends[0], *steps, ends[1])
+    ]
+    return {"of": f"probability of {e.likely}" if e.classes else "value", "bars": bars}
 
 
 def _facts(e: Answer) -> list[tuple[str, str]]:

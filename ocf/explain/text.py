@@ -107,6 +107,28 @@ def chance(probability: float) -> str:
     return short
 
 
+def level(e: Answer, given: float) -> str:
+    """What the model gives, a probability or a value, in words.
+
+    Parameters
+    ----------
+    e : Answer
+    given : float
+    """
+    return chance(given) if e.classes else number(given)
+
+
+def moved(old: float, new: float) -> str:
+    """By how much something goes up or down, with its sign.
+
+    Parameters
+    ----------
+    old, new : float
+    """
+    by = new - old
+    return f"{'+' if by > 0 else '−' if by < 0 else '±'}{number(abs(by), 3)}"
+
+
 def plausibility(e: Answer) -> list[str]:
     """How deep the counterfactual lies in the isolation forest, as a sentence; empty where nobody asked."""
     if e.plausibility is None:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import FloatArray
+from ocf.explain.answers import tables_between
 from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import Foreseen
@@ -119,7 +120,7 @@ class Together(Generic[P]):
     def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
-        tables = [table for one in waiting for table in (one.row.original, one.point) if table is not None]
+        tables = [table for one in waiting for table in _tables(one.row, one.found, one.point)]
         try:
             self._foreseen.foresee(tables, probabilities=True)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
@@ -143,3 +144,10 @@ class Together(Generic[P]):
             return [asking.explained(row, found, seconds=seconds, model=model, table=one.point)]
 
         return asking.unless_it_fails(row, task, explained)
+
+
+def _tables(row: AskedRow, found: Finding[Any] | list[Explanation], point: pd.DataFrame | None) -> list[pd.DataFrame]:
+    """All rows that the model will be asked about for the answer of one."""
+    if point is None or not isinstance(found, Finding):
+        return [row.original]
+    return [row.original, point, *tables_between(found.problem.space, row.original, point)]

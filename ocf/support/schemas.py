@@ -378,6 +378,7 @@ class ClaimsSchema(Struct):
     imputations: ImputationsSchema | None = None
     margins: dict[str, Amount] = {}
     probabilities: Annotated[list[list[float]], Meta(min_length=1, max_length=2)] | None = None
+    partway: list[list[float]] | None = None
 
 
 class ExplanationSchema(ClaimsSchema, kw_only=True):

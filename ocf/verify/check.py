@@ -25,6 +25,7 @@ from ocf.support.documents import fit, refused
 from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
 from ocf.verify.constraints import Change, broken, coupled_part, curve_amount
+from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
 
 if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
@@ -272,8 +273,20 @@ def _verify_record(
         )
 
     found, of_ties = check(changed), replace(claims, probabilities=None)
-    ties = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
-    return replace(found, ok=found.ok and not ties, problems=(*found.problems, *ties), status=claims.status)
+    more = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
+    if found.ok and record.get("partway") is not None:
+        more += _misquoted_partway(record, model)
+    return replace(found, ok=found.ok and not more, problems=(*found.problems, *more), status=claims.status)
+
+
+def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
+    """What is claimed of the way to a counterfactual and does not hold."""
+    shown = None
+    if record["counterfactual"] is not None:
+        before, after = (records.table_from_record(record[n], record["row"]) for n in ("original", "counterfactual"))
+        columns = [feature["columns"] for feature in record["features"]["features"]]
+        shown = partway_shown(model, partway_tables(before, after, columns))
+    return misquoted_partway(record["partway"], shown)
 
 
 # -- claims ----------------------------------------------------------------------------------------------------

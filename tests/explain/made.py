@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
+from ocf import Explainer
 from ocf.explain.answers import from_finding
 from ocf.explain.explanation import Explanation
 from ocf.features.inference import infer_space
@@ -74,3 +75,12 @@ def hostile() -> Explanation:
     model = as_user_model(forest.fit(table, np.where(table[evil] == "$a$", "<b>no", "yes&")))
     space = infer_space(table)
     return solved(model, space, table.iloc[[0]], 1 - space.from_frame(table.iloc[[0]])[0])
+
+
+def raised_sum() -> tuple[Explanation, RandomForestRegressor]:
+    """An answer of several changes about a regressor."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.random((200, 3)).round(2), columns=["a", "b", "c"])
+    model = RandomForestRegressor(5, max_depth=5, random_state=0).fit(table, table.sum(axis=1))
+    lowest = table.iloc[[int(table.sum(axis=1).to_numpy().argmin())]]
+    return Explainer(model, table).explain(lowest, (2.2, None))[0], model

@@ -160,3 +160,20 @@ def test_probabilities_that_the_model_does_not_give_are_found(
         assert [name in p for p in verify_file(path, model)[0][1].problems] == [True]
     path.write_text(json.dumps(data | {"probabilities": None}))
     assert verify_file(path, model)[0][1].ok
+
+
+def test_a_way_that_the_model_does_not_go_is_found(credit, tmp_path: Path) -> None:
+    table, fitted, explainer = credit
+    rows = table[fitted.predict(table) == "refused"].iloc[:6]
+    e = max(explainer.explain(rows, "granted", norm="l2", probability=0.8), key=lambda e: len(e.path))
+    path = tmp_path / "one.json"
+    data = e.to_dict()
+    path.write_text(json.dumps(data))
+    assert verify_file(path, explainer.model)[0][1].ok
+    data["partway"][0][0] += 0.01
+    path.write_text(json.dumps(data))
+    (problem,) = verify_file(path, explainer.model)[0][1].problems
+    assert problem.startswith("After 1 of the changes the model gives ")
+    path.write_text(json.dumps(data | {"partway": []}))
+    (problem,) = verify_file(path, explainer.model)[0][1].problems
+    assert "after 0 changes are claimed" in problem

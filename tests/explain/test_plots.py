@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pandas as pd
 import pytest
 
@@ -10,7 +12,7 @@ from ocf.errors import DataError
 from ocf.explain.answers import failed
 from ocf.explain.explanation import Explanation, Explanations
 
-from .made import hostile
+from .made import hostile, raised_sum
 
 
 def test_plot(example: Explanation, several: Explanations) -> None:
@@ -51,3 +53,24 @@ def test_plot_of_the_prediction(example: Explanation, prices, three) -> None:
     with pytest.raises(DataError, match="'changes'"):
         example.plot(of="cost")
     plt.close("all")
+
+
+def test_waterfall_of_the_prediction(credit, several: Explanations) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    table, model, explainer = credit
+    row = table[model.predict(table) == "refused"].iloc[[0]]
+    granted = explainer.explain(row, "granted", probability=0.8)[0]
+    for e in (granted, raised_sum()[0]):
+        ax = e.plot(of="waterfall")
+        ax.figure.canvas.draw()
+        before, after, *steps = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+        assert (before[1], after[1]) == pytest.approx((e.before, e.after))
+        assert before[0] == after[0] == ax.get_xlim()[0]
+        assert [pytest.approx(step) for step in steps] == list(itertools.pairwise(e.path))
+        plt.close(ax.figure)
+    for unknown in (several[1], several[2]):
+        with pytest.raises(DataError, match="the way to an answer"):
+            unknown.plot(of="waterfall")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
 
 from ocf import Explainer
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.text import chance
+
+from .made import raised_sum
 
 
 def test_texts(several: Explanations, example: Explanation) -> None:
@@ -56,6 +62,31 @@ def test_probabilities_are_those_of_the_users_model(credit, three) -> None:
     assert unmet.counterfactual is None
     assert (unmet.likely, unmet.after) == ("granted", None)
     assert unmet.before == shown[0]
+
+
+def by_hand(e: Explanation, show: Callable[[pd.DataFrame], float]) -> list[float]:
+    """What the user's model gives as the changes are made one by one."""
+    row, found = e.original.copy(), [show(e.original)]
+    for name in e.changes["feature"]:
+        row[name] = e.counterfactual[name]
+        found.append(show(row))
+    return found
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_the_path_is_what_the_users_model_gives_change_by_change(credit, many: bool) -> None:
+    table, model, explainer = credit
+    rows = table[model.predict(table) == "refused"].iloc[:8]
+    granted = list(model.classes_).index("granted")
+    asked = [rows] if many else [rows.iloc[[k]] for k in range(len(rows))]
+    found = [e for own in asked for e in explainer.explain(own, "granted", norm="l2", probability=0.8)]
+    for e in found:
+        assert list(e.path) == by_hand(e, lambda row: model.predict_proba(row)[0][granted])
+        assert Explanation.from_json(e.to_json()).path == e.path
+    assert max(len(e.path) for e in found) > 2
+    e, of_sums = raised_sum()
+    assert list(e.path) == by_hand(e, lambda row: of_sums.predict(row)[0])
+    assert len(e.path) > 2
 
 
 def test_a_probability_near_one_half_tells_its_side() -> None:
