@@ -40,9 +40,12 @@ def test_problem_files_of_the_page_are_read(page: Path, tmp_path: Path) -> None:
 
 
 def test_suites_of_the_page_are_read(tmp_path: Path) -> None:
-    (suite,) = [content for language, content in blocks(REFERENCE / "suite-file.md") if language == "toml"]
-    (tmp_path / "s.toml").write_text(suite, encoding="utf-8")
-    assert load_suite(tmp_path / "s.toml").name == "forests"
+    suites = [content for language, content in blocks(REFERENCE / "suite-file.md") if language == "toml"]
+    names = []
+    for suite in suites:
+        (tmp_path / "s.toml").write_text(suite, encoding="utf-8")
+        names.append(load_suite(tmp_path / "s.toml").name)
+    assert names == ["forests", "peers"]
 
 
 def bare(line: str) -> str:

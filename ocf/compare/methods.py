@@ -1,13 +1,16 @@
-"""Methods: a formulation, a solver and their options, under a name."""
+"""Methods: a formulation, a solver and their options, or a program of others, under a name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ocf.errors import OcfError, ProblemError
-from ocf.support.messages import nearest
+from ocf.support.messages import listed, nearest
+
+#: What can be said of a method that is a program.
+OF_PROGRAMS = ("command", "name", "threads", "seed", "options", "folder")
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,16 @@ class Method:
         The solver's own.
     name : str
         By default made of the others, as far as they are not the default.
+    command : tuple of str
+        Of a program that is the method, in the place of formulation, solver, reduction and gap: see
+        `ocf.compare.programs`.
+    folder : str
+        From which relative paths of the command count.
 
     Raises
     ------
     ProblemError
-        Unknown formulation or solver.
+        Unknown formulation or solver, or a program without a name.
     """
 
     formulation: str = "interval"
@@ -44,10 +52,15 @@ class Method:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+    command: tuple[str, ...] = ()
+    folder: str = ""
 
     def __post_init__(self) -> None:
         from ocf.formulations import FORMULATIONS
 
+        if self.command:
+            self._check_program()
+            return
         if self.formulation not in FORMULATIONS:
             raise ProblemError(f"unknown formulation {nearest(self.formulation, FORMULATIONS)}")
         if self.solver not in known_solvers():
@@ -56,6 +69,15 @@ class Method:
             object.__setattr__(self, "formulation", "interval")
         if not self.name:
             object.__setattr__(self, "name", self._made_name())
+
+    def _check_program(self) -> None:
+        if not self.name:
+            raise ProblemError("a method with a command needs a name, such as [methods.NAME]")
+        others = [f for f in fields(self) if f.name not in OF_PROGRAMS]
+        if any(getattr(self, f.name) != f.default for f in others):
+            raise ProblemError(f"a command goes with {listed(list(OF_PROGRAMS[1:-1]))}, not with settings of a solver")
+        object.__setattr__(self, "formulation", "")
+        object.__setattr__(self, "solver", "")
 
     @property
     def matrix(self) -> bool:
@@ -68,6 +90,8 @@ class Method:
     def key(self) -> tuple[Any, ...]:
         """What distinguishes methods, the name left aside."""
         options = tuple(sorted((k, str(v)) for k, v in self.options.items()))
+        if self.command:
+            return (self.command, self.threads, self.seed, options)
         return (self.formulation, self.solver, self.reduce, self.threads, self.mip_gap, self.seed, options)
 
     def _made_name(self) -> str:
@@ -94,6 +118,13 @@ class Method:
             "options": dict(self.options),
         }
 
+    def program(self) -> dict[str, Any]:
+        """What a server must know of a method that is a program."""
+        from ocf.compare.programs import located
+
+        kept = {"command": located(self.command), "folder": self.folder, "options": dict(self.options)}
+        return kept | {"threads": self.threads, "seed": self.seed}
+
 
 def known_solvers() -> list[str]:
     """Solvers that `ocf.Explainer.explain` takes."""
@@ -105,10 +136,13 @@ def known_solvers() -> list[str]:
 
 def unavailable(method: Method) -> str:
     """Why a method cannot run here; empty when it can."""
+    from ocf.compare.programs import missing
     from ocf.formulations import get_formulation
     from ocf.solve.method import AUTO
     from ocf.solvers import get_solver
 
+    if method.command:
+        return missing(method.command, method.folder)
     try:
         get_formulation(method.formulation)
         if method.solver != AUTO:

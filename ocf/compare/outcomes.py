@@ -11,8 +11,8 @@ from ocf.solvers.result import Progress, monotone
 from ocf.support.json_records import number
 from ocf.support.tolerances import PROOF_TOLERANCE
 
-#: How a run can end.
-STATUSES = ("ok", "time out", "memory out", "error", "wrong")
+#: How a run can end. Unproved: of a program of others, an answer before the limit that it does not call proven.
+STATUSES = ("ok", "unproved", "time out", "memory out", "error", "wrong")
 
 #: Ends of a process, as `ocf.compare.server.forked` names them, that are statuses by themselves.
 _ENDS = {"timeout": "time out", "memory": "memory out", "error": "error", "crash": "error"}
@@ -84,6 +84,8 @@ def _status(job: Job, outcome: Mapping[str, Any], value: Mapping[str, Any], chec
         return ("ok", message) if seconds <= limit else ("time out", late)
     if seconds >= _AT_LIMIT * limit:
         return "time out", message
+    if job.method.command:
+        return "unproved", message
     return "error", message or f"it ended {value['status']} after {seconds:.1f} s, without a proof and before its limit"
 
 

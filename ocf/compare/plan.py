@@ -85,6 +85,7 @@ class Job:
             "ask": plain(self.instance.ask),
             "method": self.method.arguments(),
             "limits": plain(self.limits),
+            **({"program": self.method.program()} if self.method.command else {}),
         }
 
     def facts(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def jobs(suite: Suite, found: Sequence[PlannedInstance], methods: Sequence[Metho
     """
     for instance in found:
         if suite.bounds:
-            for formulation in dict.fromkeys(m.formulation for m in methods):
+            for formulation in dict.fromkeys(m.formulation for m in methods if m.formulation):
                 yield Job(instance, Method(formulation), suite.limits, "relaxation")
         for method in methods:
             yield Job(instance, method, suite.limits)

@@ -11,7 +11,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -155,6 +155,8 @@ class Case:
     explainer : Explainer
     rows : DataFrame
         Rows that may be explained: the test part, or the table that comes with a model file.
+    reference : DataFrame
+        What the model was trained on, or the table from which bounds and scales come.
     desired : object
         The favourable class, if there is one.
     facts : dict
@@ -165,6 +167,7 @@ class Case:
 
     explainer: Explainer
     rows: pd.DataFrame
+    reference: pd.DataFrame
     desired: Any
     facts: dict[str, Any]
     wishes: dict[str, Plausibility | None] = field(default_factory=dict)
@@ -266,7 +269,8 @@ def _keep(case: Case, path: Path) -> None:
 
 def _key(recipe: Recipe, folder: str | None) -> str:
     """Checksum of the recipe, the files it reads and the versions that bear on what comes of it."""
-    return checksum([recipe, stamps(recipe, folder), _versions(), code_checksum()])
+    held = [f.name for f in fields(Case)]
+    return checksum([recipe, stamps(recipe, folder), _versions(), code_checksum(), held])
 
 
 def stamps(recipe: Recipe, folder: str | None) -> list[tuple[str, str]]:
@@ -319,13 +323,13 @@ def _made(recipe: Recipe, folder: str | None) -> Case:
         table, dropped = _complete(data)
         model, train, rows, score = _trained(recipe, table)
         settings = _merged(table.settings, recipe.features)
-        explainer = Explainer(model, data=train, features=settings, groups=False)
+        explainer, reference = Explainer(model, data=train, features=settings, groups=False), train
         desired = data.desired.item() if hasattr(data.desired, "item") else data.desired
         facts = {"train_rows": len(train), "dropped_rows": dropped, "score": score}
     else:
-        explainer, rows = _given(recipe)
+        explainer, rows, reference = _given(recipe)
         desired, facts = None, {}
-    return Case(explainer, rows, desired, facts | _facts(explainer, rows))
+    return Case(explainer, rows, reference, desired, facts | _facts(explainer, rows))
 
 
 def _dataset(recipe: Recipe, folder: str | None) -> Dataset:
@@ -414,8 +418,8 @@ def _merged(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
     return {name: {**settings.get(name, {}), **more.get(name, {})} for name in (*settings, *more)}
 
 
-def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame]:
-    """Explainer of a model file, and the rows of its table."""
+def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame, pd.DataFrame]:
+    """Explainer of a model file, the rows of its table, and the reference."""
     from ocf.explain.explainer import Explainer
     from ocf.models.rehearsal import rehearse
     from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -426,7 +430,7 @@ def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame]:
     rehearse(Path(recipe.model), trust_pickle=recipe.trust_pickle)
     model = as_user_model(recipe.model, trust_pickle=recipe.trust_pickle)
     fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    return Explainer(model, data=fitted[-1], features=dict(recipe.features)), fitted[0]
+    return Explainer(model, data=fitted[-1], features=dict(recipe.features)), fitted[0], fitted[-1]
 
 
 def _facts(explainer: Explainer, rows: pd.DataFrame) -> dict[str, Any]:

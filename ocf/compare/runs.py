@@ -19,6 +19,7 @@ from ocf.support import json_records as records
 from ocf.verify.check import verify_file
 
 if TYPE_CHECKING:
+    from ocf.compare.programs import Programs
     from ocf.compare.recipes import Case
     from ocf.models.plausibility import Detector
     from ocf.problem.problem import Problem
@@ -54,6 +55,28 @@ def explain(case: Case, request: dict[str, Any]) -> dict[str, Any]:
         progress=False,
     )[0]
     return explanation.to_dict()
+
+
+def ask_program(case: Case, request: dict[str, Any], programs: Programs) -> dict[str, Any]:
+    """Put a row to a program of others.
+
+    Parameters
+    ----------
+    case : Case
+    request : dict
+        As `ocf.compare.plan.Job.request` makes it.
+    programs : Programs
+
+    Returns
+    -------
+    dict
+        As `ocf.compare.server.forked` gives it.
+    """
+    problem, detector = _problem(case, request)
+    if detector:
+        refused = "programs are not told of plausibility: leave this question to other methods"
+        return {"end": "error", "message": refused, "value": None, "wall": 0.0, "cpu": 0.0, "peak_memory": 0}
+    return programs.run(request, _asked(case, request, problem), problem)
 
 
 def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:

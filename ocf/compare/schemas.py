@@ -10,7 +10,7 @@ from ocf.support.documents import Count
 from ocf.support.schemas import Amount, MaybeNumber, Number
 
 #: How a run can end, and what it can answer.
-Status = Literal["ok", "time out", "memory out", "error", "wrong"]
+Status = Literal["ok", "unproved", "time out", "memory out", "error", "wrong"]
 Answer = Literal["", "optimal", "feasible", "infeasible", "unknown", "error", "interrupted"]
 
 

@@ -28,7 +28,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import psutil
@@ -49,19 +49,21 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = None
-    for line in iter(_requests(0).readline, ""):
-        request = json.loads(line)
-        try:
-            if server is None:
-                server = Server(request)
-                answer: dict[str, Any] = server.describe()
-            elif request["kind"] == "rows":
-                answer = {"rows": server.case.waiting(request["target"], request["count"])}
-            else:
-                answer = server.run(request)
-        except Exception as error:
-            answer = {"failed": _message(error)}
-        print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
+    with ExitStack() as ending:
+        for line in iter(_requests(0).readline, ""):
+            request = json.loads(line)
+            try:
+                if server is None:
+                    server = Server(request)
+                    ending.callback(server.close)
+                    answer: dict[str, Any] = server.describe()
+                elif request["kind"] == "rows":
+                    answer = {"rows": server.case.waiting(request["target"], request["count"])}
+                else:
+                    answer = server.run(request)
+            except Exception as error:
+                answer = {"failed": _message(error)}
+            print(json.dumps(answer, ensure_ascii=False), file=answers, flush=True)
 
 
 def _requests(fd: int) -> Any:
@@ -89,11 +91,13 @@ class Server:
 
     def __init__(self, request: dict[str, Any]) -> None:
         from ocf.compare import runs
+        from ocf.compare.programs import Programs
         from ocf.compare.recipes import Recipe, prepare
 
         recipe = Recipe(**(request["recipe"] | {"drop": tuple(request["recipe"]["drop"])}))
         self.case = prepare(recipe, request["folder"])
         self._runs = runs
+        self._programs = Programs(self.case, watch=0)
         self._warm = False
 
     def describe(self) -> dict[str, Any]:
@@ -104,6 +108,23 @@ class Server:
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """One run in a process of its own, checked when it has ended."""
+        outcome = self._of_program(request) if "program" in request else self._forked(request)
+        if outcome["end"] == "done" and request["kind"] == "run":
+            outcome["verification"] = self._runs.check(self.case, request, outcome["value"])
+        return outcome
+
+    def _of_program(self, request: dict[str, Any]) -> dict[str, Any]:
+        noise = _place(2)
+        outcome = self._runs.ask_program(self.case, request, self._programs)
+        if outcome["end"] == "crash" or (outcome["end"] == "error" and outcome["value"] is None):
+            outcome["message"] += _tail(noise)
+        return outcome
+
+    def close(self) -> None:
+        """End the programs that wait for instances."""
+        self._programs.close()
+
+    def _forked(self, request: dict[str, Any]) -> dict[str, Any]:
         if not self._warm:
             self._rehearse(request)
             self._runs.warm_up(self.case, request)
@@ -113,12 +134,10 @@ class Server:
         self._runs.settle(self.case, request)
         limits = request["limits"]
         work = self._runs.relaxation if request["kind"] == "relaxation" else self._runs.explain
-        noise = os.lseek(2, 0, os.SEEK_CUR) if _seekable(2) else None
+        noise = _place(2)
         outcome = forked(lambda: work(self.case, request), limits["time"] + limits["grace"], limits["memory"], watch=0)
-        if outcome["end"] == "crash" and noise is not None:
+        if outcome["end"] == "crash":
             outcome["message"] += _tail(noise)
-        if outcome["end"] == "done" and request["kind"] == "run":
-            outcome["verification"] = self._runs.check(self.case, request, outcome["value"])
         return outcome
 
     def _rehearse(self, request: dict[str, Any]) -> None:
@@ -264,16 +283,18 @@ def _ending(text: bytes, code: int) -> dict[str, Any]:
     return {"end": "crash", "message": f"the process died of signal {name}{hint}"}
 
 
-def _seekable(fd: int) -> bool:
+def _place(fd: int) -> int | None:
+    """Where a file is to be written next; None of what is no file."""
     try:
-        os.lseek(fd, 0, os.SEEK_CUR)
+        return os.lseek(fd, 0, os.SEEK_CUR)
     except OSError:
-        return False
-    return True
+        return None
 
 
-def _tail(start: int) -> str:
+def _tail(start: int | None) -> str:
     """Last line that was printed to stderr since `start`."""
+    if start is None:
+        return ""
     with os.fdopen(os.dup(2), "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(start, size - 2000))

@@ -34,7 +34,12 @@
     reduce = [true, false]
     options = { presolve = "on" }
 
-A table in `constraints` holds arguments of `ocf.Explainer.explain`. A key that is not known is an error that names the
+    [[methods]]                  # a program of others, see `ocf.compare.programs`
+    name = "another"
+    command = ["~/another/bin/python", "another.py"]
+
+Where every method has a name, ``[methods.NAME]`` says the same as ``[[methods]]`` with ``name = "NAME"``. A table in
+`constraints` holds arguments of `ocf.Explainer.explain`. A key that is not known is an error that names the
 nearest known one.
 """
 
@@ -192,7 +197,10 @@ class TopSettings(TypedDict, total=False):
     limits: Annotated[dict[str, Any], Meta(description="a table, [limits]")]
     report: Annotated[dict[str, Any], Meta(description="a table, [report]")]
     instances: Annotated[_Tables, Meta(description="tables, each [[instances]]")]
-    methods: Annotated[_Tables, Meta(description="tables, each [[methods]]")]
+    methods: Annotated[
+        _Tables | dict[str, dict[str, Any]],
+        Meta(description="tables, each [[methods]], or each [methods.NAME]"),
+    ]
 
 
 class LimitSettings(TypedDict, total=False):
@@ -260,7 +268,8 @@ class MethodSettings(TypedDict, total=False):
         Meta(description="a number of at least 0, or a list of them"),
     ]
     seed: _Seeds
-    options: Annotated[dict[str, Any], Meta(description="a table of the solver's own options")]
+    options: Annotated[dict[str, Any], Meta(description="a table of the solver's or program's own options")]
+    command: Annotated[_Texts, Meta(description="a list of words: a program and its arguments")]
 
 
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
@@ -328,8 +337,8 @@ def parse_suite(text: str, where: str, folder: Path = Path()) -> Suite:
     for k, table in enumerate(data.get("instances", []), 1):
         grids |= {checksum(grid): grid for grid in _grids(table, f"{where}: [[instances]] {k}", folder)}
     methods: dict[str, Method] = {}
-    for k, table in enumerate(data.get("methods", []), 1):
-        for method in _methods(table, f"{where}: [[methods]] {k}"):
+    for place, table in _method_tables(data.get("methods", [])):
+        for method in _methods(table, f"{where}: {place}", folder):
             if methods.setdefault(method.name, method) != method:
                 raise ProblemError(f"{where}: two methods are called {method.name!r}: give them names of their own")
     for part, found in (("instances", grids), ("methods", methods)):
@@ -391,10 +400,20 @@ def settings_known() -> list[str]:
     return [name for name in SETTINGS if name not in _ELSEWHERE]
 
 
-def _methods(table: dict[str, Any], where: str) -> Iterator[Method]:
+def _method_tables(tables: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each table of a method stands, and what it says."""
+    if isinstance(tables, dict):
+        yield from ((f"[methods.{name}]", {"name": name, **table}) for name, table in tables.items())
+    else:
+        yield from ((f"[[methods]] {k}", table) for k, table in enumerate(tables, 1))
+
+
+def _methods(table: dict[str, Any], where: str, folder: Path) -> Iterator[Method]:
     check_settings(table, MethodSettings, where, ProblemError)
     table = dict(table)
-    shared = {k: table.pop(k) for k in ("name", "options") if k in table}
+    shared: dict[str, Any] = {k: table.pop(k) for k in ("name", "options") if k in table}
+    if "command" in table:
+        shared |= {"command": tuple(table.pop("command")), "folder": str(folder)}
     try:
         made = [
             Method(**dict(zip(table, values, strict=True)), **shared)
