@@ -42,6 +42,15 @@ itself in the place of the ordered cells, for a hyperplane has none. The big-M a
 Where the library's own total may differ by a slack, both sides are wider by it.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
 
+A line (`Ensemble.lines`) adds ``w . x - t`` to a score, as the linear model does on top of a stack that is given the
+table. Its tree has no sides; its two leaves stand for the ends a and b between which it lies, and are chosen in parts:
+
+.. math::
+
+    w \cdot x - t = a\, y_a + b\, y_b, \quad y_a + y_b = 1, \quad 0 \le y_a, y_b \le 1
+
+so that (13)-(14), and all that relaxes a target, hold of it as they stand.
+
 Solvers meet such rows within their tolerances only: `ocf.solve.ensemble_search` takes from a solution the choice of
 leaves, solves over their common region exactly, and asks for a better choice until there is none.
 """
@@ -101,6 +110,7 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
     for k in np.flatnonzero(~part.reachable).tolist():
         y[k].setub(0)
     offsets = ensemble.leaf_offsets.tolist()
+    roots = _add_lines(model, problem, columns, x, y)
 
     @model.Constraint(range(ensemble.n_trees))
     def single_leaf(_: pyo.Block, t: int) -> Any:  # (8)-(9)
@@ -108,7 +118,7 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
 
     shared = _shared(ensemble)
     model.s = pyo.Var(range(len(shared)), bounds=(0, 1))
-    inner = sorted(set(np.flatnonzero(ensemble.kind != SplitKind.LEAF).tolist()) - set(chain(*shared)))
+    inner = sorted(set(np.flatnonzero(ensemble.kind != SplitKind.LEAF).tolist()) - {*chain(*shared), *roots})
     sides = {v: _Side.of(problem, columns, part, v) for v in [*inner, *(nodes[0] for nodes in shared)]}
 
     @model.Constraint(inner)
@@ -210,6 +220,27 @@ def _ends(row: FloatArray, columns: MoveColumns) -> tuple[float, float]:
         values = row[columns.of(i)]
         least, most = least + float(values.min()), most + float(values.max())
     return least, most
+
+
+def _add_lines(
+    model: pyo.ConcreteModel, problem: Problem, columns: MoveColumns, x: list[Any], y: list[Any]
+) -> list[int]:
+    """Tie the leaves of lines, which are chosen in parts from here on, to the columns; the roots of the lines."""
+    ensemble = problem.trees
+    rows = []
+    for tree, output in ensemble.lines.tolist():
+        first, root = int(ensemble.leaf_offsets[tree]), int(ensemble.tree_offsets[tree])
+        for variable in y[first : first + 2]:
+            variable.domain = pyo.NonNegativeReals
+            variable.setub(1)
+        low, high = ensemble.contributions[first : first + 2, output].tolist()
+        row, constant = node_row(ensemble, root, columns, problem.origin)
+        size = max(abs(low), abs(high)) or 1.0  # solvers' tolerances are absolute
+        terms = [(c / size, x[j]) for j, c in enumerate(row.tolist()) if c]
+        side = (float(ensemble.threshold[root]) - constant) / size
+        rows.append((side, linear([*terms, (-low / size, y[first]), (-high / size, y[first + 1])]), side))
+    model.line = pyo.Constraint(range(len(rows)), rule=lambda _, r: rows[r])
+    return [int(v) for v in ensemble.tree_offsets[ensemble.lines[:, 0]]]
 
 
 #: Coefficients and variables.

@@ -94,7 +94,8 @@ class Partition:
         """Raise where a split is oblique: a leaf is no product of cells then."""
         if self.ensemble.is_oblique:
             raise UnsupportedModelError(
-                "the model has oblique splits, which no choice of cells decides: use formulation='hyperplanes', or "
+                "the model has oblique splits or adds up numbers of the table, which no choice of cells decides: use "
+                "formulation='hyperplanes', or "
                 "'oblique' for a single tree"
             )
 

@@ -18,7 +18,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ConformanceError
 from ocf.readers.base import Rows, TreeModel, whole
 from ocf.trees import links
-from ocf.trees.ensemble import Ensemble, SplitKind, shown_totals
+from ocf.trees.ensemble import Ensemble, SplitKind, line_rounding, shown_totals
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 _MAX_SCORED = 500_000  # rows times trees scored at once
@@ -262,7 +262,8 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
         raise ConformanceError(
             f"{model.library} returns scores of shape {native.shape}, the ensemble {ours.shape}: {_REMEDY}"
         )
-    wrong = ~_same_scores(model, native, ours)
+    room = 2 * model.ensemble.rounding + line_rounding(model.ensemble, points)
+    wrong = ~_same_scores(native, ours, room)
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ConformanceError(_describe(model, points[first], native[first], ours[first]))
@@ -270,7 +271,7 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     if rule.totals and rule.link in ("mean", "normalized") and model.probabilities:
         _compare_probabilities(model, points, ours)
     answers = model.decide(points)
-    wrong = ~_same_answers(model, answers, ours)
+    wrong = ~_same_answers(model, answers, ours, room)
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ConformanceError(
@@ -296,13 +297,13 @@ def _compare_probabilities(model: TreeModel, points: FloatArray, ours: FloatArra
             )
 
 
-def _same_scores(model: TreeModel, native: FloatArray, ours: FloatArray) -> BoolArray:
-    # the library and the ensemble each lie within `rounding` of the exact sum
-    return np.abs(native - ours).max(axis=1) <= 2 * model.ensemble.rounding
+def _same_scores(native: FloatArray, ours: FloatArray, room: FloatArray) -> BoolArray:
+    # the library and the ensemble each lie within half the room of the exact sum
+    return np.asarray(np.abs(native - ours).max(axis=1) <= room)
 
 
-def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> BoolArray:
-    rule, error_bound = model.ensemble.decision, 2 * model.ensemble.rounding
+def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray, error_bound: FloatArray) -> BoolArray:
+    rule = model.ensemble.decision
     if rule.stands_on_others:
         return _same_totals(model, answers, ours, error_bound)
     if rule.kind == "value":
@@ -317,13 +318,14 @@ def _same_answers(model: TreeModel, answers: FloatArray, ours: FloatArray) -> Bo
     return ~certain | (answers == model.ensemble.decide(ours))
 
 
-def _same_totals(model: TreeModel, answers: FloatArray, ours: FloatArray, error_bound: float) -> BoolArray:
-    rule = model.ensemble.decision
+def _same_totals(model: TreeModel, answers: FloatArray, ours: FloatArray, error_bound: FloatArray) -> BoolArray:
+    rule, least, most = model.ensemble.decision, ours - error_bound[:, None], ours + error_bound[:, None]
     if rule.final is not None:
-        sure = rule.final.sure(ours - error_bound, ours + error_bound)
+        sure = rule.final.sure(least, most)
         given = replace(model, ensemble=rule.final.trees)
-        return ~sure | _same_answers(given, answers, rule.final.scores(ours))
-    low, high = links.compared_between(rule, ours - error_bound, ours + error_bound)
+        own = np.full(len(ours), 2 * given.ensemble.rounding)
+        return ~sure | _same_answers(given, answers, rule.final.scores(ours), own)
+    low, high = links.compared_between(rule, least, most)
     if rule.kind == "value":
         return np.asarray((answers >= low[:, 0]) & (answers <= high[:, 0]))
     if rule.kind == "threshold":
@@ -365,7 +367,8 @@ def _suspect(model: TreeModel, point: FloatArray) -> str:
             continue
         moved = np.tile(point, (2, 1))
         moved[:, j] = _either_side(cuts[~near], value)
-        if _same_scores(model, model.scores(moved), ensemble.scores(moved)).all():
+        room = 2 * ensemble.rounding + line_rounding(ensemble, moved)
+        if _same_scores(model.scores(moved), ensemble.scores(moved), room).all():
             at = float(cuts[near][0])
             return f"at column {ensemble.feature_names[j]!r}, threshold {at!r}, value {float(value)!r}"
     if np.isnan(point).any():

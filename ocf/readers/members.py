@@ -103,6 +103,7 @@ class Members:
                 replace(
                     own,
                     leaf_values=np.pad(own.leaf_values, ((0, 0), around)),
+                    lines=np.add(own.lines, (0, first)),
                     base_score=np.pad(own.base_score, around),
                 )
             )

@@ -5,8 +5,9 @@ How they decide (source: ``sklearn/ensemble/_voting.py``, ``_stacking.py``, ``sk
 * A soft vote averages probabilities with the weights, a hard vote adds up the weights of the members that decide for
   each class; the largest wins, the first on a tie. A voting regressor averages values.
 * A stack gives what its members show to a final model: of two classes the probability of the second, or the decision
-  function; of several classes those of each; the values of regressors. A linear final model adds them up, trees compare
-  each with thresholds (`ocf.readers.final_trees`).
+  function; of several classes those of each; the values of regressors. A linear final model adds them up, and with
+  ``passthrough=True`` numbers of the table (`ocf.readers.final_line`); trees compare each with thresholds
+  (`ocf.readers.final_trees`).
 * One against the rest: the largest decision function (else probability) wins; with two classes a single model decides.
 * One against one: the class with most votes wins, and among several the one in which the models have most confidence:
   decision functions, else probabilities, added up.
@@ -23,6 +24,7 @@ import numpy as np
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.problem.requirements import reach
 from ocf.readers.base import TreeModel, whole
+from ocf.readers.final_line import beside_line
 from ocf.readers.final_trees import read_final_trees
 from ocf.readers.members import Members, added, check_classes, two_classes, whole_model
 from ocf.readers.nesting import held
@@ -148,33 +150,25 @@ def _read_voting_regressor(model: Any) -> TreeModel:
 
 
 def _is_linear(model: Any, known: tuple[str, ...]) -> bool:
-    """Whether the final model of a stack adds up what it is given.
-
-    Raises
-    ------
-    UnsupportedModelError
-        It adds up the table as well.
-    """
+    """Whether the final model of a stack adds up what it is given."""
     final = model.final_estimator_
-    if type(final).__name__ not in known or not type(final).__module__.startswith("sklearn."):
-        return False
-    if model.passthrough:
-        raise UnsupportedModelError(
-            f"this {type(model).__name__} adds numbers of the table to what its members show, and no cell of a number "
-            "has one value: fit it with passthrough=False, or with trees as final_estimator"
-        )
-    return True
+    return type(final).__name__ in known and type(final).__module__.startswith("sklearn.")
 
 
-def _stacked(model: Any, parts: list[Total]) -> tuple[Total, ...]:
-    """What a linear final model makes of its members: one total, or one per class."""
+def _stacked(model: Any, members: Members, parts: list[Total]) -> tuple[Members, tuple[Total, ...]]:
+    """What a linear final model makes of its members, and of the table: one total, or one per class."""
     final = model.final_estimator_
     coefficients = np.atleast_2d(final.coef_)
-    if coefficients.shape[1] != len(parts):
+    width = members.models[0].ensemble.n_features if model.passthrough else 0
+    if coefficients.shape[1] != len(parts) + width:
         raise ModelError(f"the final model of this {type(model).__name__} does not fit its members: fit it again")
+    if coefficients[:, len(parts) :].any():
+        members = beside_line(model, members, coefficients[:, len(parts) :])
+        parts = [*parts, Total((Term(members.starts[-2]),))]
+        coefficients = np.column_stack([coefficients[:, : len(parts) - 1], [1.0]])
     intercepts = np.broadcast_to(np.ravel(final.intercept_), len(coefficients))
-    totals = [added(parts, row, 1.0, replayed=False) for row in coefficients.tolist()]
-    return tuple(
+    totals = [added(parts, row, 1.0, replayed=False) for row in coefficients[:, : len(parts)].tolist()]
+    return members, tuple(
         Total(t.terms, t.base + float(b), 1.0, replayed=False) for t, b in zip(totals, intercepts, strict=True)
     )
 
@@ -206,7 +200,7 @@ def _read_stacking_classifier(model: Any) -> TreeModel:
     parts = _shown(model, members, several=len(classes) > 2)
     if not linear:
         return read_final_trees(model, members, parts, _LINEAR_CLASSIFIERS[0])
-    final, totals = model.final_estimator_, _stacked(model, parts)
+    final, (members, totals) = model.final_estimator_, _stacked(model, members, parts)
     if len(totals) > 1:
         return whole_model(model, members, Decision("argmax", classes, totals=totals))
     regression = type(final).__name__ in _LOGISTIC and getattr(final, "multi_class", "auto") != "multinomial"
@@ -220,7 +214,8 @@ def _read_stacking_regressor(model: Any) -> TreeModel:
     values = [members.values(k) for k in range(len(members.models))]
     if not linear:
         return read_final_trees(model, members, values, _LINEAR_REGRESSORS[0])
-    return whole_model(model, members, Decision("value", totals=_stacked(model, values)))
+    members, totals = _stacked(model, members, values)
+    return whole_model(model, members, Decision("value", totals=totals))
 
 
 # -- one against the rest ------------------------------------------------------------------------------------------

@@ -456,7 +456,7 @@ class LeafEngine(Engine[Problem]):
     def accepts(self, task: Task) -> str:
         """One answer a row by a formulation over values."""
         if task.formulation not in VALUE_FORMULATIONS:
-            return f"the formulation {task.formulation!r} has cells, which trees with oblique splits have not"
+            return f"the formulation {task.formulation!r} has cells, which trees with hyperplanes have not"
         if task.cost.absolutes:
             return f"the formulation {task.formulation!r} knows no absolute values of sums of changes"
         if any(f.special is not None for f in task.space.features):

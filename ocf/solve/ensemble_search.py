@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import cast
@@ -13,7 +13,9 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.formulations import hyperplanes
+from ocf.problem.lines import LineBound, each_target, line_bounds
 from ocf.problem.requirements import Requirements
+from ocf.problem.targets import Target
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_query import Query, finished
 from ocf.solve.outcome import Outcome
@@ -38,8 +40,9 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
         Whether the user's own model gives the target to a coded point.
     """
     run = _Global(query, confirm)
-    for requirements in query.model.problem.alternatives:
-        run.search(requirements)
+    problem = query.model.problem
+    for requirements, target in zip(problem.alternatives, each_target(problem.target), strict=True):
+        run.search(requirements, target)
     return run.outcome()
 
 
@@ -55,8 +58,15 @@ class _Global:
     def upper(self) -> float:
         return self.best.cost if self.best else np.inf
 
-    def search(self, requirements: Requirements) -> None:
-        """The cheapest point that meets one alternative of the target, if it beats the best so far."""
+    def search(self, requirements: Requirements, target: Target) -> None:
+        """The cheapest point that meets one alternative of the target, if it beats the best so far.
+
+        Parameters
+        ----------
+        requirements : Requirements
+        target : Target
+            The alternative itself.
+        """
         query, model = self.query, self.query.model
         if model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
@@ -90,34 +100,49 @@ class _Global:
                 return
             y = result.x[first : first + model.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
-            self._take(chosen)
+            self._take(chosen, target)
             near = meets(result.bound, self.upper)
             if near or not finished(result) or query.options.mip_gap > 0:
                 self.bound = min(self.bound, max(result.bound, 0.0))
                 return
-            cut = np.zeros(form.n_cols)
-            cut[first + np.array(chosen)] = 1.0
-            form = form.append_rows(cut, -np.inf, len(chosen) - 1.0)
+            cut, split = np.zeros(form.n_cols), np.delete(chosen, model.tree.lines[:, 0])
+            cut[first + split] = 1.0
+            form = form.append_rows(cut, -np.inf, len(split) - 1.0)
         self.bound = min(self.bound, max(result.bound, 0.0))
 
-    def _take(self, chosen: tuple[int, ...]) -> None:
+    def _take(self, chosen: tuple[int, ...], target: Target) -> None:
         """Solve over the common region of the chosen leaves, exactly."""
+        ensemble = self.query.model.problem.ensemble
+        if not len(ensemble.lines):
+            self._solve(chosen)
+            return
+        leaves = np.array(chosen[: ensemble.n_trees])
+        for sure in (False, True):  # what rounding may let through bounds the cost, and may be refused
+            bounds = line_bounds(ensemble, target, leaves, sure=sure)
+            if bounds is None or self._solve(chosen, bounds):
+                return
+
+    def _solve(self, chosen: tuple[int, ...], bounds: Sequence[LineBound] = ()) -> bool:
+        """Whether the model need not be asked about another point of the chosen leaves."""
         query = self.query
-        answer = query.solve_leaf(chosen)
+        answer = query.solve_leaf(chosen, bounds=bounds)
         if answer.point is None:
             # rows that a solver meets within its tolerance may have no common point
             self.bound = min(self.bound, answer.bound)
-            return
+            return True
         if answer.cost >= self.upper:
             self.bound = min(self.bound, answer.bound)
-            return
+            return True
         if not self.run.ask(self._confirm, answer.point):
             self.run.refused += 1
             logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
-            return
+            if query.model.problem.ensemble.lines.size:  # other points of these leaves score otherwise
+                self.bound = min(self.bound, answer.bound)
+            return False
         self.bound = min(self.bound, answer.bound)
         self.best = answer
         self.run.history.append(Progress(time.perf_counter() - self.run.start, -np.inf, answer.cost))
+        return True
 
     def outcome(self) -> Outcome:
         """The answer."""

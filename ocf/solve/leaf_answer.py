@@ -42,13 +42,14 @@ EMPTY = LeafAnswer(-1, None, np.inf, np.inf, "empty")
 
 @dataclass(frozen=True, eq=False)
 class LeafTask:
-    """One leaf's problem: its hyperplanes (place, sign, upper side over the columns) and bounds of the columns."""
+    """One leaf's problem: its hyperplanes, as in `ocf.solve.leaf_planes.PathRows`, and bounds of the columns."""
 
     leaf: Leaves
     eps: float
     place: IntArray
     sign: FloatArray
     side: FloatArray
+    total: FloatArray
     lower: FloatArray
     upper: FloatArray
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from ocf.formulations.blocks.columns import quadratic_form, relation_rows
+from ocf.problem.lines import LineBound
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import LeafTask, Leaves
@@ -40,7 +42,7 @@ class LeafModel:
         self.relation_rows = relation_rows(problem, self.columns)
         self.bounds = CheapBounds(self.domain, self.planes, self.form)
 
-    def task(self, leaf: Leaves, eps: float) -> LeafTask | None:
+    def task(self, leaf: Leaves, eps: float, bounds: Sequence[LineBound] = ()) -> LeafTask | None:
         """A leaf's problem; None where its bounds or the hyperplanes of its path admit nothing.
 
         Parameters
@@ -49,9 +51,12 @@ class LeafModel:
             A leaf, or one leaf per tree.
         eps : float
             Margin by which every split of the path must hold, in units of its total.
+        bounds : sequence of LineBound
+            Of lines.
         """
         lower, upper = self.domain.bounds(leaf, eps)
         rows = self.planes.path_rows(leaf, eps)
+        rows = None if rows is None else self.planes.with_lines(rows, bounds)
         if rows is None or self.domain.is_empty(lower, upper):
             return None
         return LeafTask(leaf, eps, *self.planes.not_implied(rows, lower, upper), lower, upper)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.problem.lines import LineBound
 from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_domain import RowDomain
 from ocf.solve.tree_search import LeafMatrix, TreeSearch
@@ -18,11 +20,15 @@ MOST_TOTALS = 20_000
 
 
 class PathRows(NamedTuple):
-    """Hyperplanes of a leaf's path: ``sign * planes[place] @ columns <= side``, (m,) each."""
+    """Hyperplanes of a leaf's path: ``sign * planes[place] @ columns <= side``, (m,) each.
+
+    `total` is the side of the hyperplane's whole total, without the margin.
+    """
 
     place: IntArray
     sign: FloatArray
     side: FloatArray
+    total: FloatArray
 
 
 class RowPlanes:
@@ -64,8 +70,10 @@ class RowPlanes:
         eps : float
             Margin by which splits must hold, in units of their totals.
         """
-        place, sign, side = [], [], []
+        place, sign, side, total = [], [], [], []
         for v, left in self.search.region(leaf).path.items():
+            if v in self._lines:
+                continue
             t = self.threshold(v, left, eps)
             if v not in self.place:  # no column has a weight in it: its total is 0, which decides the split
                 if (t >= 0) != left:
@@ -77,7 +85,35 @@ class RowPlanes:
             place.append(r)
             sign.append(s)
             side.append(s * (t - self.shift[r]) - eps)
-        return PathRows(np.array(place, int), np.array(sign), np.array(side))
+            total.append(s * t)
+        return PathRows(np.array(place, int), np.array(sign), np.array(side), np.array(total))
+
+    def with_lines(self, rows: PathRows, bounds: Sequence[LineBound]) -> PathRows | None:
+        """The rows, and the sides of lines; None where one is missed whatever the columns are.
+
+        Parameters
+        ----------
+        rows : PathRows
+        bounds : sequence of LineBound
+        """
+        place, sign, side, total = (list(part) for part in rows)
+        for bound in bounds:
+            v = int(self.tree.tree_offsets[bound.tree])
+            most = bound.sign * float(self.tree.threshold[v]) + bound.most
+            if v not in self.place:  # nothing of the line moves
+                if most < 0:
+                    return None
+                continue
+            place.append(self.place[v])
+            sign.append(bound.sign)
+            side.append(most - bound.sign * self.shift[self.place[v]])
+            total.append(most)
+        return PathRows(np.array(place, int), np.array(sign), np.array(side), np.array(total))
+
+    @cached_property
+    def _lines(self) -> frozenset[int]:
+        """Roots of lines, which have no sides."""
+        return frozenset(self.tree.tree_offsets[self.tree.lines[:, 0]].tolist())
 
     def not_implied(self, rows: PathRows, lower: FloatArray, upper: FloatArray) -> PathRows:
         """Those that a box of the columns does not already imply, and of parallel ones the tightest.
@@ -87,7 +123,7 @@ class RowPlanes:
         rows : PathRows
         lower, upper : (n_columns,) float64
         """
-        place, sign, side = rows
+        place, sign, side, total = rows
         signed = sign[:, None] * self.over_columns[place]
         number = self.domain.columns.role != "level"
         with np.errstate(invalid="ignore"):
@@ -103,7 +139,7 @@ class RowPlanes:
                 loser = k if side[k] >= side[other] else other
                 keep[loser] = False
                 tightest[signed[k].tobytes()] = other if loser == k else k
-        return PathRows(place[keep], sign[keep], side[keep])
+        return PathRows(place[keep], sign[keep], side[keep], total[keep])
 
     def threshold(self, v: int, left: bool, eps: float) -> float:
         """What the total of a node may be at most to the left, and must be at least to the right, but for a margin.

@@ -121,7 +121,7 @@ def _sides(model: LeafModel, task: LeafTask, point: FloatArray, used: IntArray) 
         features, codes, weights = model.tree.oblique_entries(v)
         fixed = np.isin(features, elsewhere)
         values = np.where(codes < 0, point[features], point[features] == codes)[fixed]
-        h[k] = s * (planes.threshold(v, s > 0, task.eps) - float(weights[fixed] @ values)) - task.eps
+        h[k] = task.total[k] - s * float(weights[fixed] @ values) - task.eps
     return h
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.formulations.oblique import closest_in_boxes
+from ocf.problem.lines import LineBound
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask, Leaves
 from ocf.solve.leaf_model import LeafModel
@@ -55,7 +57,9 @@ class Query:
         """Start the clock and the statistics anew; what an earlier answer left to start from stays."""
         self.run = LeafRun(self.options)
 
-    def solve_leaf(self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0) -> LeafAnswer:
+    def solve_leaf(
+        self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0, bounds: Sequence[LineBound] = ()
+    ) -> LeafAnswer:
         """The cheapest point of a leaf, if it can be cheaper than the cutoff.
 
         Parameters
@@ -66,9 +70,11 @@ class Query:
             Cost of the best point so far; inf without one.
         eps : float
             Margin by which every split of the path must hold, in units of its total.
+        bounds : sequence of LineBound
+            Of lines, where they are part of the target.
         """
         model = self.model
-        task = model.task(leaf, eps)
+        task = model.task(leaf, eps, bounds)
         if task is None:
             return replace(EMPTY, leaf=leaf)
         if not len(task.place) and model.form is None and not model.relations:

@@ -58,7 +58,7 @@ class LeafRounding:
         x : (n,) float64
             Values of the used features.
         """
-        model, whole = self.model, part.point.copy()
+        model, whole, lines = self.model, part.point.copy(), self.model.tree.lines[:, 0]
         least = self._in_box(part, part.polytope)
         for factor in FACTORS:
             margin = partial(self._margin, part, whole, least, factor)
@@ -67,7 +67,8 @@ class LeafRounding:
                 continue
             whole[part.used] = found
             whole = self._settled(whole, part.used)
-            inside = np.array_equal(model.tree.apply(whole[None])[0], np.atleast_1d(part.task.leaf))
+            reached, wanted = model.tree.apply(whole[None])[0], np.atleast_1d(part.task.leaf)
+            inside = (np.delete(reached, lines) == np.delete(wanted, lines)).all()
             if inside and satisfied(model.relations, model.problem.space, whole):
                 return whole
         return None

@@ -115,8 +115,8 @@ def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausib
         )
     if oblique and asked not in VALUE_FORMULATIONS:
         raise ProblemError(
-            f"the model, or its isolation forest, has oblique splits, which {asked!r} has no cells for: use "
-            "'hyperplanes'"
+            f"the model, or its isolation forest, has oblique splits or adds up numbers of the table, which {asked!r} "
+            "has no cells for: use 'hyperplanes'"
         )
     return asked
 

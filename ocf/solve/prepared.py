@@ -31,6 +31,7 @@ from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.isolation_depth import IsolationDepth
+from ocf.problem.lines import with_line_ends
 from ocf.problem.missing import refuse_relations
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
@@ -299,11 +300,9 @@ class PreparedModel:
             part = self.partition(gaps, detector, space)
         else:
             part = self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
-        if detector is None:
-            return Problem(part.ensemble, space, origin, target, cost, constraints=constraints)
-        depth = self._depths[self._key(gaps, detector, space)]
-        model = split_trees(part.ensemble, self.ensemble)[0]
-        return Problem(model, space, origin, target, cost, depth, constraints)
+        model = part.ensemble if detector is None else split_trees(part.ensemble, self.ensemble)[0]
+        depth = None if detector is None else self._depths[self._key(gaps, detector, space)]
+        return Problem(with_line_ends(model, space, origin), space, origin, target, cost, depth, constraints)
 
     def check_asked(self, rows: FloatArray, space: FeatureSpace) -> None:
         """Look at rows that will be asked about together, so that `problem` need not do so for each.

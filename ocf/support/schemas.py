@@ -214,7 +214,7 @@ class FinalSchema(Struct, forbid_unknown_fields=True):
 
 
 class EnsembleSchema(Struct, forbid_unknown_fields=True):
-    """An `Ensemble`; the first files had no codes and slack of oblique splits."""
+    """An `Ensemble`; the first files had no codes and slack of oblique splits, and no lines."""
 
     feature_names: list[str]
     tree_offsets: Int64s
@@ -238,6 +238,7 @@ class EnsembleSchema(Struct, forbid_unknown_fields=True):
     oblique_data: Floats
     oblique_codes: Int32s | None = None
     oblique_slack: Floats | None = None
+    lines: Int64s | None = None
 
 
 class ClassTargetSchema(Struct, tag_field="kind", tag="class"):

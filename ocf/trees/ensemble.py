@@ -142,6 +142,10 @@ class Ensemble:
         -1: the weight multiplies the feature's value; otherwise it counts where the feature's value is this code.
     oblique_slack : (n_oblique,) float64
         By how much more than the rounding of the sum the library's own total may differ from this one.
+    lines : (n_lines, 2) int64
+        Trees of a single oblique split, and an output of each: to that score the tree adds what the split's total
+        exceeds its threshold by, in the place of a leaf's value. Of one row's problem the values of the two leaves are
+        the ends between which that lies.
     """
 
     feature_names: tuple[str, ...]
@@ -166,6 +170,7 @@ class Ensemble:
     oblique_data: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
     oblique_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     oblique_slack: FloatArray = field(default_factory=lambda: np.zeros(0, np.float64))
+    lines: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
     def __post_init__(self) -> None:
         n = len(self.kind)
@@ -396,6 +401,9 @@ class Ensemble:
         (n, n_outputs) float64
         """
         leaves = self.apply(x)
+        if len(self.lines):
+            own = np.delete(leaves, self.lines[:, 0], axis=1)
+            return self.base_score + self.contributions[own].sum(axis=1) + _line_scores(self, x)
         return self.base_score + self.contributions[leaves].sum(axis=1)
 
     def decide(self, scores: FloatArray) -> NDArray[Any]:
@@ -457,6 +465,8 @@ class Ensemble:
         made = asdict(found)
         if found.oblique_codes is None:
             made["oblique_codes"] = np.full(len(found.oblique_data.data), -1, np.int32)
+        if found.lines is None:
+            made["lines"] = np.zeros((0, 2), np.int64)
         if found.oblique_slack is None:
             made["oblique_slack"] = np.zeros(max(len(found.oblique_indptr.data) - 1, 0))
         for name, value in made.items():
@@ -473,6 +483,29 @@ class Ensemble:
         ensemble = cls(**made)
         check_structure(ensemble)
         return ensemble
+
+
+def _line_scores(ensemble: Ensemble, x: FloatArray) -> FloatArray:
+    """What lines add to the scores, (n, n_outputs)."""
+    out = np.zeros((len(x), ensemble.n_outputs))
+    for tree, output in ensemble.lines.tolist():
+        root = int(ensemble.tree_offsets[tree])
+        out[:, output] += ensemble.oblique_terms(root, x).sum(axis=1) - ensemble.threshold[root]
+    return out
+
+
+def line_rounding(ensemble: Ensemble, x: FloatArray) -> FloatArray:
+    """Bound on what rounding does to the lines' part of any score, (n,).
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    x : (n, n_features) float64
+    """
+    out = np.zeros(len(x))
+    for root in ensemble.tree_offsets[ensemble.lines[:, 0]].tolist():
+        out += 2 * ensemble.oblique_error_bound(root, np.abs(ensemble.oblique_terms(root, x)).sum(axis=1))
+    return out
 
 
 def _side_by_side(totals: Sequence[Total], scores: FloatArray) -> FloatArray:
@@ -697,5 +730,9 @@ def _check_tables(e: Ensemble) -> None:
     _require(((rows >= 0) & (rows < len(pointers) - 1)).all(), "oblique_index names weights that do not exist")
     same = e.oblique_indices.shape == e.oblique_codes.shape == (size,) == e.oblique_data.shape
     _require(same and e.oblique_slack.shape == (len(pointers) - 1,), "the arrays of oblique splits do not fit")
+    trees, outputs = e.lines.T if e.lines.shape[1:] == (2,) else (np.array([-1]), np.zeros(1))
+    _require(((trees >= 0) & (trees < e.n_trees) & (outputs >= 0) & (outputs < e.n_outputs)).all(), "lines misfit")
+    roots, sizes = e.tree_offsets[trees], np.diff(e.tree_offsets)[trees]
+    _require((e.kind[roots] == SplitKind.OBLIQUE).all() and (sizes == 3).all(), "a line is no single hyperplane")
     columns = e.oblique_indices
     _require(((columns >= 0) & (columns < e.n_features)).all(), "an oblique split tests a column that does not exist")

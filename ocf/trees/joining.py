@@ -82,6 +82,7 @@ def append_trees(first: Ensemble, second: Ensemble) -> Ensemble:
         sets=np.vstack([np.pad(s, ((0, 0), (0, width - s.shape[1]))) for s in (first.sets, second.sets)]),
         oblique_index=behind("oblique_index", len(first.oblique_indptr) - 1),
         oblique_indptr=np.concatenate([first.oblique_indptr, second.oblique_indptr[1:] + first.oblique_indptr[-1]]),
+        lines=np.concatenate([first.lines, np.add(second.lines, (first.n_trees, 0))]),
         **joined,
     )
 
@@ -145,6 +146,7 @@ def split_trees(joint: Ensemble, like: Ensemble) -> tuple[Ensemble, Ensemble]:
         base_score=np.zeros(1),
         decision=replace(joint.decision, kind="value", classes=(), link="identity", threshold=0.0, slack=0.0),
         precision="float64",
+        lines=np.zeros((0, 2), np.int64),
         **parts[1],
     )
     return model, forest

@@ -141,7 +141,13 @@ def of_sklearn() -> dict[str, ModelCase]:
             )
         ),
         "StackingClassifier(passthrough=True) under a linear model": classifier(
-            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), refused="passthrough=False"
+            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True)
+        ),
+        "StackingRegressor(passthrough=True) under a linear model": regressor(
+            lambda: ensemble.StackingRegressor([("a", ensemble.RandomForestRegressor(**few))], cv=2, passthrough=True)
+        ),
+        "StackingClassifier(passthrough=True) under a linear model, several classes": classifier(
+            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), 3, refused="passthrough=False"
         ),
         "OneVsRestClassifier": classifier(lambda: multiclass.OneVsRestClassifier(forest), 3),
         "AdaBoostRegressor": regressor(
