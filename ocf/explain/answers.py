@@ -66,7 +66,7 @@ def from_finding(
     ties = tuple(_table(found, row, point) for point in found.ties)
     between = [] if counterfactual is None else tables_between(problem.space, row.original, counterfactual)
     if counterfactual is not None and row.imputed is None and not answers_at_hand:
-        model = with_answers(model, (row.original, counterfactual, *ties, *between), probabilities=True)
+        model = with_answers(model, (row.original, counterfactual, *ties, *between))
     verification, plausible = _check(found, row, model, classes, detector, counterfactual)
     of_ties = [_check(found, row, model, classes, detector, table)[0].problems for table in ties]
     checks = (*verification.problems, *(f"Tie {k}: {p}" for k, own in enumerate(of_ties, 1) for p in own))

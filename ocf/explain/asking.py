@@ -90,16 +90,6 @@ class Prepared(Protocol[Q]):
             That must not take the point for an outlier.
         """
 
-    def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
-        """What the user's model gives each coded row.
-
-        Parameters
-        ----------
-        coded : (n, n_features) float64
-        space : FeatureSpace, optional
-            In whose dtypes the rows are shown to the model; by default those of the data.
-        """
-
 
 class Asking(ABC, Generic[P]):
     """Explains rows of one model, by the first engine that accepts the task.
@@ -188,8 +178,23 @@ class Asking(ABC, Generic[P]):
             The same rows.
         task : Task
         """
-        current = self._common.current(coded, task.space)
+        table = task.space.to_frame(coded)
+        current = self.current(table, coded, task)
         return [AskedRow(label, frame.iloc[[k]], coded[k], current[k]) for k, label in enumerate(frame.index)]
+
+    def current(self, table: pd.DataFrame, coded: FloatArray, task: Task) -> list[Any]:
+        """What the user's model gives rows that are asked about.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+            In the user's columns and in the dtypes of the task.
+        coded : (n, n_features) float64
+            The same rows.
+        task : Task
+        """
+        answers: list[Any] = self.model.decide(table).tolist() if len(table) else []
+        return answers
 
     def explain_rows(
         self,

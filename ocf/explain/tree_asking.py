@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ocf.arrays import FloatArray, IntArray
@@ -122,9 +122,23 @@ class TreeAsking(Asking[Problem]):
         coded : (n, n_features) float64
         task : Task
         """
-        if task.imputations is None:
-            return super().asked_rows(frame, coded, task)
-        return completed_rows(self.prepared, frame, coded, task.imputations, task.share)
+        if task.imputations is not None:
+            return completed_rows(self.prepared, frame, coded, task.imputations, task.share)
+        return super().asked_rows(frame, coded, task)
+
+    def current(self, table: pd.DataFrame, coded: FloatArray, task: Task) -> list[Any]:
+        """As of all models; the rows are looked at, too: what comes before the trees is asked about them once.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+        coded : (n, n_features) float64
+        task : Task
+        """
+        current = super().current(table, coded, task)
+        if task.plausibility is None:
+            self.prepared.check_asked(coded, task.space, table)
+        return current
 
     def pose(self, row: AskedRow, task: Task) -> Problem:
         """The problem of a row.
@@ -151,11 +165,10 @@ class TreeAsking(Asking[Problem]):
         """
         engine = engine_for(self._engines, task)
         alike = isinstance(engine, CellEngine) and answers_row_by_row(self.model)
-        if len(rows) < 2 or not (alike and task.is_plain):
-            found = super().explain_each(rows, task)
-        else:
-            self.prepared.check_asked(np.array([row.coded for row in rows]), task.space)
+        if alike and task.is_plain:
             found = Together(self, self.prepared.judge, engine, task).explain(rows)
+        else:
+            found = super().explain_each(rows, task)
         return found if task.diagnose else map(with_hint, found)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:

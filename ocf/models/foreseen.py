@@ -88,7 +88,7 @@ class Foreseen:
         return self._asked.probabilities(table) if found is None else found[None, :]
 
 
-def with_answers(model: UserModel, tables: Iterable[pd.DataFrame], *, probabilities: bool = False) -> UserModel:
+def with_answers(model: UserModel, tables: Iterable[pd.DataFrame]) -> UserModel:
     """A model with its answers to some rows at hand, asked for in one call; itself where rows are not alone in a call.
 
     Parameters
@@ -96,14 +96,12 @@ def with_answers(model: UserModel, tables: Iterable[pd.DataFrame], *, probabilit
     model : UserModel
     tables : iterable of DataFrame (1, n_columns)
         In the user's columns.
-    probabilities : bool
-        Whether its probabilities will be wanted too.
     """
     if not answers_row_by_row(model):
         return model
     foreseen = Foreseen(model)
     try:
-        foreseen.foresee(tables, probabilities=probabilities)
+        foreseen.foresee(tables, probabilities=True)
     except Exception as error:  # the model is the user's: who asks about one row is told what it raises
         logger.debug("the rows are judged one by one: %s", error)
         return model

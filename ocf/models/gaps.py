@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ocf.arrays import BoolArray, FloatArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
@@ -50,19 +50,18 @@ class Gaps(NamedTuple):
         return cls() if problem.completions is not None else cls.of(problem.origin, problem.space)
 
     @classmethod
-    def groups(cls, rows: FloatArray, space: FeatureSpace) -> dict[Gaps, FloatArray]:
-        """Coded rows as `posed` gives them, apart by what they miss.
+    def groups(cls, rows: FloatArray, space: FeatureSpace) -> dict[Gaps, IntArray]:
+        """Places of coded rows, apart by what they miss as `posed` gives them.
 
         Parameters
         ----------
         rows : (n, n_features) float64
         space : FeatureSpace
         """
-        found: dict[Gaps, list[FloatArray]] = {}
-        for row in rows:
-            origin, own = posed(row, space)
-            found.setdefault(cls.of(origin, own), []).append(origin)
-        return {gaps: np.array(origins) for gaps, origins in found.items()}
+        found: dict[Gaps, list[int]] = {}
+        for place, row in enumerate(rows):
+            found.setdefault(cls.of(*posed(row, space)), []).append(place)
+        return {gaps: np.array(places) for gaps, places in found.items()}
 
     def holds(self, rows: FloatArray) -> BoolArray:
         """Which coded rows, (n, n_features), miss these features; what is a value like others they may have or not."""

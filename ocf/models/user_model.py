@@ -17,6 +17,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ModelError, OcfError, UnsupportedModelError
 from ocf.features.frames import PANDAS, FrameKind
 from ocf.features.space import FeatureSpace
+from ocf.models.last_table import LastTable
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
@@ -293,10 +294,22 @@ def _pipeline(model: Any, frames: FrameKind) -> UserModel:
         return as_user_model(model.steps[-1][1], frames=frames)
     steps = flat_steps(model)
     trees = read_model(steps[-1][1])
-    columns, given, encode = pipeline_encoder(model, np.nan if trees.absent_is_missing else 0.0, frames)
-    return replace(
-        _behind(model, trees, columns, given, encode, preprocessing_of(columns, given, steps[:-1])), frames=frames
-    )
+    columns, given, through = _passage(model, frames)
+    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0)
+    asked = (steps[-1][1], through) if _asks_its_last_step(model) else (model, given)
+    own = _behind(model, asked, trees, columns, encode, preprocessing_of(columns, given, steps[:-1]))
+    return replace(own, frames=frames)
+
+
+def _asks_its_last_step(model: Any) -> bool:
+    """Whether a Pipeline answers what its last step says of what the others make of a table, as scikit-learn's do."""
+    from sklearn.pipeline import Pipeline
+
+    while hasattr(model, "steps"):
+        if type(model) is not Pipeline or {"predict", "predict_proba"} & vars(model).keys():
+            return False
+        model = model.steps[-1][1]
+    return True
 
 
 def _nested(model: Any, frames: FrameKind) -> UserModel:
@@ -323,30 +336,31 @@ def _nested(model: Any, frames: FrameKind) -> UserModel:
     # what holds the Pipelines may know names and hand on arrays, as OneVsOneClassifier does
     first = [behind_array if p and _input_columns(p) is None else given for p in pipelines]
     read = SideBySide(tuple(preprocessing_of(columns, g, f.steps) for g, f in zip(first, flows, strict=True)))
-    return replace(_behind(model, trees, columns, given, encode, read), frames=frames)
+    return replace(_behind(model, (model, given), trees, columns, encode, read), frames=frames)
 
 
 def _behind(
     model: Any,
+    asked: tuple[Any, Callable[[pd.DataFrame], Any]],
     trees: TreeModel,
     columns: tuple[str, ...] | None,
-    given: Callable[[pd.DataFrame], Any],
     encode: Callable[[pd.DataFrame], FloatArray],
     preprocessing: Ways,
 ) -> UserModel:
-    """A model behind what encodes its table."""
+    """A model behind what encodes its table; `asked` is who predicts in it, and what that is given of a table."""
+    predictor, given = asked
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
         with working(model):
-            answers = model.predict(given(table))
+            answers = predictor.predict(given(table))
             if not classes:
                 return np.asarray(answers, np.float64)
             return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
 
     def probabilities(table: pd.DataFrame) -> FloatArray:
         with working(model):
-            return np.asarray(model.predict_proba(given(table)), np.float64)
+            return np.asarray(predictor.predict_proba(given(table)), np.float64)
 
     show = probabilities if trees.probabilities else None
     return UserModel(model, trees, columns, encode, decide, preprocessing, show)
@@ -401,22 +415,41 @@ def pipeline_encoder(
     frames : FrameKind
         Of the table that it is given.
     """
+    columns, given, through = _passage(model, frames)
+    return columns, given, _encoder(model, through, absent)
+
+
+def _passage(
+    model: Any, frames: FrameKind
+) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], Any]]:
+    """Input columns of a Pipeline, what it is given of a table, and what it hands its last step."""
     columns = _input_columns(model)
     before = [s for _, s in flat_steps(model)[:-1] if s is not None and s != "passthrough" and not is_sampler(s)]
 
     def given(table: pd.DataFrame) -> Any:
         return frames.native(table[list(columns)]) if columns else table.to_numpy()
 
-    def encode(table: pd.DataFrame) -> FloatArray:
+    def through(table: pd.DataFrame) -> Any:
         with working(model):
             encoded = given(table)
             for step in before:
                 encoded = step.transform(encoded)
+            return encoded
+
+    return columns, given, LastTable(through)
+
+
+def _encoder(model: Any, through: Callable[[pd.DataFrame], Any], absent: float) -> Callable[[pd.DataFrame], FloatArray]:
+    """What the last step of a Pipeline gets to see of a table, from what it is handed."""
+
+    def encode(table: pd.DataFrame) -> FloatArray:
+        with working(model):
+            encoded = through(table)
             if hasattr(encoded, "tocoo"):
                 encoded = _dense(encoded, absent)
-            return np.asarray(encoded, np.float64)
+            return np.array(encoded, np.float64)  # a copy: others may be handed the same
 
-    return columns, given, encode
+    return encode
 
 
 def _dense(encoded: Any, absent: float) -> FloatArray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from ocf.problem.targets import Target
 from ocf.readers.conformance import check_conformance
 from ocf.solve.compile import compile_formulation
 from ocf.solve.judging import judge_of
+from ocf.solve.passed_rows import PassedRows
 from ocf.solve.task import AskedRow
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.cell_form import Compiled
@@ -107,7 +109,7 @@ class PreparedModel:
             check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
         self._check = check
         self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
-        self._passed: frozenset[Hashable] = frozenset()
+        self._passed = PassedRows(self._check_ways)
         self._partitions: dict[Key, Partition] = {}
         self._lifted: dict[Key, Lifted] = {}
         self._depths: dict[Key, IsolationDepth] = {}
@@ -197,9 +199,21 @@ class PreparedModel:
         """
         part = self.partition(gaps, detector, space)
         if self._check:
-            lifted = self._lifted[self._key(gaps, detector, space)]
-            check_three_ways(self.ensemble, lifted, encoded(self.model.encode, table), part, space, coded)
+            self._check_ways(gaps, space, encoded(self.model.encode, table), coded, detector)
         return part
+
+    def _check_ways(
+        self,
+        gaps: Gaps,
+        space: FeatureSpace,
+        columns: FloatArray,
+        coded: FloatArray,
+        detector: Detector | None = None,
+    ) -> None:
+        """Refuse rows whose leaves are not the same in all three ways."""
+        part = self.partition(gaps, detector, space)
+        lifted = self._lifted[self._key(gaps, detector, space)]
+        check_three_ways(self.ensemble, lifted, columns, part, space, coded)
 
     def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
@@ -296,7 +310,7 @@ class PreparedModel:
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)
-        if detector is None and self._asked_key(origin, space) in self._passed:
+        if detector is None and self._passed.holds(origin, space):
             part = self.partition(gaps, detector, space)
         else:
             part = self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
@@ -304,7 +318,7 @@ class PreparedModel:
         depth = None if detector is None else self._depths[self._key(gaps, detector, space)]
         return Problem(with_line_ends(model, space, origin), space, origin, target, cost, depth, constraints)
 
-    def check_asked(self, rows: FloatArray, space: FeatureSpace) -> None:
+    def check_asked(self, rows: FloatArray, space: FeatureSpace, table: pd.DataFrame) -> None:
         """Look at rows that will be asked about together, so that `problem` need not do so for each.
 
         Where some do not pass, nothing is remembered: `problem` then says of each what is wrong.
@@ -315,23 +329,13 @@ class PreparedModel:
             Coded.
         space : FeatureSpace
             With their dtypes.
+        table : DataFrame (n, n_columns)
+            The same rows in the user's columns.
         """
-        self._passed = frozenset()
-        if not self._check:
-            return
-        passed: set[Hashable] = set()
-        for gaps, alike in Gaps.groups(rows, space).items():
-            opened = gaps.opened(space)
-            try:
-                self.checked_partition(gaps, None, opened, opened.to_frame(alike), alike)
-            except OcfError:
-                continue
-            passed |= {self._asked_key(origin, opened) for origin in alike}
-        self._passed = frozenset(passed)
-
-    @staticmethod
-    def _asked_key(row: FloatArray, space: FeatureSpace) -> Hashable:
-        return row.tobytes(), Gaps.of(row, space), tuple(f.dtype for f in space.features)
+        self._passed.forget()
+        if self._check:
+            with suppress(OcfError):
+                self._passed.look(rows, space, encoded(self.model.encode, table))
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this model whose target has a single alternative."""

@@ -116,18 +116,6 @@ class PreparedLinear:
                 return index
         raise ProblemError(f"the model has no class {nearest(target, self.classes)}")
 
-    def current(self, coded: FloatArray, space: FeatureSpace | None = None) -> list[Any]:
-        """Class index that the user's model gives each coded row.
-
-        Parameters
-        ----------
-        coded : (n, n_features) float64
-        space : FeatureSpace, optional
-            In whose dtypes the rows are shown to the model; by default those of the data.
-        """
-        current: list[Any] = self.model.decide((space or self.space).to_frame(coded)).tolist() if len(coded) else []
-        return current
-
     def unproven(self, problem: LinearProblem) -> str:
         """Why nothing is proven of a problem: nothing stands in the way of a sum."""
         return ""
