@@ -295,7 +295,7 @@ def _pipeline(model: Any, frames: FrameKind) -> UserModel:
     steps = flat_steps(model)
     trees = read_model(steps[-1][1])
     columns, given, through = _passage(model, frames)
-    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0)
+    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0, trees.categories)
     asked = (steps[-1][1], through) if _asks_its_last_step(model) else (model, given)
     own = _behind(model, asked, trees, columns, encode, preprocessing_of(columns, given, steps[:-1]))
     return replace(own, frames=frames)
@@ -439,7 +439,12 @@ def _passage(
     return columns, given, LastTable(through)
 
 
-def _encoder(model: Any, through: Callable[[pd.DataFrame], Any], absent: float) -> Callable[[pd.DataFrame], FloatArray]:
+def _encoder(
+    model: Any,
+    through: Callable[[pd.DataFrame], Any],
+    absent: float,
+    categories: Mapping[int, tuple[Any, ...]] | None = None,
+) -> Callable[[pd.DataFrame], FloatArray]:
     """What the last step of a Pipeline gets to see of a table, from what it is handed."""
 
     def encode(table: pd.DataFrame) -> FloatArray:
@@ -447,6 +452,8 @@ def _encoder(model: Any, through: Callable[[pd.DataFrame], Any], absent: float) 
             encoded = through(table)
             if hasattr(encoded, "tocoo"):
                 encoded = _dense(encoded, absent)
+            if categories and isinstance(encoded, pd.DataFrame):
+                return _numbers(encoded, categories)
             return np.array(encoded, np.float64)  # a copy: others may be handed the same
 
     return encode

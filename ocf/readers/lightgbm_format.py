@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -222,14 +222,10 @@ def category_columns(model: ModelText, categories: Sequence[Sequence[Any]]) -> d
     infos = _split(model.header.get("feature_infos", ""))
     sets = {j for j, info in enumerate(infos) if _is_set(info)}
     fits = [[j for j, info in enumerate(infos) if _fits(info, len(levels))] for levels in categories]
-    found = [chosen for chosen in _increasing(fits) if sets <= set(chosen)] or list(_increasing(fits))
+    found = _increasing(fits, sets, len(infos)) or _increasing(fits, set(), len(infos))
     if len(found) != 1:
         return {}
     return {j: tuple(levels) for j, levels in zip(found[0], categories, strict=True)}
-
-
-#: Choices of columns that are compared before the matter counts as uncertain.
-_MOST_CHOICES = 1000
 
 
 def _is_set(info: str) -> bool:
@@ -245,14 +241,18 @@ def _fits(info: str, n: int) -> bool:
     return all(v.is_integer() and -1 <= v < n for v in values)
 
 
-def _increasing(fits: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Choices of one column per list, in increasing order."""
-    choices: list[tuple[int, ...]] = [()]
-    for columns in fits:
-        choices = [(*c, j) for c in choices for j in columns if not c or j > c[-1]]
-        if len(choices) > _MOST_CHOICES:
-            return
-    yield from choices
+def _increasing(fits: Sequence[Sequence[int]], needed: Collection[int], width: int) -> tuple[tuple[int, ...], ...]:
+    """Choices of one column per list, in increasing order, that leave out none that is needed; at most two of them."""
+    last = max(needed, default=-1)
+    # by the first column that may be taken: how the lists from the present one on may be placed
+    ways: list[tuple[tuple[int, ...], ...]] = [((),) if first > last else () for first in range(width + 1)]
+    for columns in reversed(fits):
+        placed: list[tuple[tuple[int, ...], ...]] = [()] * (width + 1)
+        for j in range(width - 1, -1, -1):
+            own = tuple((j, *rest) for rest in ways[j + 1]) if j in columns else ()
+            placed[j] = own if j in needed else (*own, *placed[j + 1])[:2]
+        ways = placed
+    return ways[0]
 
 
 def read_text(model: ModelText, role: Role = "booster", classes: Sequence[Any] | None = None) -> Ensemble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ocf import Explainer
 from ocf.errors import DataError
@@ -76,6 +80,26 @@ def test_answers_are_in_the_users_words(name: str, table: pd.DataFrame, wanted: 
     assert any(isinstance(e.changes["to"].iloc[0], str) for e in found)
     same = explainer.explain(rows, target=1, norm="l0", solver="scip", formulation="ocean", reduce=False)
     assert [e.cost for e in same] == [e.cost for e in found]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_categories_that_a_pipeline_hands_on_by_brute_force(name: str, table: pd.DataFrame, wanted: pd.Series) -> None:
+    scaled = make_column_transformer(
+        (StandardScaler(), ["age"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    model = make_pipeline(scaled.set_output(transform="pandas"), MODELS[name]()).fit(table, wanted)
+    explainer = Explainer(model, data=table)
+    ages = range(table["age"].min(), table["age"].max() + 1)
+    levels = [explainer.space.features[explainer.space.index(word)].levels for word in ("job", "floor")]
+    points = pd.DataFrame(itertools.product(ages, *levels), columns=list(table.columns)).astype(table.dtypes)
+    given = model.predict(points)
+    rows = table.iloc[:12]
+    for e, (_, row) in zip(explainer.explain(rows), rows.iterrows(), strict=True):
+        turned = points[given != e.predicted]
+        words = (turned["job"] != row["job"]).astype(int) + (turned["floor"] != row["floor"])
+        cost = (turned["age"] - row["age"]).abs() / (len(ages) - 1) + words
+        assert (e.status, e.verified) == ("optimal", True), e.message
+        assert e.cost == pytest.approx(cost.min(), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost, partitions"])

@@ -32,6 +32,9 @@ def infos(*columns: str) -> ModelText:
         (["[0:2]", "[0:1]", "0:1"], [3, 2], None),  # either of two columns could be the ordered one
         (["[0:2]", "[0.5:1]", "0:1:7"], [3], [0]),  # the third was named as categories, and holds its own codes
         (["[0:5]"], [3], None),
+        (["[0:1]"] * 9 + ["0:1"] * 9 + ["[0:1]"] * 9, [2] * 9, list(range(9, 18))),  # flags and codes beside them
+        (["[0:1]"] * 9 + ["0:1"] * 9 + ["[0:1]"] * 9, [2] * 10, None),
+        (["0:1"] * 200, [2] * 200, list(range(200))),
     ],
 )
 def test_columns_of_categories(columns: list[str], sizes: list[int], found: list[int] | None) -> None:
