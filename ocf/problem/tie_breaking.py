@@ -23,8 +23,8 @@ from ocf.problem.problem import Problem
 from ocf.problem.rows import ZERO, Part, Row
 from ocf.support.tolerances import slack
 
-#: Counted changes beyond this are not looked for among sums of costs.
-MOST_SUMMED = 3
+#: Changes of an answer beyond which sums of the costs of fewer are not looked at, and most sums of two that are.
+MOST_SUMMED, MOST_PAIRS = 4, 100_000
 
 
 def no_dearer(cost: Cost, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> Row:
@@ -120,9 +120,29 @@ def may_tie(cost: FloatArray, offsets: IntArray, total: float, changes: int) -> 
     near = (cost > 0) & (cost <= total + room)
     order = np.argsort(cost[near])
     each, of = cost[near][order], feature[near][order]
-    if changes < 2 or (np.abs(each - total) <= room).any():
-        return changes > 1
-    first = np.searchsorted(each, total - each - room, "left")
-    last = np.searchsorted(each, total - each + room, "right")
-    pairs = np.flatnonzero(first < last).tolist() if changes > 2 else []
-    return any((of[first[k] : last[k]] != of[k]).any() for k in pairs)
+    if changes > 3 and len(each) ** 2 > 2 * MOST_PAIRS:
+        return True
+    sums, taken = np.zeros(1), np.empty((1, 0), np.int64)
+    for fewer in range(1, changes):
+        if fewer > 1:
+            sums, taken = _one_more(sums, taken, each, of, total + room)
+        if _completes(sums, taken, each, of, total, room):
+            return True
+    return False
+
+
+def _completes(sums: FloatArray, taken: IntArray, each: FloatArray, of: IntArray, total: float, room: float) -> bool:
+    """Whether some sum and the cost of one more cell, of a feature that is not taken, make up a total."""
+    first = np.searchsorted(each, total - sums - room, "left")
+    last = np.searchsorted(each, total - sums + room, "right")
+    hits = np.flatnonzero(first < last).tolist()
+    return any(not np.isin(of[first[k] : last[k]], taken[k]).all() for k in hits)
+
+
+def _one_more(
+    sums: FloatArray, taken: IntArray, each: FloatArray, of: IntArray, most: float
+) -> tuple[FloatArray, IntArray]:
+    """Sums with one more cell, of a later feature than those taken, (m,), and the features of each, (m, n + 1)."""
+    grown = sums[:, None] + each
+    row, cell = np.nonzero((grown <= most) & (of > taken.max(axis=1, initial=-1)[:, None]))
+    return grown[row, cell], np.column_stack([taken[row], of[cell]])

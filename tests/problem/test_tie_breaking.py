@@ -130,5 +130,27 @@ def test_sums_of_few_costs() -> None:
     assert may_tie(cost, offsets, 0.5, 2)
     assert may_tie(cost, offsets, 1.25, 3)  # 0.5 and 0.75
     assert not may_tie(cost, offsets, 1.0, 3)  # 0.25 and 0.75 are of one feature
-    assert may_tie(cost, offsets, 1.1, 4)
+    assert may_tie(cost, offsets, 1.375, 4)  # 0.125, 0.5 and 0.75
+    assert not may_tie(cost, offsets, 1.375, 3)
+    assert not may_tie(cost, offsets, 1.125, 4)  # 0.125, 0.25 and 0.75, of which two are of one feature
+    assert may_tie(cost, offsets, 1.1, 5)
     assert may_tie(np.array([0.0, 0.0, 1.0]), np.array([0, 3]), 1.5, 2)  # a change that costs nothing
+
+
+def test_sums_of_costs_are_those_that_enumeration_finds() -> None:
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(60):
+        widths = rng.integers(2, 4, 5)
+        offsets = np.concatenate([[0], np.cumsum(widths)])
+        cost = rng.integers(1, 60, offsets[-1]) / 8
+        cost[offsets[:-1]] = 0.0
+        own = [cost[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+        total = sum(rng.choice(c) for c in own)
+        for changes in (2, 3, 4):
+            tied = any(
+                sum(map(bool, choice)) < changes and sum(choice) == total for choice in itertools.product(*own) if total
+            )
+            assert may_tie(cost, offsets, total, changes) == tied
+            found.add((changes, tied))
+    assert len(found) == 6
