@@ -50,6 +50,9 @@ _PATIENCE = 400
 #: Most features that one ruin puts back.
 _RUINED = 4
 
+#: Scans that building from the origin may take whatever the effort: it finds the best start of most rows.
+_FIRST_BUILD = 300
+
 #: Building stops this share above the cost to beat: pulling back may still save what is above it.
 _ALLOWANCE = 0.05
 
@@ -211,8 +214,10 @@ def _ranked_candidates(task: _Task, candidates: IntArray | None, starts: int) ->
     cells = np.where(opened, cells, task.cheapest)
     total = np.where(opened, cost, task.cost[offsets + task.cheapest]).sum(axis=1)
     nearest = cells[np.argsort(total, kind="stable")[: 4 * starts]]
-    _, first = np.unique(nearest, axis=0, return_index=True)
-    return np.ascontiguousarray(nearest[np.sort(first)][:starts])
+    distinct: dict[bytes, IntArray] = {}
+    for choice in nearest:
+        distinct.setdefault(choice.tobytes(), choice)
+    return np.array(list(distinct.values())[:starts], np.int64).reshape(-1, n_features)
 
 
 def _search(
@@ -436,11 +441,12 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
     n_starts, n = begin.shape
     points = np.empty((n_starts + _REMEMBERED + 1, n), np.int64)
     costs = np.full(len(points), np.inf)
-    budget = np.array([effort], np.int64)
+    budget = np.array([max(effort, _FIRST_BUILD)], np.int64)
     weight = np.ones(n)
     for k in range(n_starts):
         copy_to(points[k], begin[k])
         built = _build(task, points[k], weight, np.inf, budget)
+        budget[0] = min(budget[0], effort)
         while not built and budget[0] > 0 and _enter_leaf(task, points[k], state):
             budget[0] -= 1
             built = _build(task, points[k], weight, np.inf, budget)
