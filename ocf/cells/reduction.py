@@ -406,7 +406,9 @@ def _merge(arrays: SearchArrays, cost: FloatArray, live: BoolArray) -> None:
         span = slice(offsets[f], offsets[f + 1])
         levels = boxes.member[live, arrays.column[f] : arrays.column[f] + offsets[f + 1] - offsets[f]]
         # numbers of groups only need to differ from those of other features
-        group[span] = offsets[f] + np.unique(levels, axis=1, return_inverse=True)[1].ravel() + len(cost)
+        first: dict[bytes, int] = {}
+        alike = [first.setdefault(who.tobytes(), j) for j, who in enumerate(np.packbits(levels, axis=0).T)]
+        group[span] = offsets[f] + len(cost) + np.array(alike)
     order = np.lexsort((np.arange(len(cost)), cost, group))
     ordered_groups = group[order]
     dearer = np.append(False, ordered_groups[1:] == ordered_groups[:-1])
