@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Most rows that wait for the model, and the seconds after which it is asked in any case.
-ROWS, SECONDS = 256, 0.5
+#: Most rows that wait for the model, and the seconds after which it is asked in any case, unless it took so long that
+#: asking would take more than this share of the time.
+ROWS, SECONDS, SHARE = 256, 0.5, 0.04
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,19 @@ class Together(Generic[P]):
         self._engine: Engine[P] = engine
         self._task = task
         self._foreseen = Foreseen(asking.model)
+        self._judging = 0.0
 
     def explain(self, rows: Sequence[AskedRow]) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order; after Ctrl-C those of the rows whose search was over come first."""
         waiting: list[_Waiting[P]] = []
-        begin = time.perf_counter()
+        searching = 0.0
         try:
             for row in rows:
                 waiting.append(self._searched(row))
-                if len(waiting) == ROWS or time.perf_counter() - begin > SECONDS:
+                searching += waiting[-1].seconds
+                if len(waiting) == ROWS or searching > max(SECONDS, self._judging / SHARE):
                     yield from self._judged(waiting)
-                    begin = time.perf_counter()
+                    searching = 0.0
         except KeyboardInterrupt:
             yield from self._judged(waiting)
             raise
@@ -125,7 +128,8 @@ class Together(Generic[P]):
             self._foreseen.foresee(tables, probabilities=True)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
-        each = (time.perf_counter() - begin) / max(len(waiting), 1)
+        self._judging = time.perf_counter() - begin
+        each = self._judging / max(len(waiting), 1)
         while waiting:
             explanations = self._explained(waiting[0], each)
             del waiting[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -40,6 +41,7 @@ def counterfactual_frame(
     """
     table = original.copy()
     places = {str(c): k for k, c in enumerate(table.columns.tolist())}
+    dtypes = table.dtypes.tolist()
     origin, point = space.without_missing(origin), space.without_missing(point)
     for i in np.flatnonzero((point != origin) & ~(np.isnan(point) & np.isnan(origin))):
         feature = space.features[i]
@@ -48,13 +50,24 @@ def counterfactual_frame(
                 value: Any = int(point[i] == k + feature.base)
             else:
                 value = feature.label(point[i])
-            there = table.iloc[:, places[column]]
-            old: Any = there.iloc[0]
+            place = places[column]
+            old: Any = table.iat[0, place]
             if value is None or pd.isna(old) or old != value:
-                # as a Series, since pandas guesses the dtype of an array of objects anew
-                held = _held(feature.gap if value is None else value, there.dtype).set_axis(table.index)
-                table.isetitem(places[column], held)
+                _write(table, place, feature.gap if value is None else value, dtypes[place])
     return table
+
+
+def _write(table: pd.DataFrame, place: int, value: Any, dtype: Any) -> None:
+    """Overwrite a column of a table of one row; its dtype stays where that holds the value exactly."""
+    if type(value) in (int, float) and isinstance(dtype, np.dtype) and dtype.kind in "iuf" and value == value:
+        with np.errstate(over="ignore"), suppress(OverflowError):
+            typed = dtype.type(value)
+            # a NumPy scalar compares with a Python float in its own, lower precision; a Python number does not
+            if typed.item() == value:
+                table.iat[0, place] = typed
+                return
+    # as a Series, since pandas guesses the dtype of an array of objects anew
+    table.isetitem(place, _held(value, dtype).set_axis(table.index))
 
 
 def _held(value: Any, dtype: Any) -> Any:

@@ -110,11 +110,9 @@ def with_answers(model: UserModel, tables: Iterable[pd.DataFrame]) -> UserModel:
 
 def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
     """Columns with their dtypes, and values by type and bits."""
-    form = (tuple(table.columns.tolist()), tuple(d if isinstance(d, np.dtype) else str(d) for d in table.dtypes))
-    values = table.to_numpy(dtype=object)[0]
-    return form, tuple((type(v), str(v) if _by_text(v) else v) for v in values)
-
-
-def _by_text(value: Any) -> bool:
-    """Whether equality says too much or too little: of the zeros, which a function may tell apart, and of NaN."""
-    return isinstance(value, float) and (value == 0 or value != value)
+    dtypes = tuple(d if isinstance(d, np.dtype) else str(d) for d in table.dtypes.tolist())
+    values = table.to_numpy(dtype=object)[0].tolist()
+    # equality says too much or too little of floats: of the zeros, which a function may tell apart, and of NaN
+    floats = np.array([v for v in values if isinstance(v, float)]).tobytes()
+    others = tuple(v for v in values if not isinstance(v, float))
+    return (tuple(table.columns.tolist()), dtypes), (tuple(map(type, values)), floats, others)
