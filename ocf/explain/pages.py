@@ -18,6 +18,7 @@ from ocf.explain.text import (
     level,
     moved,
     notes,
+    table_read,
     ties,
 )
 from ocf.support.pages import render
@@ -71,7 +72,12 @@ def _summary(explanations: Sequence[Answer]) -> dict[str, Any]:
     found = [e for e in explanations if e.found]
     counts = Counter(str(name) for e in found for name in e.own_changes["feature"])
     frequent = counts.most_common(MOST_FEATURES) if len(found) > 1 else []
-    return {"counted": counted(explanations), "found": len(found), "frequent": frequent}
+    return {
+        "counted": counted(explanations),
+        "read": [line.strip() for line in table_read(explanations)],
+        "found": len(found),
+        "frequent": frequent,
+    }
 
 
 def _said(e: Answer) -> dict[str, Any]:

@@ -273,9 +273,15 @@ def to_text(e: Answer) -> str:
     return "\n".join(lines)
 
 
+def table_read(explanations: Iterable[Answer]) -> list[str]:
+    """How the table of the rows was read, in a few lines; empty where that is not known."""
+    spaces = (e.space for e in explanations if e.space is not None and e.space.reading is not None)
+    return next((str(space).splitlines() for space in spaces), [])
+
+
 def batch_to_text(explanations: Sequence[Answer]) -> str:
-    """Counts, and each row's answer and changes."""
-    lines = [counted(explanations)]
+    """Counts, how the table was read, and each row's answer and changes."""
+    lines = [counted(explanations), *(f"  {said}" for said in table_read(explanations))]
     for e in explanations[:MOST_ROWS]:
         changes = [brief(e)] if len(e.own_changes) else []
         lines += [f"  {headline(e)}", *(f"    {said}" for said in [*changes, *remarks(e)])]

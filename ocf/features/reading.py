@@ -157,7 +157,7 @@ def _levels(features: Sequence[Feature], reading: Reading | None) -> list[str]:
     """Features with levels."""
     found = () if reading is None else reading.groups
     grouped = [f for f in features if len(f.columns) > 1 or f.base]
-    groups = [f"{f.name} (of {len(f.columns)} columns, {'at most ' * f.base}one of them 1)" for f in grouped]
+    groups = [f"{f.name} ({len(f.columns)} columns{', or none of them' * f.base})" for f in grouped]
     plain = [f for f in features if f.discrete and f not in grouped]
     note = ", recognised (groups=False reads columns one by one)" if found else ""
     return [

@@ -281,7 +281,7 @@ def _verify_record(
 
 def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
     """What is claimed of the way to a counterfactual and does not hold."""
-    shown = None
+    shown: tuple[tuple[float, ...], ...] | None = ()
     if record["counterfactual"] is not None:
         before, after = (records.table_from_record(record[n], record["row"]) for n in ("original", "counterfactual"))
         columns = [feature["columns"] for feature in record["features"]["features"]]

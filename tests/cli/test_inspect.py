@@ -128,7 +128,7 @@ def test_inspect_tells_how_a_table_is_read_and_writes_it_down(dummies: Path) -> 
     assert answer.code == 0, answer.err
     lines = answer.out.splitlines()[-4:]
     assert lines[0] == f"{data}: read by 90 rows of data: 4 columns as 2 features"
-    assert lines[2].startswith("  one category each: job (of 3 columns, one of them 1), recognised")
+    assert lines[2].startswith("  one category each: job (3 columns), recognised")
     shown = Answer("init-problem", dummies / "m.joblib", data, "--trust-pickle").out
     assert toml.read_text() == shown
     assert "[features.job]" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,14 @@ def test_the_answer_says_which_categories_were_recognised() -> None:
     assert words in answer.to_html()
     assert "one category each" not in str(Explainer(model, table, groups=False).explain(table.iloc[:1])[0])
     assert str(explainer) == str(explainer.space)
+    several = explainer.explain(table.iloc[:3], features_to_vary=["age", "job"])
+    _, *lines = str(several).splitlines()
+    assert lines[0] == "  read by 150 rows of data: 7 columns as 4 features"
+    assert "one category each: job (3 columns), account (2 columns, or none of them), recognised" in lines[2]
+    assert lines[4] == "    fixed: hours, account"
+    for line in lines[:5]:
+        assert escape(line.strip(), quote=False) in several.to_html()
+        assert escape(line.strip(), quote=False) in several._repr_html_()
     assert repr(explainer) == "<Explainer of a RandomForestClassifier: 4 features>"
 
 

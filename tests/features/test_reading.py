@@ -34,7 +34,7 @@ def test_the_lines_say_all_that_was_decided() -> None:
         "read by 40 rows of data: 8 columns as 7 features",
         "  numbers: rate; whole numbers: risk; whole numbers with gaps: months (kind='numeric' gives them fractions); "
         "dates and durations: since",
-        "  one category each: job (of 2 columns, one of them 1), recognised (groups=False reads columns one by one); "
+        "  one category each: job (2 columns), recognised (groups=False reads columns one by one); "
         "ordered levels: size; two values: owner",
         "  bounds, scales and levels: those of the 40 rows of data; bounds that you set: rate 0 to 1",
         "  fixed: owner; only up: rate; "
