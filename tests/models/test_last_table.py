@@ -115,5 +115,5 @@ def test_the_steps_are_called_twice_for_a_row(monkeypatch: pytest.MonkeyPatch) -
     assert calls == [1, 2]
     calls.clear()
     assert all(e.verified for e in explainer.explain(rows.iloc[2:12]))
-    assert sum(calls) <= 30
+    assert sum(calls) <= 40  # row, answer, and the rows between them
     assert len(calls) <= 4
