@@ -182,6 +182,19 @@ class Asking(ABC, Generic[P]):
         current = self.current(table, coded, task)
         return [AskedRow(label, frame.iloc[[k]], coded[k], current[k]) for k, label in enumerate(frame.index)]
 
+    def believed_row(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> AskedRow | None:
+        """A row with what is believed of it before the user's model is asked; None where it is asked at once.
+
+        Parameters
+        ----------
+        frame : DataFrame (1, n_columns)
+            As the user gave it.
+        coded : (n_features,) float64
+            The same row.
+        task : Task
+        """
+        return None
+
     def current(self, table: pd.DataFrame, coded: FloatArray, task: Task) -> list[Any]:
         """What the user's model gives rows that are asked about.
 
@@ -226,7 +239,9 @@ class Asking(ABC, Generic[P]):
             raise DataError(NO_ROWS)
         task = replace(task, options=_with_memory(task.options, n_jobs))
         with within(memory=task.options.memory_limit):
-            rows = self.asked_rows(frame, coded, task)
+            alone = len(frame) == 1 and checkpoint is None
+            believed = self.believed_row(frame, coded[0], task) if alone else None
+            rows = self.asked_rows(frame, coded, task) if believed is None else [believed]
         explain_each = partial(self.explain_each, task=task)
         identity = "" if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
         with Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept:

@@ -27,6 +27,7 @@ from ocf.solve.engines import Engine, Finding, Judge, P, answer
 
 if TYPE_CHECKING:
     from ocf.explain.asking import Asking
+    from ocf.models.user_model import UserModel
     from ocf.solve.task import AskedRow, Task
 
 logger = logging.getLogger(__name__)
@@ -69,13 +70,23 @@ class Together(Generic[P]):
         Whose points follow from the trees alone.
     task : Task
         One explanation a row; no isolation forest.
+    settle : callable
+        A row that was believed, task and model -> the row with the model's own word, and whether nothing else was.
     """
 
-    def __init__(self, asking: Asking[P], judge: Callable[[AskedRow, P], Judge], engine: Engine[P], task: Task) -> None:
+    def __init__(
+        self,
+        asking: Asking[P],
+        judge: Callable[[AskedRow, P], Judge],
+        engine: Engine[P],
+        task: Task,
+        settle: Callable[[AskedRow, Task, UserModel], tuple[AskedRow, bool]],
+    ) -> None:
         self._asking: Asking[P] = asking
         self._judge: Callable[[AskedRow, P], Judge] = judge
         self._engine: Engine[P] = engine
         self._task = task
+        self._settle = settle
         self._foreseen = Foreseen(asking.model)
         self._judging = 0.0
 
@@ -125,7 +136,8 @@ class Together(Generic[P]):
         begin = time.perf_counter()
         tables = [table for one in waiting for table in _tables(one.row, one.found, one.point)]
         try:
-            self._foreseen.foresee(tables, probabilities=True)
+            believed = any(one.row.believed for one in waiting)
+            self._foreseen.foresee(tables, probabilities=True, columns=believed)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin
@@ -137,6 +149,10 @@ class Together(Generic[P]):
 
     def _explained(self, one: _Waiting[P], judging: float) -> list[Explanation]:
         row, task, asking = one.row, self._task, self._asking
+        if row.believed:
+            row, sound = self._settle(row, task, self._foreseen.model)
+            if not sound:
+                return asking.explain_row(row, task)
         if not isinstance(one.found, Finding):
             return one.found
         found: Finding[Any] = one.found

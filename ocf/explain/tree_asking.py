@@ -20,8 +20,10 @@ from ocf.explain.together import Together
 from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import conformed, in_dtypes_of, other_gaps
 from ocf.models.foreseen import answers_row_by_row
+from ocf.models.gaps import Gaps, posed
 from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
 from ocf.models.plausibility import Plausibility
+from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.missing import Missing
 from ocf.problem.problem import Problem
@@ -137,8 +139,51 @@ class TreeAsking(Asking[Problem]):
         """
         current = super().current(table, coded, task)
         if task.plausibility is None:
-            self.prepared.check_asked(coded, task.space, table)
+            self.prepared.passed.look(coded, task.space, table, self.model.encode)
         return current
+
+    def believed_row(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> AskedRow | None:
+        """A row with the class that the trees give it, where the user's model is asked about row and answer together.
+
+        Parameters
+        ----------
+        frame : DataFrame (1, n_columns)
+            As the user gave it.
+        coded : (n_features,) float64
+            The same row.
+        task : Task
+        """
+        if not (self.classes and self._judged_together(task)):
+            return None
+        try:
+            origin, space = posed(coded, task.space)
+            self.prepared.encoding_of(space).refuse_unknown(space, origin)
+            trees = self.prepared.partition(Gaps.of(origin, space), None, space).ensemble
+        except OcfError:
+            return None  # the way of every row says what is wrong
+        self.prepared.passed.trust(origin, space)
+        current = int(trees.decide(trees.scores(origin[None]))[0])
+        return AskedRow(frame.index[0], frame, coded, current, believed=True)
+
+    def _judged_together(self, task: Task) -> bool:
+        """Whether points are taken on the word of the trees until the user's model is asked about many."""
+        return (
+            task.is_plain and isinstance(engine_for(self._engines, task), CellEngine) and answers_row_by_row(self.model)
+        )
+
+    def settled(self, row: AskedRow, task: Task, model: UserModel) -> tuple[AskedRow, bool]:
+        """A row that was believed with what the user's model gives it, and whether all that was believed holds.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        model : UserModel
+            The user's model, with answers at hand.
+        """
+        current = int(model.decide(row.original)[0])
+        sound = self.prepared.passed.look(row.coded[None], task.space, row.original, model.encode)
+        return replace(row, current=current, believed=False), sound and current == row.current
 
     def pose(self, row: AskedRow, task: Task) -> Problem:
         """The problem of a row.
@@ -163,10 +208,9 @@ class TreeAsking(Asking[Problem]):
         rows : sequence of AskedRow
         task : Task
         """
-        engine = engine_for(self._engines, task)
-        alike = isinstance(engine, CellEngine) and answers_row_by_row(self.model)
-        if alike and task.is_plain:
-            found = Together(self, self.prepared.judge, engine, task).explain(rows)
+        if self._judged_together(task):
+            engine = engine_for(self._engines, task)
+            found = Together(self, self.prepared.judge, engine, task, self.settled).explain(rows)
         else:
             found = super().explain_each(rows, task)
         return found if task.diagnose else map(with_hint, found)

@@ -51,10 +51,11 @@ class Foreseen:
         self._asked = model
         self._decided: dict[Hashable, Any] = {}
         self._shown: dict[Hashable, FloatArray] = {}
+        self._seen: dict[Hashable, FloatArray] = {}
         shown = None if model.probabilities is None else self._probabilities
-        self.model = replace(model, decide=self._decide, probabilities=shown)
+        self.model = replace(model, decide=self._decide, probabilities=shown, encode=self._encode)
 
-    def foresee(self, tables: Iterable[pd.DataFrame], *, probabilities: bool = False) -> None:
+    def foresee(self, tables: Iterable[pd.DataFrame], *, probabilities: bool = False, columns: bool = False) -> None:
         """Ask the model about rows; what it was asked before is forgotten.
 
         Parameters
@@ -63,8 +64,10 @@ class Foreseen:
             In the user's columns.
         probabilities : bool
             Whether its probabilities will be wanted too.
+        columns : bool
+            Whether model columns will be wanted too.
         """
-        self._decided, self._shown = {}, {}
+        self._decided, self._shown, self._seen = {}, {}, {}
         groups: dict[Hashable, list[tuple[Hashable, pd.DataFrame]]] = {}
         for table in tables:
             key = _key(table)
@@ -77,6 +80,8 @@ class Foreseen:
             self._decided |= dict(zip(keys, self._asked.decide(together), strict=True))
             if probabilities and self._asked.probabilities is not None:
                 self._shown |= dict(zip(keys, self._asked.probabilities(together), strict=True))
+            if columns:
+                self._seen |= dict(zip(keys, self._asked.encode(together), strict=True))
 
     def _decide(self, table: pd.DataFrame) -> NDArray[Any]:
         found = self._decided.get(_key(table)) if len(table) == 1 else None
@@ -86,6 +91,10 @@ class Foreseen:
         assert self._asked.probabilities is not None
         found = self._shown.get(_key(table)) if len(table) == 1 else None
         return self._asked.probabilities(table) if found is None else found[None, :]
+
+    def _encode(self, table: pd.DataFrame) -> FloatArray:
+        found = self._seen.get(_key(table)) if self._seen and len(table) == 1 else None
+        return self._asked.encode(table) if found is None else found[None, :]
 
 
 def with_answers(model: UserModel, tables: Iterable[pd.DataFrame]) -> UserModel:

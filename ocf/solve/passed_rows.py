@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
+import pandas as pd
+
 from ocf.arrays import FloatArray
 from ocf.errors import OcfError
 from ocf.features.space import FeatureSpace
+from ocf.models.encoding import Encoder
 from ocf.models.gaps import Gaps
+from ocf.models.three_ways import encoded
 
 #: What they miss, features, model columns and the coded rows -> nothing; an `OcfError` where the ways of one part.
 Check = Callable[[Gaps, FeatureSpace, FloatArray, FloatArray], object]
@@ -18,17 +22,29 @@ class PassedRows:
 
     Parameters
     ----------
-    check : callable
-        Refuses rows that miss the same values.
+    check : callable or None
+        Refuses rows that miss the same values; None: every row passes.
     """
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check | None) -> None:
         self._check = check
         self._passed: frozenset[Hashable] = frozenset()
 
     def forget(self) -> None:
         """Let each row be looked at anew."""
         self._passed = frozenset()
+
+    def trust(self, row: FloatArray, space: FeatureSpace) -> None:
+        """Take a row's word, and no other's, until `forget`.
+
+        Parameters
+        ----------
+        row : (n_features,) float64
+            Coded, as `ocf.models.gaps.posed` gives it.
+        space : FeatureSpace
+            With its dtypes.
+        """
+        self._passed = frozenset([_key(row, space)])
 
     def holds(self, row: FloatArray, space: FeatureSpace) -> bool:
         """Whether a row has passed.
@@ -42,7 +58,7 @@ class PassedRows:
         """
         return _key(row, space) in self._passed
 
-    def look(self, rows: FloatArray, space: FeatureSpace, columns: FloatArray) -> None:
+    def look(self, rows: FloatArray, space: FeatureSpace, table: pd.DataFrame, encode: Encoder) -> bool:
         """Look at rows; where some do not pass, nothing is remembered of those that miss the same values.
 
         Parameters
@@ -51,19 +67,36 @@ class PassedRows:
             Coded.
         space : FeatureSpace
             With their dtypes.
-        columns : (n, n_model_columns) float64
-            The rows as the user's own preprocessing has them.
+        table : DataFrame (n, n_columns)
+            The same rows in the user's columns.
+        encode : callable
+            Table -> model columns, by the user's own preprocessing.
+
+        Returns
+        -------
+        bool
+            Whether all pass.
         """
+        self.forget()
+        if self._check is None:
+            return True
+        try:
+            columns = encoded(encode, table)
+        except OcfError:
+            return False
         passed: set[Hashable] = set()
+        sound = True
         for gaps, places in Gaps.groups(rows, space).items():
             opened = gaps.opened(space)
             alike = opened.with_missing(rows[places])
             try:
                 self._check(gaps, opened, columns[places], alike)
             except OcfError:
-                continue
-            passed |= {_key(row, opened) for row in alike}
+                sound = False
+            else:
+                passed |= {_key(row, opened) for row in alike}
         self._passed = frozenset(passed)
+        return sound
 
 
 def _key(row: FloatArray, space: FeatureSpace) -> Hashable:

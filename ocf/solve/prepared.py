@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives, to_cells
 from ocf.cells.nearby import Pruner
 from ocf.cells.partition import Partition, partition
-from ocf.errors import DataError, ModelError, OcfError, TimeLimitError
+from ocf.errors import DataError, ModelError, TimeLimitError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder, Encoding
@@ -85,6 +84,8 @@ class PreparedModel:
     ----------
     data : KnownRows
         Rows of the data that the model answers.
+    passed : PassedRows
+        Rows that are asked about and need no more looks.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class PreparedModel:
             check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
         self._check = check
         self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
-        self._passed = PassedRows(self._check_ways)
+        self.passed = PassedRows(self._check_ways if check else None)
         self._partitions: dict[Key, Partition] = {}
         self._lifted: dict[Key, Lifted] = {}
         self._depths: dict[Key, IsolationDepth] = {}
@@ -310,32 +311,13 @@ class PreparedModel:
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)
-        if detector is None and self._passed.holds(origin, space):
+        if detector is None and self.passed.holds(origin, space):
             part = self.partition(gaps, detector, space)
         else:
             part = self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
         model = part.ensemble if detector is None else split_trees(part.ensemble, self.ensemble)[0]
         depth = None if detector is None else self._depths[self._key(gaps, detector, space)]
         return Problem(with_line_ends(model, space, origin), space, origin, target, cost, depth, constraints)
-
-    def check_asked(self, rows: FloatArray, space: FeatureSpace, table: pd.DataFrame) -> None:
-        """Look at rows that will be asked about together, so that `problem` need not do so for each.
-
-        Where some do not pass, nothing is remembered: `problem` then says of each what is wrong.
-
-        Parameters
-        ----------
-        rows : (n, n_features) float64
-            Coded.
-        space : FeatureSpace
-            With their dtypes.
-        table : DataFrame (n, n_columns)
-            The same rows in the user's columns.
-        """
-        self._passed.forget()
-        if self._check:
-            with suppress(OcfError):
-                self._passed.look(rows, space, encoded(self.model.encode, table))
 
     def cells(self, problem: Problem) -> CellProblem:
         """The finite form of a problem of this model whose target has a single alternative."""

@@ -39,6 +39,8 @@ class AskedRow:
         Index of the class that the user's model gives it, or the value.
     imputed : Imputed or None
         Completions of its missing values; `current` is what most of them get.
+    believed : bool
+        Whether `current` is what the trees say: the user's model is asked about the row when it is about the answer.
     """
 
     label: Any
@@ -46,6 +48,7 @@ class AskedRow:
     coded: FloatArray
     current: int | float
     imputed: Imputed | None = None
+    believed: bool = False
 
     def answer(self, classes: tuple[Any, ...]) -> Any:
         """What the user's model gives it: one of these classes, or the value where there are none."""

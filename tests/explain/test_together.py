@@ -94,6 +94,48 @@ def test_a_point_that_the_model_refuses_is_looked_for_again() -> None:
         assert found.bound <= found.cost
 
 
+def test_a_row_that_the_model_answers_otherwise_than_its_trees_is_asked_about_anew(credit) -> None:
+    """What is believed of a row by itself until the model is asked is no answer: its class is the model's."""
+    table, model, explainer = credit
+    row = refused(table, model).iloc[[0]]
+    own = explainer.prepared.model
+    assert explainer.explain(row, target="granted")[0].cost > 0
+    granted = explainer.classes.index("granted")
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        same = (table[row.columns].to_numpy() == row.to_numpy()).all(axis=1)
+        return np.where(same, granted, own.decide(table))
+
+    explainer.prepared.model = replace(own, decide=decide)
+    try:
+        found, opposite = explainer.explain(row, target="granted")[0], explainer.explain(row)[0]
+    finally:
+        explainer.prepared.model = own
+    assert (found.predicted, found.cost, found.verified) == ("granted", 0, True)
+    assert (opposite.predicted, opposite.target) == ("granted", "refused")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_row_that_reaches_other_leaves_is_an_error(credit, several: bool) -> None:
+    """The preprocessing makes something else of this row than was read: by itself as in a batch."""
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[: 3 if several else 1]
+    own = explainer.prepared.model
+
+    def encode(table: pd.DataFrame) -> np.ndarray:
+        same = (table[rows.columns].to_numpy() == rows.iloc[[0]].to_numpy()).all(axis=1)
+        return np.where(same[:, None], 1e6, own.encode(table))
+
+    explainer.prepared.model = replace(own, encode=encode)
+    try:
+        found = explainer.explain(rows, target="granted")
+    finally:
+        explainer.prepared.model = own
+    assert found[0].status == "error"
+    assert "part at feature" in found[0].message
+    assert all(e.verified for e in found[1:])
+
+
 def test_a_model_that_stumbles_over_many_rows_is_asked_one_by_one(credit) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:4]
