@@ -295,16 +295,16 @@ def _unscale(value: float, scale: float) -> float:
 
 def _set_options(model: Model, raw: dict[str, Any], log: bool) -> None:
     model.hideOutput(not log)
-    known = model.getParams()
     for name, value in raw.items():
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "there is no such parameter"
-            raise SolverError(f"SCIP does not know the option {name!r}: {hint}")
         try:
             model.setParam(name, value)
         except (ValueError, TypeError, KeyError, OSError, OverflowError) as error:
-            raise SolverError(f"SCIP does not take the option {name} = {value!r}: {error}") from error
+            known = model.getParams()  # thousands: read only where it says what is wrong
+            if name in known:
+                raise SolverError(f"SCIP does not take the option {name} = {value!r}: {error}") from error
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "there is no such parameter"
+            raise SolverError(f"SCIP does not know the option {name!r}: {hint}") from None
 
 
 def _add_start(model: Model, variables: list[Any], start: Any) -> None:
