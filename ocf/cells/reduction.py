@@ -81,7 +81,14 @@ class Reduction:
     rounds: int
 
 
-def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, max_pairs: int = MAX_PAIRS) -> Reduction:
+def reduce(
+    cells: CellProblem,
+    upper: float = np.inf,
+    *,
+    max_rounds: int = 50,
+    max_pairs: int = MAX_PAIRS,
+    merge: bool = True,
+) -> Reduction:
     """Shrink a problem exactly.
 
     Parameters
@@ -93,12 +100,15 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
         Rounds after which to stop although something still changes.
     max_pairs : int
         Leaves are probed in pairs only when there are no more pairs than this; 1,000,000 take about 50 ms.
+    merge : bool
+        Off: cells that cost the same and that no remaining leaf tells apart all stay, and with them every point below
+        the incumbent, not the cheapest alone.
 
     Returns
     -------
     Reduction
     """
-    asked = (upper, max_rounds, max_pairs)
+    asked = (upper, max_rounds, max_pairs, merge)
     if vars(cells).get("_reduced_by", ((), 0.0))[0] == asked:
         return _unchanged(cells, vars(cells)["_reduced_by"][1])
     arrays = search_arrays(cells.partition)
@@ -123,7 +133,7 @@ def reduce(cells: CellProblem, upper: float = np.inf, *, max_rounds: int = 50, m
         _probe_leaves(arrays, order, first, gain, need, cost, live, limit)
         if live.sum() > _WORTHWHILE * n_live:
             break
-    if not proved:
+    if merge and not proved:
         _merge(arrays, cost, live)
     bound = upper if proved else min(bound, upper)
     reduced = cells.with_(open=np.isfinite(cost), live=live)

@@ -39,7 +39,7 @@ from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers,
 from ocf.solve.outcome import Outcome, advised, joined
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.task import Task
-from ocf.solve.ties import same_cost, tied_points
+from ocf.solve.ties import same_cost, stands_alone, tied_points
 from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 
@@ -237,7 +237,7 @@ class CellEngine(Engine[Problem]):
         if problem.cost.couples and task.reduce:
             return cells.with_ties(cells.finding(cells.search_in_balls(known, prepared.known_points(problem))))
         found = cells.finding(cells.search(known))
-        return cells.with_ties(found if cells.couples else self._of_equals(request, found, cells.cost))
+        return cells.with_ties(found if cells.couples else self._of_equals(request, found, cells.cost, cells))
 
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
         """Solve a problem of trees so large that only those near the row are looked at."""
@@ -267,7 +267,9 @@ class CellEngine(Engine[Problem]):
         near = run.ball_of_ties() if task.n_optimal > 1 else None
         return found if near is None else cells_of(near, task.options).with_ties(found)
 
-    def _of_equals(self, request: Request[Problem], found: Finding[Problem], cost: FloatArray) -> Finding[Problem]:
+    def _of_equals(
+        self, request: Request[Problem], found: Finding[Problem], cost: FloatArray, cells: _CellForms | None = None
+    ) -> Finding[Problem]:
         """The finding with the best of the points that cost the same, by `ocf.problem.tie_breaking`.
 
         Parameters
@@ -276,12 +278,15 @@ class CellEngine(Engine[Problem]):
         found : Finding
         cost : (n_cells,) float64
             Of the cells of the problem.
+        cells : _CellForms, optional
+            With all points that cost as little as the one that was found.
         """
         problem, task, outcome = request.problem, request.task, found.outcome
         optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin" and task.options.mip_gap == 0
         stages = breakers(problem) if task.break_ties and optimal else []
         before, proven = [problem], True
-        for stage in stages:
+        alone = bool(stages) and cells is not None and cells.leaves_alone(outcome)
+        for stage in () if alone else stages:
             assert outcome.point is not None
             assert outcome.cost is not None
             changes = count_changes(problem, outcome.point)
@@ -367,6 +372,12 @@ class _CellForms:
     def partition(self) -> Partition:
         """The cells."""
         return self._alternatives[0].partition
+
+    def leaves_alone(self, outcome: Outcome) -> bool:
+        """Whether reduction, where it is asked for, leaves nothing beside an optimal point that costs as little."""
+        if outcome.cost is None or not self._request.task.reduce or self._request.problem.cuts_cells:
+            return False
+        return stands_alone(self._alternatives, outcome.cost)
 
     def search_in_balls(self, known: IntArray, rows: FloatArray) -> Outcome:
         """The cheapest point by a cost that couples features.

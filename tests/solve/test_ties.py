@@ -20,7 +20,7 @@ from ocf.errors import ProblemError
 from ocf.problem.constraints import Implication, Linear
 from ocf.solve.cell_search import solve
 from ocf.solve.compile import compile_formulation
-from ocf.solve.ties import tied_points
+from ocf.solve.ties import stands_alone, tied_points
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.verify.check import verify_file
@@ -51,6 +51,21 @@ def test_every_cheapest_choice_of_cells_is_found(seed: int, way: tuple[str, str]
     assert {p.tobytes() for p in points} == expected
     few, complete = tied_points(outcome, [cells], [form], solver, options, confirm=confirm, limit=1)
     assert (len(few), complete) == (1, len(expected) == 1)
+
+
+def test_only_a_single_cheapest_choice_of_cells_stands_alone() -> None:
+    told = {True: 0, False: 0}
+    for seed in range(120):
+        cells = random_problem(seed)
+        everything = exhaustive(cells)
+        if not np.isfinite(everything.optimum):
+            continue
+        n_tied = int((everything.feasible & (everything.cost <= everything.optimum * (1 + 1e-9))).sum())
+        alone = stands_alone([cells], everything.optimum)
+        assert not alone or n_tied == 1
+        told[n_tied == 1] += alone == (n_tied == 1)
+    assert told[True] > 60
+    assert told[False] > 5
 
 
 def test_ties_reach_the_user(tmp_path: Path) -> None:
