@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Explanation
 from ocf.problem.constraints import Implication, Linear
-from ocf.problem.tie_breaking import may_tie
+from ocf.problem.tie_breaking import among_equals, may_tie
 from ocf.solvers.box.solver import BoxSolver
 from ocf.solvers.result import SolveResult, Status
 
@@ -69,6 +69,39 @@ def test_the_answer_is_the_lexicographic_optimum(seed: int, formulation: str, so
         assert (e.status, e.verified) == ("optimal", True)
         assert found(e, norm, weights) == best(e.original, norm, allowed, weights)
         assert e.method["ties"]["proven"]
+
+
+@pytest.mark.parametrize("larger", [False, True])
+@pytest.mark.parametrize(
+    ("weights", "alone"),
+    [
+        ({}, False),
+        ({"a": 0.91, "b": 0.73, "c": 1.31, "d": 0.57}, True),
+        ({"a": 0.91, "b": 0.73, "c": 1.31, "d": 0.0}, False),
+    ],
+)
+def test_changes_are_counted_where_something_costs_the_same(
+    weights: dict[str, float], alone: bool, larger: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing in other leaves costs as little, and nothing in the same ones changes less, no model counts."""
+    counted = []
+
+    def among(*arguments: Any) -> Any:
+        counted.append(arguments)
+        return among_equals(*arguments)
+
+    monkeypatch.setattr("ocf.solve.engines.among_equals", among)
+    monkeypatch.setattr("ocf.solve.engines.may_tie", lambda *_: True)
+    if larger:
+        monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 0)
+    model = forest(2)
+    rows = ALL[model.predict(ALL) == 0].iloc[::11]
+    answers = Explainer(model, data=ALL).explain(rows, 1, "l1", weights=weights)
+    for e in answers:
+        assert (e.status, e.verified, e.method["ties"]["proven"]) == ("optimal", True, True)
+        assert found(e, "l1", weights) == best(e.original, "l1", model.predict(ALL) == 1, weights)
+    assert max(len(e.changes) for e in answers) > 1
+    assert (not counted) == alone
 
 
 def test_there_are_ties_to_break() -> None:
