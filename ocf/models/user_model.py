@@ -17,7 +17,9 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ModelError, OcfError, UnsupportedModelError
 from ocf.features.frames import PANDAS, FrameKind
 from ocf.features.space import FeatureSpace
+from ocf.models.encoding import Encoding
 from ocf.models.last_table import LastTable
+from ocf.models.named import categories_behind, coded
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
@@ -114,22 +116,28 @@ class UserModel:
         """The way to another process: the native model, read anew there."""
         return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames)
 
-    def naming(self, space: FeatureSpace) -> UserModel:
+    def naming(self, space: FeatureSpace, base: FloatArray | None = None) -> UserModel:
         """The same with the levels of a table's features, for a library that keeps no names of categories.
 
         Parameters
         ----------
         space : FeatureSpace
             The table's.
+        base : (n_features,) float64, optional
+            A coded row of it. Behind steps categories are named once there is one.
         """
         if self.trees.naming is None:
             return self
         before = self.preprocessing
-        if not isinstance(before, Preprocessing) or before.steps:
+        if not isinstance(before, Preprocessing):
             raise UnsupportedModelError(
                 f"the {type(self.trees.native).__name__} has category columns of its own behind the steps of a "
-                "Pipeline: fit it on the table itself, or put an encoder before it"
+                f"Pipeline inside a {type(self.native).__name__}: give ocf that Pipeline, or put an encoder before it"
             )
+        if before.steps:
+            return self if base is None else self._naming_behind(space, base)
+        if not self.trees.nameless:
+            return self
         columns = before.columns(space.names)
         features = {j: space.features[space.index(columns[j])] for j in self.trees.categories}
         for feature in features.values():
@@ -138,6 +146,14 @@ class UserModel:
                     f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
                 )
         return _alone(self.native, self.trees.naming({j: f.levels for j, f in features.items()}), self.frames)
+
+    def _naming_behind(self, space: FeatureSpace, base: FloatArray) -> UserModel:
+        """The same with the categories that steps make of the levels of a table's features."""
+        assert self.trees.naming is not None
+        columns = Encoding(space, self.encode, base, self.preprocessing.read).columns
+        Encoding(space, self.encode, base, lambda *_: columns).check_width(self.trees.feature_names)
+        levels = categories_behind(self.trees, columns, _passage(self.native, self.frames)[2], space, base)
+        return _pipeline(self.native, self.frames, self.trees.naming(levels)).saying(self.preprocessing.monotone)
 
     @property
     def rests_on(self) -> str:
@@ -289,13 +305,14 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
     return out
 
 
-def _pipeline(model: Any, frames: FrameKind) -> UserModel:
+def _pipeline(model: Any, frames: FrameKind, trees: TreeModel | None = None) -> UserModel:
+    """A Pipeline; its last step is read, unless that was done."""
     if len(model.steps) < 2:
         return as_user_model(model.steps[-1][1], frames=frames)
     steps = flat_steps(model)
-    trees = read_model(steps[-1][1])
+    trees = trees or read_model(steps[-1][1])
     columns, given, through = _passage(model, frames)
-    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0, trees.categories)
+    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0, trees)
     asked = (steps[-1][1], through) if _asks_its_last_step(model) else (model, given)
     own = _behind(model, asked, trees, columns, encode, preprocessing_of(columns, given, steps[:-1]))
     return replace(own, frames=frames)
@@ -443,15 +460,18 @@ def _encoder(
     model: Any,
     through: Callable[[pd.DataFrame], Any],
     absent: float,
-    categories: Mapping[int, tuple[Any, ...]] | None = None,
+    trees: TreeModel | None = None,
 ) -> Callable[[pd.DataFrame], FloatArray]:
-    """What the last step of a Pipeline gets to see of a table, from what it is handed."""
+    """What the last step of a Pipeline, which is read already, gets to see of a table, from what it is handed."""
+    categories = {} if trees is None else trees.categories
 
     def encode(table: pd.DataFrame) -> FloatArray:
         with working(model):
             encoded = through(table)
             if hasattr(encoded, "tocoo"):
                 encoded = _dense(encoded, absent)
+            if categories and trees is not None and trees.naming is not None:
+                return coded(encoded, categories)
             if categories and isinstance(encoded, pd.DataFrame):
                 return _numbers(encoded, categories)
             return np.array(encoded, np.float64)  # a copy: others may be handed the same

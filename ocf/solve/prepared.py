@@ -98,9 +98,10 @@ class PreparedModel:
         labelled: LabelledRows | None = None,
     ) -> None:
         self.model, self.space = model.naming(space), space
-        self.ensemble = self.model.trees.ensemble
-        _reserve_for(len(self.ensemble.kind))
+        _reserve_for(len(self.model.trees.ensemble.kind))
         self.data = read_known_rows(space, table, self.model.decide)
+        self.model = self.model.naming(space, self.data.base(space))
+        self.ensemble = self.model.trees.ensemble
         self._rows = RowsByTarget(space, self.data, labelled)
         self._encodings: dict[tuple[str, ...], Encoding] = {}
         self.encoding_of(space).check_width(self.ensemble.feature_names)  # refuses steps that are not read
@@ -440,7 +441,7 @@ class PreparedModel:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.model = self.model.naming(self.space)
+        self.model = self.model.naming(self.space, self.data.base(self.space))
 
 
 def leaves_looked_at(ensemble: Ensemble) -> int | None:

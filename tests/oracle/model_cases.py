@@ -203,6 +203,9 @@ def of_lightgbm() -> dict[str, ModelCase]:
 
 def of_catboost() -> dict[str, ModelCase]:
     import catboost
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
 
     few: dict[str, Any] = {
         "iterations": 4,
@@ -225,6 +228,13 @@ def of_catboost() -> dict[str, ModelCase]:
             lambda: catboost.CatBoostClassifier(**named, one_hot_max_size=2), words=True
         ),
         "categories, in combinations": classifier(lambda: catboost.CatBoostClassifier(**joint), words=True),
+        "categories, behind a ColumnTransformer": classifier(
+            lambda: make_pipeline(
+                make_column_transformer((SimpleImputer(), ["size", "dose"]), remainder="passthrough"),
+                catboost.CatBoostClassifier(**few, cat_features=[2]),
+            ),
+            words=True,
+        ),
         "text features": ModelCase(
             lambda t, y: catboost.CatBoostClassifier(**few, text_features=["colour"]).fit(
                 t.assign(colour="it is " + t["colour"]), labels(y)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler, TargetEncoder
 
 from ocf import Explainer
 from ocf.errors import DataError, ModelError, UnsupportedModelError
@@ -183,14 +189,84 @@ def test_missing_categories_and_strange_ones_are_refused(table: pd.DataFrame) ->
         naming({1: (0.5,)})
 
 
-def test_category_columns_behind_a_pipeline_are_refused(table: pd.DataFrame) -> None:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
+def behind(step: Any, table: pd.DataFrame, places: list[Any], y: Any, **settings: Any) -> Any:
+    kind = catboost.CatBoostClassifier(
+        **{k: v for k, v in (SETTINGS | settings).items() if v is not None}, cat_features=places
+    )
+    return make_pipeline(step, kind).fit(table, y)
 
-    kind = catboost.CatBoostClassifier(**{k: v for k, v in SETTINGS.items() if v is not None}, cat_features=[1, 2, 3])
-    model = make_pipeline(FunctionTransformer(), kind).fit(table, classes(table))
-    with pytest.raises(UnsupportedModelError, match="category columns of its own behind the steps of a Pipeline"):
-        Explainer(model, data=table)
+
+def filled() -> Any:
+    return make_column_transformer(
+        (StandardScaler(), ["a"]),
+        (SimpleImputer(strategy="constant", fill_value="none"), ["job"]),
+        (OrdinalEncoder(dtype=int), ["city"]),
+        remainder="passthrough",
+    )
+
+
+STEPS = {
+    "as they are": (lambda: make_column_transformer((StandardScaler(), ["a"]), remainder="passthrough"), [1, 2, 3]),
+    "in a table": (lambda: filled().set_output(transform="pandas"), ["simpleimputer__job", "ordinalencoder__city"]),
+    "filled and numbered": (filled, [1, 2, 3]),
+    "moved": (
+        lambda: make_column_transformer(("passthrough", ["on", "job", "city"]), (StandardScaler(), ["a"])),
+        [0, 1, 2],
+    ),
+    "some of them": (
+        lambda: make_column_transformer((TargetEncoder(), ["city"]), remainder="passthrough"),
+        [2, 3],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_category_columns_behind_steps_are_read_by_what_these_make_of_each_level(
+    name: str, table: pd.DataFrame
+) -> None:
+    step, places = STEPS[name]
+    model = behind(
+        step(), table, places, classes(table), **DEEP | {"iterations": 4, "depth": 3, "max_ctr_complexity": 2}
+    )
+    explainer = Explainer(model, data=table)
+    row = table.iloc[[0]]
+    wanted = "no" if model.predict(row)[0] == "yes" else "yes"
+    found = explainer.explain(row, target=wanted, norm="l0", progress=False)[0]
+    cuts = explainer.prepared.trees.threshold[explainer.prepared.trees.feature == 0]
+    numbers = np.unique(np.r_[cuts[np.isfinite(cuts)], np.nextafter(cuts[np.isfinite(cuts)], np.inf), row["a"]])
+    grid = pd.DataFrame(itertools.product(numbers, *(table[k].unique() for k in WORDS)), columns=table.columns)
+    met = grid[model.predict(grid) == wanted]
+    least = (met.astype(object) != row.iloc[0]).sum(axis=1).min()
+    assert (found.status, found.verified, found.cost) == ("optimal", True, least)
+    gap = row.assign(job=None)
+    if "filled" in name or "table" in name:  # the imputer's own word is no level of the table
+        filled_row = explainer.explain(gap, target="yes", progress=False)[0]
+        assert filled_row.verified, filled_row.message
+        assert filled_row.counterfactual["job"].isna().all()
+
+
+def test_categories_behind_steps_survive_processes_and_are_refused_where_numbers_move_them(table: pd.DataFrame) -> None:
+    y = classes(table)
+    model = behind(STEPS["moved"][0](), table, [0, 1, 2], y)
+    explainer = Explainer(model, data=table)
+    again = pickle.loads(pickle.dumps(explainer.prepared))
+    assert again.model.trees.categories == explainer.prepared.model.trees.categories
+    counted = table.assign(on=np.arange(len(table)) % 40)
+    model = behind(STEPS["moved"][0](), counted, [0, 1, 2], y)
+    with pytest.raises(DataError, match="describe it as kind 'categorical'"):
+        Explainer(model, data=counted)
+    assert (
+        Explainer(model, data=counted, features={"on": {"kind": "categorical"}})
+        .explain(counted.iloc[[0]], target="opposite", progress=False)[0]
+        .verified
+    )
+    plain = make_pipeline(
+        STEPS["moved"][0](),
+        catboost.CatBoostClassifier(iterations=2, verbose=0, thread_count=1, allow_writing_files=False),
+    )
+    inside = GridSearchCV(plain, {"catboostclassifier__depth": [2]}, cv=2)
+    with pytest.raises(UnsupportedModelError, match="inside a GridSearchCV: give ocf that Pipeline"):
+        Explainer(inside.fit(table, y, catboostclassifier__cat_features=[0, 1, 2]), data=table)
 
 
 def _twice(hash_map: list[Any]) -> list[Any]:
