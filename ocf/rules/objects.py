@@ -382,7 +382,7 @@ class RuleSets(list[RuleSet]):
 def _fragment(own: RuleSet) -> str:
     """HTML of the rules of a row for a notebook."""
     title, *words = str(own).split("\n")
-    rows = [(str(rule), number(rule.coverage, 2), str(rule.support), _proof(rule)) for rule in own.rules]
+    rows = [(str(rule), _share(rule.coverage), str(rule.support), _proof(rule).lstrip(",; ")) for rule in own.rules]
     notes = [] if own.rules else [text.strip() for text in words]
     return table_fragment(title, ("rule", "covers", "rows of the data", "proof"), rows, notes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from html import escape
 
@@ -29,6 +30,9 @@ def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, 
     assert f"<h2>row {poor.index[0]}: refused → granted by income" in page
     assert "nothing has to change</h2>" in page
     assert page.count("<td") == 4 * len(many[0])
+    proofs = re.findall(r"<td[^>]*>([^<]*)</td></tr>", page)
+    assert len(proofs) == len(many[0])
+    assert all(said[0].isalpha() for said in proofs)
     assert escape(str(many[0][0])) in page
     assert many[0]._repr_html_() in page
 
