@@ -23,8 +23,8 @@ from ocf.readers import ubjson
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.trees import Role, as_categories, fit_columns
 from ocf.readers.xgboost_format import ensemble_of, parse, read_categories, read_document, read_saved, saved_role
-from ocf.readers.xgboost_outputs import n_targets, of_target
-from ocf.readers.xgboost_writer import write
+from ocf.readers.xgboost_outputs import n_targets, of_all_targets, of_target
+from ocf.readers.xgboost_writer import rewritten, write
 from ocf.trees.ensemble import Decision
 
 
@@ -66,9 +66,7 @@ def load(path: Path) -> Any:
     data = Path(path).read_bytes()
     try:
         document = parse(data)
-        saved = read_saved(document)
-        ensemble_of(saved, saved_role(document))
-        checked = write(document, saved)
+        checked = _checked(document)
     except ModelError as cause:
         raise type(cause)(f"{path}: {cause}") from cause
     try:
@@ -86,6 +84,21 @@ def load(path: Path) -> Any:
     except (xgboost.core.XGBoostError, ValueError, TypeError) as cause:
         raise ModelError(f"{path}: XGBoost cannot load it ({_first_line(cause)}): save the model again") from cause
     return native
+
+
+def _checked(document: Mapping[str, Any]) -> bytes:
+    """A document written anew from its checked parts; of several targets each is looked at by itself."""
+    role, count = saved_role(document), n_targets(document)
+    if count < 2:
+        saved = read_saved(document)
+        ensemble_of(saved, role)
+        return write(document, saved)
+    alone = [of_target(document, number) for number in range(count)]
+    each = [read_saved(own) for own in alone]
+    for saved in each:
+        ensemble_of(saved, role)
+    parts = [rewritten(own, saved) for own, saved in zip(alone, each, strict=True)]
+    return ubjson.encode(of_all_targets(document, parts))
 
 
 def read(native: Any) -> TreeModel:

@@ -294,8 +294,8 @@ def _refuse_other_than_trees(learner: DocumentPart) -> None:
         raise parameters["num_target"].error("a model has at least one target")
     if n_targets > 1:
         raise UnsupportedModelError(
-            f"the model predicts {n_targets} targets at once: give it as XGBoost's object and say which one, for "
-            "example Explainer(model, data, output=0), or train one model per target"
+            f"the model predicts {n_targets} targets at once: say which one, for example "
+            "Explainer(model, data, output=0) or --model-output 0, or train one model per target"
         )
 
 

@@ -33,7 +33,18 @@ _CATEGORY_TYPES = {9: "int8", 10: "uint8", 11: "int16", 13: "int32", 15: "int64"
 
 
 def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
-    """UBJSON document with all that predictions need, and nothing that has not been checked.
+    """UBJSON of `rewritten`.
+
+    Parameters
+    ----------
+    document : mapping
+    saved : SavedModel
+    """
+    return ubjson.encode(rewritten(document, saved))
+
+
+def rewritten(document: Mapping[str, Any], saved: SavedModel) -> dict[str, Any]:
+    """Document with all that predictions need, and nothing that has not been checked.
 
     Parameters
     ----------
@@ -56,7 +67,7 @@ def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
         booster["name"] = "gbtree"
     else:
         booster = {"gbtree": {**booster, "name": "gbtree"}, "name": "dart", "weight_drop": list(saved.weights)}
-    written = {
+    written: dict[str, Any] = {
         "learner": {
             "attributes": _attributes(document, saved),
             "feature_names": saved.names,
@@ -68,7 +79,7 @@ def write(document: Mapping[str, Any], saved: SavedModel) -> bytes:
     }
     if "version" in document:
         written["version"] = DocumentPart(document)["version"].integers(3, 0).tolist()
-    return ubjson.encode(written)
+    return written
 
 
 def _refuse_unknown_parts(root: DocumentPart) -> None:
