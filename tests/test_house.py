@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,13 +36,16 @@ DEEPEST_NESTING = 4
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def sources() -> Iterator[tuple[str, str, ast.Module]]:
+@cache
+def sources() -> tuple[tuple[str, str, ast.Module], ...]:
     """Module name, text and tree of every file that is installed."""
+    found = []
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
             text = path.read_text(encoding="utf-8")
-            yield name, text, ast.parse(text)
+            found.append((name, text, ast.parse(text)))
+    return tuple(found)
 
 
 def definitions(body: list[ast.stmt], within: str) -> Iterator[tuple[str, Function | ast.ClassDef]]:
