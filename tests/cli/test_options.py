@@ -239,24 +239,24 @@ def test_plausibility_by_flag_and_by_problem_file(
     table = pd.read_csv(files / "data.csv").drop(columns="wanted", errors="ignore")
     forest = IsolationForest(n_estimators=5, max_samples=16, random_state=0).fit(table)
     skops_io.dump(forest, tmp_path / "isolation.skops")
-    answers = []
+    answers, few = [], ("--rows", "0:12")
     for args in (
         ("--plausibility", f"forest={tmp_path / 'isolation.skops'},quantile=0.2"),
         ("--problem", write("problem.toml", '[plausibility]\nforest = "isolation.skops"\nquantile = 0.2\n')),
     ):
-        answer = ask(*args)
+        answer = ask(*args, *few)
         assert answer.code == 0, answer.err
         assert "in 5 isolation trees, wanted at least" in answer.out
         answers.append(answer.out)
     assert answers[0] == answers[1]
     out = tmp_path / "out.json"
-    assert ask("--plausibility", f"forest={tmp_path / 'isolation.skops'}", "-o", out).code == 0
+    assert ask("--plausibility", f"forest={tmp_path / 'isolation.skops'}", "-o", out, *few).code == 0
     verify = ("verify", out, "--model", files / "forest.skops", "--forest")
     assert Answer(*verify, tmp_path / "isolation.skops").code == 0
     skops_io.dump(IsolationForest(n_estimators=5, max_samples=16, random_state=1).fit(table), tmp_path / "other.skops")
     assert "average depth" in Answer(*verify, tmp_path / "other.skops").out
     refused(*verify, files / "forest.skops", words=["isolation forest of scikit-learn or isotree"])
-    assert "isolation trees" in ask("--problem", write("problem.toml", "[plausibility]\n")).out
+    assert "isolation trees" in ask("--problem", write("problem.toml", "[plausibility]\n"), *few).out
 
 
 def test_labels_by_flag_and_by_problem_file(files: Path, write: Callable[[str, str], Path], tmp_path: Path) -> None:
