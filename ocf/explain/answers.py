@@ -170,7 +170,14 @@ def _check(
 ) -> tuple[Verification, dict[str, Any] | None]:
     """The independent check of an answer, a table of one row or none, and what is said of its plausibility."""
     problem, outcome = found.problem, found.outcome
-    plausible = detector.report(table) if detector and table is not None else None
+    plausible = None
+    if detector and table is not None:
+        completed = None if row.imputed is None else row.imputed.complete(table)
+        if row.imputed is None or completed is None:
+            plausible = detector.report(table)
+        else:
+            met = model.meets(problem.target, completed)
+            plausible = detector.report(completed[met] if met.any() else completed, row.imputed.least)
     verification = verify(
         model,
         row.original,

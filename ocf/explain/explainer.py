@@ -302,7 +302,8 @@ class Explainer(TreeAsking):
         imputations : table, or mapping of row label to table, optional
             Completions of the values that a row misses, such as the draws of a multiple imputation: a row for each
             completion, with just the missing columns. The answer changes the other features, and gets the target
-            whichever completion is true. What the row misses stays missing.
+            whichever completion is true. What the row misses stays missing. With a plausibility a completion counts
+            where it is deep enough in the isolation forest, too.
         share : float
             Least share of the completions that must get the target; 1 for all.
         n_explanations : int

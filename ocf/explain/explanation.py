@@ -108,8 +108,8 @@ class Explanation(Answer):
         cannot hold together. Empty as well where the target is out of reach without any of them.
     imputations : dict or None
         Of a row whose missing values have completions: their ``values`` by column, the ``share`` that was wanted, which
-        is the ``least`` number of them, and how many ``met`` the target. `predicted` and `decided` are then what most
-        completions get.
+        is the ``least`` number of them, and how many ``met`` the target and are deep enough, where a plausibility was
+        asked for. `predicted` and `decided` are then what most completions get.
     box : dict or None
         Where it was asked for: the largest box around the counterfactual in which every admissible point has the
         target; see `ocf.explain.answer_box.AnswerBox`.

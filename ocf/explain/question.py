@@ -106,8 +106,6 @@ class Question:
                 check_round_to(wish)
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
-        if self.imputations is not None and self.plausibility:
-            raise ProblemError("imputations and plausibility do not go together: a forest sees one row, not several")
         for size in self.margin.values() if isinstance(self.margin, Mapping) else [self.margin]:
             if isinstance(size, bool) or not (isinstance(size, int | float) and np.isfinite(size) and size >= 0):
                 raise ProblemError(f"margin is a number of at least 0, or one for each feature, not {size!r}")

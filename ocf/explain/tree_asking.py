@@ -196,7 +196,8 @@ class TreeAsking(Asking[Problem]):
         current = int(row.current) if self.classes else None
         target = parse_target(self.ensemble, task.target, current, task.probability)
         if row.imputed is not None:
-            return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints)
+            wish = task.plausibility
+            return completed_problem(self.prepared, row, target, task.cost, task.space, task.constraints, wish)
         p = self.prepared.problem(row.coded, target, task.cost, task.space, task.constraints, task.plausibility)
         return p if task.margins is None else p.guarded(task.margins)
 

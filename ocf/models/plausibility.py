@@ -297,9 +297,18 @@ class Detector:
         trees = self.forest.ensemble
         return float(np.maximum.reduceat(trees.leaf_values[:, 0], trees.leaf_offsets[:-1]).sum() / trees.n_trees)
 
-    def report(self, table: pd.DataFrame) -> dict[str, Any]:
-        """What an explanation says of the plausibility of a row, a table of one."""
-        depth, score = (float(v[0]) for v in self.measure(table))
+    def report(self, table: pd.DataFrame, least: int = 1) -> dict[str, Any]:
+        """What an explanation says of the plausibility of a row, a table of one.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+            The row, or its completions that have the target: then of the shallowest of the `least` deepest of them.
+        least : int
+        """
+        depths, scores = self.measure(table)
+        at = np.argsort(-depths, kind="stable")[min(least, len(depths)) - 1]
+        depth, score = float(depths[at]), float(scores[at])
         return {
             "depth": depth,
             "least": self.least,

@@ -3,7 +3,9 @@
 Each completion decides the splits of the features that are missing, and leaves trees over the others, on the same
 cells. All these trees stand side by side in one ensemble, each once however many completions share it. What the target
 asks of a completion is asked of the leaves of its own trees, so that all completions together are more rows of
-requirements. A share of them is a union: of each smallest set of completions that makes up the share.
+requirements. A share of them is a union: of each smallest set of completions that makes up the share. Where an
+isolation forest has a say, each completion has isolation trees of its own in the same way, and counts where it is deep
+enough as well.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
+from ocf.problem.isolation_depth import IsolationDepth
 from ocf.problem.requirements import Requirements, joined_requirements
 from ocf.problem.targets import Target
 from ocf.trees.ensemble import Ensemble, SplitKind
@@ -37,29 +40,43 @@ class Completions:
         Of each completion, in the order of the model's trees, by number in the joint ensemble.
     least : int
         How many of them must have the target.
+    isolation : tuple of (n_isolation_trees,) tuples of int
+        Isolation trees of each completion, by number in the forest of the plausibility; empty without one.
     """
 
     trees: tuple[tuple[int, ...], ...]
     least: int
+    isolation: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trees", tuple(map(tuple, self.trees)))
+        for name in ("trees", "isolation"):
+            object.__setattr__(self, name, tuple(map(tuple, getattr(self, name))))
 
-    def alternatives(self, target: Target, joint: Ensemble) -> tuple[Requirements, ...]:
-        """What the target asks of the leaves of all trees: one for each smallest set of completions that will do.
+    def alternatives(
+        self, target: Target, joint: Ensemble, trees: Ensemble, plausibility: IsolationDepth | None = None
+    ) -> tuple[Requirements, ...]:
+        """What target and plausibility ask of the leaves: one for each smallest set of completions that will do.
 
         Parameters
         ----------
         target : Target
         joint : Ensemble
+            The model's trees of all completions.
+        trees : Ensemble
+            These and, behind them, the isolation trees of all completions.
+        plausibility : IsolationDepth, optional
+            Of which each completion has its trees.
 
         Raises
         ------
         ProblemError
             The target is a union itself, or no linear function of scores, or there are too many sets.
         """
-        counted = Counter(self.trees)
-        asked = [self._asked(target, joint, trees) for trees in counted]
+        counted = Counter(zip(self.trees, self.isolation or [()] * len(self.trees), strict=True))
+        asked = [self._asked(target, joint, own) for own, _ in counted]
+        if plausibility is not None:
+            deep = [own for _, own in counted]
+            asked = [plausibility.added_to(a, trees, own) for a, own in zip(asked, deep, strict=True)]
         sets = tuple(itertools.islice(_smallest(list(counted.values()), self.least), MOST_SETS + 1))
         if len(sets) > MOST_SETS:
             raise ProblemError(
@@ -83,24 +100,36 @@ class Completions:
         gain[own] = found[0].gain
         return replace(found[0], gain=gain)
 
-    def check(self, joint: Ensemble) -> None:
+    def check(self, joint: Ensemble, forest: Ensemble | None) -> None:
         """Refuse trees that there are not.
+
+        Parameters
+        ----------
+        joint : Ensemble
+        forest : Ensemble or None
+            The isolation trees.
 
         Raises
         ------
         ProblemError
         """
-        known = range(joint.n_trees)
+        known, deep = range(joint.n_trees), range(0 if forest is None else forest.n_trees)
         if (
             not self.trees
             or not 1 <= self.least <= len(self.trees)
             or any(t not in known for o in self.trees for t in o)
+            or any(t not in deep for o in self.isolation for t in o)
+            or len(self.isolation) not in ({0} if forest is None else {len(self.trees)})
         ):
             raise ProblemError("the completions name trees that there are not, or ask for more than all of them")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
-        return {"trees": [list(own) for own in self.trees], "least": self.least}
+        return {
+            "trees": [list(own) for own in self.trees],
+            "least": self.least,
+            "isolation": [list(own) for own in self.isolation],
+        }
 
 
 def _smallest(weights: list[int], least: int) -> Iterator[tuple[int, ...]]:
@@ -119,24 +148,25 @@ def _smallest(weights: list[int], least: int) -> Iterator[tuple[int, ...]]:
     return behind(0, least, ())
 
 
-def completed_trees(trees: Ensemble, rows: FloatArray, missing: BoolArray, least: int) -> tuple[Ensemble, Completions]:
+def completed_trees(
+    trees: Ensemble, rows: FloatArray, missing: BoolArray
+) -> tuple[Ensemble, tuple[tuple[int, ...], ...]]:
     """The trees of several completions side by side, with the splits of the missing features decided.
 
     Parameters
     ----------
     trees : Ensemble
-        Of the model, over features.
+        Of the model, or of an isolation forest, over features.
     rows : (n, n_features) float64
         Coded; each has values of the missing features.
     missing : (n_features,) bool
-    least : int
-        How many completions must have the target.
 
     Returns
     -------
     Ensemble
         In which NaN goes where the splits of missing features are decided to go.
-    Completions
+    tuple of (n_trees,) tuples of int
+        Which of its trees stand for each completion, in the order of the trees.
     """
     nodes = np.flatnonzero((trees.kind != SplitKind.LEAF) & missing[trees.feature])
     tree_of = np.searchsorted(trees.tree_offsets, nodes, side="right") - 1
@@ -154,7 +184,7 @@ def completed_trees(trees: Ensemble, rows: FloatArray, missing: BoolArray, least
     joint = parts[0]
     for part in parts[1:]:
         joint = append_trees(joint, part)
-    return replace(joint, missing_left=joint.threshold == np.inf), Completions(tuple(used), least)
+    return replace(joint, missing_left=joint.threshold == np.inf), tuple(used)
 
 
 def _decided(trees: Ensemble, nodes: IntArray, left: BoolArray) -> Ensemble:

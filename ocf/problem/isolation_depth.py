@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -49,7 +50,7 @@ class IsolationDepth:
         deepest = np.maximum.reduceat(depth, offsets[:-1])[self.forest.leaf_tree]
         return self.weight / self.forest.n_trees * (deepest - depth)
 
-    def added_to(self, requirements: Requirements, trees: Ensemble) -> Requirements:
+    def added_to(self, requirements: Requirements, trees: Ensemble, own: Sequence[int] | None = None) -> Requirements:
         """Requirements over the leaves of the model's trees and of the isolation trees behind them (33).
 
         Parameters
@@ -58,6 +59,8 @@ class IsolationDepth:
             Over the leaves of the model's trees.
         trees : Ensemble
             All trees, as `join_trees` joins them.
+        own : sequence of int, optional
+            Isolation trees whose average depth counts; by default all.
         """
         if requirements.curve is not None:  # sees the leaves of all trees, of which the last score nothing
             silent = replace(trees, leaf_values=trees.leaf_values[:, :-1], base_score=trees.base_score[:-1])
@@ -66,8 +69,9 @@ class IsolationDepth:
         gain = np.pad(requirements.gain, ((0, len(depth)), (0, int(self.least is not None))))
         if self.least is None:
             return replace(requirements, gain=gain)
-        gain[-len(depth) :, -1] = depth[:, 0]
-        need = self.least * self.forest.n_trees - self.error_bound
+        counts = np.ones(len(depth), bool) if own is None else np.isin(self.forest.leaf_tree, own)
+        gain[-len(depth) :, -1] = np.where(counts, depth[:, 0], 0.0)
+        need = self.least * (self.forest.n_trees if own is None else len(own)) - self.error_bound
         return replace(
             requirements,
             gain=gain,

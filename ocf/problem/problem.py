@@ -131,9 +131,8 @@ class Problem:
     def alternatives(self) -> tuple[Requirements, ...]:
         """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
         if self.completions is not None:
-            asked = self.completions.alternatives(self.target, self.ensemble)
-        else:
-            asked = self.target.alternatives(self.ensemble)
+            return self.completions.alternatives(self.target, self.ensemble, self.trees, self.plausibility)
+        asked = self.target.alternatives(self.ensemble)
         return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
 
     @cached_property
@@ -176,7 +175,7 @@ class Problem:
         if self.plausibility and (self.plausibility.forest.n_outputs != 1 or not self.plausibility.is_finite):
             raise ProblemError("the plausibility holds a number that is not finite, or trees of more than one depth")
         if self.completions is not None:
-            self.completions.check(self.ensemble)
+            self.completions.check(self.ensemble, self.plausibility.forest if self.plausibility else None)
         for constraint in self.constraints:
             constraint.check(self.space)
         if any(leaf >= self.ensemble.n_leaves for leaf in self.dead):

@@ -12,7 +12,8 @@ from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.models.completed import imputed
 from ocf.models.gaps import Gaps
-from ocf.problem.completions import completed_trees
+from ocf.models.plausibility import Plausibility
+from ocf.problem.completions import Completions, completed_trees
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.missing import refuse_relations
@@ -21,6 +22,7 @@ from ocf.problem.targets import Target
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow
 from ocf.support.messages import listed
+from ocf.trees.joining import split_trees
 
 
 def completed_rows(
@@ -51,8 +53,11 @@ def completed_problem(
     cost: Cost,
     space: FeatureSpace,
     constraints: tuple[Constraint, ...] = (),
+    wish: Plausibility | None = None,
 ) -> Problem:
     """The problem of a row with completions, in the dtypes of `space`.
+
+    A completion counts where it has the target and, with a plausibility, is deep enough in the isolation forest.
 
     Parameters
     ----------
@@ -63,11 +68,12 @@ def completed_problem(
     cost : Cost
     space : FeatureSpace
     constraints : tuple of Constraint
+    wish : Plausibility, optional
 
     Raises
     ------
     ProblemError
-        What is completed may also be supplied.
+        What is completed may also be supplied, or depth is to be weighed.
     """
     assert row.imputed is not None
     table, missing = row.imputed.complete(row.original), np.isnan(row.coded)
@@ -77,7 +83,22 @@ def completed_problem(
     rows = space.from_frame(table)
     for own in rows:
         prepared.encoding_of(space).refuse_unknown(space, own)
-    part = prepared.checked_partition(Gaps(), None, space, table, rows)
+    if wish is not None and wish.weight > 0:
+        raise ProblemError(
+            "a weight of plausibility and imputations do not go together, for each completion has a depth of its own: "
+            "ask for a least depth"
+        )
+    detector = prepared.detector(wish, target)
+    part = prepared.checked_partition(Gaps(), detector, space, table, rows)
     refuse_relations(space, row.coded, cost, constraints)
-    joint, completions = completed_trees(part.ensemble, rows, missing, row.imputed.least)
-    return Problem(joint, space, row.coded, target, cost, None, constraints, completions)
+    model, forest = part.ensemble, None
+    if detector is not None:
+        model, forest = split_trees(part.ensemble, prepared.ensemble)
+    joint, used = completed_trees(model, rows, missing)
+    if detector is None or forest is None:
+        completions = Completions(used, row.imputed.least)
+        return Problem(joint, space, row.coded, target, cost, None, constraints, completions)
+    isolation, deep = completed_trees(forest, rows, missing)
+    completions = Completions(used, row.imputed.least, deep)
+    depth = detector.requirement(isolation)
+    return Problem(joint, space, row.coded, target, cost, depth, constraints, completions)

@@ -36,7 +36,10 @@ def judge_of(
             return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
         table = counterfactual_frame(problem.space, row.original, row.coded, point)
         if row.imputed is not None:
-            met = model.meets(target, row.imputed.complete(table))
+            completed = row.imputed.complete(table)
+            met = model.meets(target, completed)
+            if detector is not None:
+                met &= detector.deep_enough(detector.measure(completed)[0])
             return int(met.sum()) >= row.imputed.least
         return bool(model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
 

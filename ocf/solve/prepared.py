@@ -256,7 +256,9 @@ class PreparedModel:
     def unproven(self, problem: Problem) -> str:
         """Why nothing is proven of a problem through the user's preprocessing; empty where proofs hold."""
         self.tree_partition(problem)
-        return why_unproven(self._lifted[self._key_of(problem)])
+        beside = problem.completions is not None and problem.plausibility is not None
+        keys = [self._key_of(problem), *(self._depths if beside else ())]
+        return next(filter(None, (why_unproven(self._lifted[key]) for key in keys)), "")
 
     # -- problems ------------------------------------------------------------------------------------------
 

@@ -284,6 +284,7 @@ class CompletionsSchema(Struct):
 
     trees: list[list[Count]]
     least: Count
+    isolation: list[list[Count]] = []
 
 
 class ProblemSchema(Struct):

@@ -54,7 +54,7 @@ class Claims:
         Classes, or values, of the original and of the counterfactual; None where nothing is claimed.
     plausibility : mapping or None
         Average ``depth`` in an isolation forest, the ``least`` that was wanted, and, of the soft term, ``weight`` and
-        ``deepest``.
+        ``deepest``. With completions the depth that as many as are wanted of those with the target have at least.
     probabilities : sequence of (n_classes,) sequences, or None
         Of the original and of the counterfactual, by the model's ``predict_proba``.
     """
@@ -82,7 +82,7 @@ class Verification:
     decided : label, float or None
         Class, or value, of the counterfactual by the user's model; with completions what most of them get.
     met : int or None
-        How many completions get the target; None without completions.
+        How many completions get the target and, where that is asked for, are deep enough; None without completions.
     status : str
         That is claimed of a row of a file. Of one that was not finished nothing else is, and nothing is wrong with it.
     probabilities : tuple of (n_classes,) tuples, or None
@@ -169,11 +169,13 @@ def verify(
     if decided is not None and imputations is None:
         problems += _missed(model, after, decided, target, probability)
     elif decided is not None and imputations is not None:
-        tables = _completed(after, imputations)
-        failing = [list(_missed(model, t, a, target, probability)) for t, a in zip(tables, answers, strict=True)]
-        met, least = sum(not own for own in failing), int(imputations["least"])
+        asked = zip(_completed(after, imputations), answers, strict=True)
+        good = [table for table, a in asked if not list(_missed(model, table, a, target, probability))]
+        least = int(imputations["least"])
+        met = len(_deep_enough(good, forest, claims.plausibility))
+        forest = _of_completions(forest, good, least)
         if met < least:
-            problems.append(f"{met} of {len(failing)} completions get the target, {least} are wanted.")
+            problems.append(f"{met} of {len(answers)} completions get the target, {least} are wanted.")
     cost = None
     if before is not None and after is not None:
         cost = _check_changes(before, after, features["features"], norm, constraints, problems)
@@ -510,6 +512,25 @@ def _check_depth(
     if least is not None and depth < least and not _close(depth, float(least)):
         problems.append(f"The average depth in the isolation forest is {depth!r}, less than the wanted {least!r}.")
     return float(claimed["weight"]) * (float(claimed["deepest"]) - depth)
+
+
+def _deep_enough(
+    tables: list[pd.DataFrame], forest: Callable[[pd.DataFrame], float] | None, claimed: Mapping[str, Any] | None
+) -> list[pd.DataFrame]:
+    """Completions that the isolation forest finds deep enough; all where nobody asks it."""
+    if forest is None or claimed is None or claimed["least"] is None:
+        return tables
+    least = float(claimed["least"])
+    return [table for table in tables if (depth := forest(table)) >= least or _close(depth, least)]
+
+
+def _of_completions(
+    forest: Callable[[pd.DataFrame], float] | None, tables: list[pd.DataFrame], least: int
+) -> Callable[[pd.DataFrame], float] | None:
+    """What so many of some completions are at least as deep as, in the place of the depth of the incomplete row."""
+    if forest is None or not tables:
+        return forest
+    return lambda _: sorted(map(forest, tables), reverse=True)[min(least, len(tables)) - 1]
 
 
 # -- the changes -----------------------------------------------------------------------------------------------

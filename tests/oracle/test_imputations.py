@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,11 @@ def draws(row: pd.DataFrame, count: int, seed: int) -> pd.DataFrame:
     )
 
 
-def best_of_all(asked: Gappy, completions: pd.DataFrame, least: int, target: Any) -> float:
+#: Whether rows are deep enough in an isolation forest.
+Deep = Callable[[pd.DataFrame], np.ndarray]
+
+
+def best_of_all(asked: Gappy, completions: pd.DataFrame, least: int, target: Any, deep: Deep | None = None) -> float:
     """Cost of the cheapest change of the known features with which enough completions have the target."""
     names = [c for c in asked.row.columns if c not in completions.columns]
     choices = [asked.choices(name) for name in names]
@@ -46,12 +51,15 @@ def best_of_all(asked: Gappy, completions: pd.DataFrame, least: int, target: Any
         for name in table.columns:
             table[name] = table[name].astype(object if name == WORD else float)
         answers = np.asarray(asked.model.predict(table))
-        met += answers >= target[0] if isinstance(target, tuple) else answers == target
+        good = answers >= target[0] if isinstance(target, tuple) else answers == target
+        met += good if deep is None else good & deep(table)
     return float(cost[met >= least].min()) if (met >= least).any() else math.inf
 
 
-def agree(found: Any, asked: Gappy, completions: pd.DataFrame, least: int, target: Any) -> None:
-    best = best_of_all(asked, completions, least, target)
+def agree(
+    found: Any, asked: Gappy, completions: pd.DataFrame, least: int, target: Any, deep: Deep | None = None
+) -> None:
+    best = best_of_all(asked, completions, least, target, deep)
     if math.isinf(best):
         assert found.status == "infeasible", found
         return
@@ -134,6 +142,49 @@ def test_values_of_a_regressor_and_constraints() -> None:
     assert bound.status == "infeasible" or (bound.verified and len(bound.changes) == 1 and bound.cost >= found.cost)
 
 
+@pytest.mark.parametrize("name", ["forest behind imputers", "hist"])
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_enough_completions_are_deep_enough_as_well(name: str, share: float, tmp_path: Any) -> None:
+    table, classes = gappy_table(11)
+    model = MODELS[name]().fit(table, classes)
+    explainer = Explainer(model, table, WHOLE)
+    told, statuses = 0, set()
+    for k, norm in enumerate(("l1", "l0")):
+        row = asked_rows(table, 6).iloc[[3 * k]]
+        completions = draws(row, 4, k)
+        for target in (0, 1):
+            wish = {"trees": 4, "samples": 16, "quantile": 0.6}
+            asked = {"imputations": completions, "share": share}
+            found = explainer.explain(row, target, NORMS[norm], plausibility=wish, **asked)[0]
+            detector = explainer.prepared.detectors[-1]
+
+            def deep(t: pd.DataFrame, detector: Any = detector) -> np.ndarray:
+                return detector.measure(t)[0] >= detector.least
+
+            least = 4 if share == 1.0 else 3
+            agree(found, Gappy(model, row, NORMS[norm]), completions, least, target, deep)
+            statuses.add(found.status)
+            free = explainer.explain(row, target, NORMS[norm], **asked)[0]
+            told += free.status == "optimal" and found.cost != free.cost
+            if found.status != "optimal":
+                continue
+            assert found.plausibility["depth"] >= detector.least
+            path = tmp_path / "found.json"
+            path.write_text(Explanations([found]).to_json())
+            assert verify_file(path, explainer.model, detector.recount)[0][1].ok
+            deeper = found.to_dict()
+            deeper["plausibility"]["depth"] += 0.5
+            path.write_text(
+                json.dumps({"schema": json.loads(Explanations([found]).to_json())["schema"], "rows": [deeper]})
+            )
+            again = verify_file(path, explainer.model, detector.recount)[0][1]
+            assert any("average depth" in problem for problem in again.problems)
+            problem = found.problem
+            assert Problem.from_json(problem.to_json()).to_json() == problem.to_json()
+    assert told, "the forest never had a say"
+    assert "optimal" in statuses
+
+
 def test_answers_and_problems_survive_files(tmp_path: Any) -> None:
     table, classes = gappy_table(11)
     model = MODELS["forest behind indicators"]().fit(table, classes)
@@ -187,8 +238,8 @@ def test_what_does_not_go_with_completions_is_refused() -> None:
             explainer.explain(row, 1, imputations=completions, share=share)
     with pytest.raises(ProblemError, match="share is that of imputations"):
         explainer.explain(row, 1, share=0.5)
-    with pytest.raises(ProblemError, match="do not go together"):
-        explainer.explain(row, 1, imputations=completions, plausibility=True)
+    weighed = explainer.explain(row, 1, imputations=completions, plausibility={"weight": 0.1})[0]
+    assert "each completion has a depth of its own" in weighed.message
     with pytest.raises(DataError, match="no missing value to complete"):
         explainer.explain(full, 1, imputations=completions)
     said = explainer.explain(row, 1, imputations=completions, missing=True)[0]
