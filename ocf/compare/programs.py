@@ -179,6 +179,7 @@ class Programs:
             "protocol": PROTOCOL,
             "model": str(folder / "model.joblib"),
             "data": str(folder / "data.csv"),
+            "features": self.case.explainer.space.to_dict(),
             **{key: program[key] for key in ("threads", "seed", "options")},
         }
 

@@ -1,0 +1,284 @@
+"""The figures of the page that compares ocf with other libraries, drawn from results that are kept.
+
+python page.py keep results results-2    # what of the results of `run.py` is worth keeping, as results/DATE.jsonl
+python page.py                           # draws the page from the newest of these
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ocf.compare.report import markdown_table
+from ocf.compare.results import read
+from ocf.compare.tables import Table
+
+HERE = Path(__file__).parent
+KEPT = HERE / "kept"
+PAGE = HERE.parents[1] / "docs" / "explanation" / "comparison.md"
+
+#: Between these lines stands what is drawn.
+BEGIN, END = "<!-- figures: drawn by examples/peers/page.py -->\n", "<!-- end of figures -->\n"
+
+#: Relative difference of two costs that is no difference: solvers of others count in integers or in float32.
+CLOSE = 1e-6
+
+#: Seconds of a lead below which nobody is faster, and times.
+LEAD, TIMES = 0.05, 1.2
+
+#: Columns that are kept of a run.
+COLUMNS = (
+    *("data", "trees", "depth", "position", "method", "solver_version", "status", "answer", "cost", "bound"),
+    *("seconds", "cpu", "peak_memory", "checks", "message", "started"),
+)
+
+
+# -- keeping ---------------------------------------------------------------------------------------------------
+
+
+def keep(folders: list[Path]) -> Path:
+    """Write what is worth keeping of several folders of results.
+
+    Parameters
+    ----------
+    folders : list of Path
+        Of parts of one suite.
+    """
+    runs: dict[tuple[str, str], dict[str, Any]] = {}
+    facts: dict[str, Any] = {}
+    for folder in folders:
+        results = read(folder)
+        facts = {
+            "limits": results.suite["suite"]["limits"],
+            "machine": results.of("machine")[0]["facts"],
+            "cases": {
+                f"{c['data']}, {c['model']}": c["facts"]["score"] for c in results.of("case") if "score" in c["facts"]
+            }
+            | facts.get("cases", {}),
+        }
+        for line in results.of("run"):
+            runs[line["instance"], line["method"]] = {name: line[name] for name in COLUMNS}
+    facts["load"] = max(s["load"][0] for folder in folders for s in read(folder).of("session"))
+    facts["machine"] = {k: v for k, v in facts["machine"].items() if k != "host"}
+    lines = sorted(runs.values(), key=lambda run: [str(run[c]) for c in COLUMNS[:5]])
+    KEPT.mkdir(exist_ok=True)
+    path = KEPT / f"{max(run['started'] for run in lines)[:10]}.jsonl"
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (facts, *lines)), encoding="utf-8")
+    return path
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Results that were kept.
+
+    Attributes
+    ----------
+    date : str
+    facts : dict
+        Limits, machine, load, test scores of the models.
+    runs : DataFrame
+    """
+
+    date: str
+    facts: dict[str, Any]
+    runs: pd.DataFrame
+
+    @cached_property
+    def limit(self) -> float:
+        """Seconds of a run."""
+        return float(self.facts["limits"]["time"])
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """Runs with the best verified cost of their instance, their ratio to it, and what became of their claims."""
+        runs = self.runs.copy()
+        runs["cost"] = pd.to_numeric(runs["cost"])
+        good = runs[runs["cost"].notna() & ~runs["checks"].map(bool)]
+        best = good.groupby(INSTANCE)["cost"].min().rename("best")
+        runs = runs.join(best, on=INSTANCE)
+        claims = runs["answer"].eq("optimal") & (runs["cost"] > runs["best"] * (1 + CLOSE) + 1e-9)
+        denies = runs["answer"].eq("infeasible") & runs["best"].notna()
+        runs["wrong"] = runs["checks"].map(bool) | claims | denies
+        runs["proved"] = runs["status"].eq("ok") & ~runs["wrong"]
+        runs["ratio"] = (runs["cost"] / runs["best"]).where(runs["cost"].notna() & ~runs["checks"].map(bool))
+        runs["time"] = runs["seconds"].clip(upper=self.limit).where(~runs["status"].isin(["error"]), self.limit)
+        return runs
+
+
+#: What an instance is known by.
+INSTANCE = ["data", "trees", "depth", "position"]
+
+
+def load(path: Path) -> Kept:
+    """Results from a file that `keep` wrote."""
+    facts, *runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return Kept(path.stem, facts, pd.DataFrame(runs))
+
+
+def newest() -> Path:
+    """The newest file that `keep` wrote."""
+    return max(KEPT.glob("*.jsonl"))
+
+
+def drawn(kept: Kept) -> str:
+    """The section of figures of the page, in Markdown."""
+    runs = kept.judged
+    instances = runs.groupby(INSTANCE).ngroups
+    machine = kept.facts["machine"]
+    versions = ", ".join(sorted({v for v in runs["solver_version"] if v and " " in v}))
+    head = (
+        f"Measured on {kept.date}: {len(runs)} runs on {instances} instances (data set, forest and row), each with "
+        f"{kept.limit:g} s, {kept.facts['limits']['memory'] / 1e9:.3g} GB and one thread, on {machine['CPU']} "
+        f"({machine['cores']} cores), whose load of {kept.facts['load']:.1f} makes times longer and less certain. "
+        f"ocf {machine['ocf']}, {versions}. Not every method has been run on every instance: the tables count those "
+        "it was run on."
+    )
+    shared = common(runs)
+    what = f"On the {shared.groupby(INSTANCE).ngroups} instances that every method was run on. "
+    parts = [head, "### Who proves what", table(summary(shared), {}), what + CAPTION]
+    parts += ["### By the size of the forest", table(by_size(runs), {}), SIZES]
+    parts += ["### Wrong claims", "\n".join(wrong(runs)) or "None."]
+    parts += ["### Where we lose", "\n".join(losses(runs))]
+    return "\n\n".join(parts) + "\n"
+
+
+CAPTION = (
+    "Proved: optimality, or that there is no point, within the limit, and nothing speaks against it. Point: a point to "
+    "which the model itself gives the wanted class. Seconds: median over all runs, where one without an end counts as "
+    "the limit. CPU: median seconds of the processor, which other work on the machine changes less. Cost ratio: "
+    "median, and the greatest, of the cost over the lowest cost that any method found."
+)
+SIZES = (
+    "Proved of run, and the median seconds. A method without proofs: with a point of run, and its median cost ratio."
+)
+
+
+def table(frame: pd.DataFrame, formats: dict[str, str]) -> str:
+    """A table in Markdown.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    formats : dict
+        By column.
+    """
+    return markdown_table(Table("", "", frame, formats))
+
+
+def common(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs on the instances that every method was run on; all where there are none."""
+    counts = runs.groupby(INSTANCE)["method"].transform("nunique")
+    return runs[counts == runs["method"].nunique()] if (counts == runs["method"].nunique()).any() else runs
+
+
+def summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row a method."""
+    rows = []
+    for method, own in runs.groupby("method", sort=False):
+        ratios = own["ratio"].dropna()
+        rows.append(
+            {
+                "method": method,
+                "run": len(own),
+                "proved": int(own["proved"].sum()),
+                "point": len(ratios),
+                "seconds": float(own["time"].median()),
+                "CPU": float(own["cpu"].median()),
+                "cost ratio": f"{ratios.median():.3g} ({ratios.max():.3g})" if len(ratios) else "–",
+                "time out": int(own["status"].isin(["time out", "memory out"]).sum()),
+                "error": int(own["status"].eq("error").sum()),
+                "wrong": int(own["wrong"].sum()),
+            }
+        )
+    return pd.DataFrame(sorted(rows, key=lambda row: (-row["proved"] / row["run"], row["seconds"])))
+
+
+def by_size(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row a size of forest, one column a method."""
+    order = list(summary(runs)["method"])
+    rows = []
+    for (trees, depth), group in runs.groupby(["trees", "depth"]):
+        row = {"trees × depth": f"{trees} × {depth}"}
+        for method in order:
+            own = group[group["method"] == method]
+            row[method] = _in_short(own, proves=bool(runs.loc[runs["method"] == method, "proved"].any()))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _in_short(own: pd.DataFrame, *, proves: bool) -> str:
+    if own.empty:
+        return "–"
+    if proves:
+        return f"{own['proved'].sum()}/{len(own)}, {own['time'].median():.2g} s"
+    ratios = own["ratio"].dropna()
+    return f"{len(ratios)}/{len(own)}" + (f", {ratios.median():.3g}×" if len(ratios) else "")
+
+
+def wrong(runs: pd.DataFrame) -> list[str]:
+    """What is wrong with the claims of each method, in words."""
+    said = []
+    for method, own in runs[runs["wrong"]].groupby("method", sort=False):
+        kinds = [
+            (own["checks"].map(bool), "points that the check refuses"),
+            (own["answer"].eq("optimal") & ~own["checks"].map(bool), "proofs of a cost that another point undercuts"),
+            (own["answer"].eq("infeasible"), "proofs that there is no point, where there is one"),
+        ]
+        words = ", ".join(f"{int(which.sum())} {what}" for which, what in kinds if which.any())
+        excess = (own.loc[own["answer"].eq("optimal"), "ratio"].max() - 1) if own["answer"].eq("optimal").any() else 0
+        more = f", by up to {excess:.2%}" if excess > 0 and not math.isnan(excess) else ""
+        first = own[own["checks"].map(bool)]["message"].tolist()[:1]
+        said.append(f"- {method}: {words}{more}." + (f" The first: {first[0]}" if first else ""))
+    return said
+
+
+def losses(runs: pd.DataFrame) -> list[str]:
+    """Where methods of others are better than ours, in words."""
+    ours = runs[runs["method"].str.startswith("ocf ")]
+    best = ours.groupby(INSTANCE).agg(
+        time=("time", "min"), proved=("proved", "any"), ratio=("ratio", "min"), instances=("time", "size")
+    )
+    said = []
+    unproved = int((~best["proved"]).sum())
+    said.append(f"- {unproved} of {len(best)} instances are proved by no method of ocf within the limit.")
+    for method, own in runs[~runs["method"].str.startswith("ocf ")].groupby("method", sort=False):
+        both = own.join(best.add_suffix("_ours"), on=INSTANCE, how="inner")
+        alone = int((both["proved"] & ~both["proved_ours"]).sum())
+        lead = (both["time_ours"] > TIMES * both["time"]) & (both["time_ours"] > both["time"] + LEAD)
+        faster = both["proved"] & lead
+        optimal = ~both["proved"] & (both["ratio"] <= 1 + CLOSE) & lead
+        parts = []
+        if alone:
+            parts.append(f"proves {alone} that ocf does not")
+        if faster.any():
+            times = (both["time_ours"] / both["time"])[faster]
+            parts.append(f"proves {int(faster.sum())} of {len(both)} faster, at the median {times.median():.2g} times")
+        if optimal.any():
+            parts.append(f"finds a cheapest point sooner on {int(optimal.sum())} of {len(both)}, without a proof")
+        if parts:
+            said.append(f"- {method} " + ", ".join(parts) + ".")
+    return said
+
+
+def main() -> None:
+    """Read the command line."""
+    if sys.argv[1:2] == ["keep"]:
+        print(keep([Path(folder) for folder in sys.argv[2:]]))
+        return
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n" + drawn(load(newest())) + "\n" + END + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

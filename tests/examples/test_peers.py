@@ -1,0 +1,117 @@
+"""Across files: ocf beside other libraries, what the adapters share, and the page that is drawn from kept results."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from ocf.compare import load_suite, parse_suite, run_suite
+from ocf.compare.client import close_all
+from ocf.compare.frame import compare
+
+PEERS = Path(__file__).parents[2] / "examples" / "peers"
+
+SUITE = """
+limits = {{ time = 600, memory = "2 GB" }}
+report = {{ bounds = false }}
+instances = [{{ data = "loans.csv", target_column = "granted", trees = 5, depth = 3, rows = 4, target = 1 }}]
+
+[methods.ours]
+solver = "box"
+
+[methods.tweaking]
+command = ["{python}", "{adapter}"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PEERS)
+
+
+def test_feature_tweaking_answers_and_never_beats_the_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ocf.compare.loans import make_loans
+
+    monkeypatch.setenv("OCF_CACHE", str(tmp_path / "cache"))
+    make_loans().to_csv(tmp_path / "loans.csv", index=False)
+    text = SUITE.format(python=sys.executable, adapter=PEERS / "feature_tweaking.py")
+    comparison = compare(run_suite(parse_suite(text, "suite", tmp_path), tmp_path / "results"))
+    close_all()
+    assert comparison.disagreements == []
+    runs = comparison.runs.set_index(["position", "method"])
+    for position in comparison.runs["position"].unique():
+        ours, theirs = runs.loc[position, "ours"], runs.loc[position, "tweaking"]
+        assert (ours["status"], theirs["status"]) == ("ok", "unproved"), theirs["message"]
+        assert not theirs["found"] or theirs["cost"] >= ours["cost"] * (1 - 1e-9)
+    assert comparison.runs.loc[comparison.runs["method"] == "tweaking", "found"].sum() >= 2
+
+
+def test_edges_are_those_of_a_forest() -> None:
+    from peer import edges
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1)) * np.logspace(-3, 3, 60)[:, None]
+    tree = RandomForestClassifier(1, bootstrap=False, random_state=0).fit(X, rng.integers(0, 2, 60)).estimators_[0]
+    cuts = tree.tree_.threshold[tree.tree_.children_left >= 0]
+    assert len(cuts) > 10
+    for cut in cuts:
+        left, right = edges(cut)
+        assert np.nextafter(left, np.inf) == right
+        assert np.float32(left) <= cut < np.float32(right)
+
+
+def test_the_suite_of_the_comparison_is_read() -> None:
+    suite = load_suite(PEERS / "suite.toml")
+    assert len(suite.grids) == 63
+    adapters = {word for m in suite.methods for word in m.command if word.endswith(".py")}
+    assert all((PEERS / name).exists() for name in adapters)
+
+
+def test_the_page_shows_the_kept_results() -> None:
+    import page
+
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.drawn(page.load(page.newest())) in text, f"python {PEERS / 'page.py'} draws it anew"
+
+
+def test_claims_are_judged_by_the_points_of_others() -> None:
+    import page
+
+    def run(method: str, status: str, answer: str, cost: float | None, *checks: str) -> dict[str, object]:
+        row = dict.fromkeys(page.COLUMNS, "") | {"data": "d", "trees": 10, "depth": 3, "position": 0}
+        numbers = {"seconds": 1.0, "cpu": 1.0, "peak_memory": 1}
+        about = {"method": method, "status": status, "answer": answer, "cost": cost, "checks": list(checks)}
+        return row | numbers | about
+
+    runs = [
+        run("ocf box", "ok", "optimal", 1.0),
+        run("near", "ok", "optimal", 1.0 + 1e-8),
+        run("far", "ok", "optimal", 1.01),
+        run("denies", "ok", "infeasible", None),
+        run("lies", "wrong", "feasible", 0.5, "The model says no."),
+        run("guesses", "unproved", "feasible", 3.0),
+    ]
+    kept = page.Kept("2026-01-01", {"limits": {"time": 60}}, pd.DataFrame(runs))
+    judged = kept.judged.set_index("method")
+    assert judged["proved"][lambda s: s].index.tolist() == ["ocf box", "near"]
+    assert judged["wrong"][lambda s: s].index.tolist() == ["far", "denies", "lies"]
+    assert judged.loc["guesses", "ratio"] == 3.0
+    assert np.isnan(judged.loc["lies", "ratio"])
+    said = " ".join(page.wrong(kept.judged))
+    assert "far: 1 proofs of a cost that another point undercuts, by up to 1.00%" in said
+    assert "lies: 1 points that the check refuses" in said
+
+
+def test_kept_results_name_no_host() -> None:
+    import page
+
+    facts = json.loads(page.newest().read_text(encoding="utf-8").splitlines()[0])
+    assert "host" not in facts["machine"]
+    assert os.uname().nodename not in json.dumps(facts)
