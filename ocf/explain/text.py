@@ -157,11 +157,14 @@ def data_used(e: Answer) -> list[str]:
 
 
 def counted(explanations: Iterable[Answer]) -> str:
-    """Number of rows by status."""
-    counts = Counter(e.status for e in explanations)
-    total = sum(counts.values())
+    """Number of rows, or of answers where rows have several, by status."""
+    answers = list(explanations)
+    counts = Counter(e.status for e in answers)
     parts = ", ".join(f"{n} {status}" for status, n in counts.most_common())
-    return f"{total} row{'s' * (total != 1)}" + (f" ({parts})" if parts else "")
+    firsts = sum(k == 0 or e.rank == 1 for k, e in enumerate(answers))
+    rows = f"{firsts} row{'s' * (firsts != 1)}"
+    said = rows if firsts == len(answers) else f"{len(answers)} answers to {rows}"
+    return said + (f" ({parts})" if parts else "")
 
 
 def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[str, str, str, str]]:

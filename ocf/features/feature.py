@@ -510,5 +510,7 @@ def _faults_of_numbers(feature: Feature) -> Iterator[str]:
             yield f"the special values {list(codes)} are none of its levels, which stand beside each other anyway"
         if feature.special.missing and (len(feature.columns) > 1 or feature.base):
             yield "indicator columns hold no missing value"
-    if math.isnan(lower) or math.isnan(upper) or lower > upper:
+    if math.isnan(lower) or math.isnan(upper):
         yield f"bounds [{lower}, {upper}] hold no value"
+    if lower > upper:
+        yield f"bounds [{lower}, {upper}] hold no value: the lowest comes first"

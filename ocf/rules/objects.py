@@ -17,7 +17,7 @@ from ocf.rules.points import RuleInterval
 from ocf.support.json_records import plain
 from ocf.support.optional import optional
 from ocf.support.pages import table_fragment
-from ocf.support.wording import number, word
+from ocf.support.wording import plain_number, word
 
 #: Schema of the JSON of rules.
 SCHEMA = "ocf.rules/1"
@@ -388,7 +388,7 @@ def _fragment(own: RuleSet) -> str:
 
 
 def _share(part: float) -> str:
-    return f"{number(100 * part, 2)} %"
+    return f"{plain_number(100 * part, 2)} %"
 
 
 def _proof(rule: Rule) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -25,6 +26,12 @@ def test_texts(several: Explanations, example: Explanation) -> None:
     assert "optimal" in repr(example)
     assert "3 rows" in repr(several)
     assert str(Explanations()) == "0 rows"
+
+
+def test_several_answers_to_a_row_are_not_counted_as_rows(example: Explanation) -> None:
+    found = Explanations([example, replace(example, rank=2), example])
+    assert str(found).splitlines()[0] == "3 answers to 2 rows (3 optimal)"
+    assert "2 answers to 1 row (2 optimal)" in found[:2].to_html()
 
 
 def test_what_people_read_of_other_targets(prices, three) -> None:

@@ -74,7 +74,7 @@ def test_constant_features_are_measured_in_their_own_units() -> None:
         (TABLE, {"colour": {"kind": "numeric"}}, "'colour' should hold numbers"),
         (TABLE.assign(age=np.nan), {}, "'age' holds no value"),
         (TABLE.assign(age=np.inf), {}, "infinite"),
-        (TABLE, {"age": {"bounds": (3, 1)}}, "hold no value"),
+        (TABLE, {"age": {"bounds": (3, 1)}}, "hold no value: the lowest comes first"),
         (TABLE, {"age": {"levels": [1, 2]}}, "does not fit kind 'numeric'"),
         (TABLE, {"colour": {"step": 0.1}}, "does not fit kind 'categorical'"),
         (TABLE, {"age": {"base": "x"}}, "'base' belongs to"),

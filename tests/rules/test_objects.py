@@ -49,6 +49,7 @@ def test_sentences_say_what_probabilities_are_those_of(rules: CounterfactualRule
     assert "; no features reach the level that was asked for\n" in short
     assert "; 7.6 % of those values lie in it; the search was cut short" in short
     assert short.endswith("whether another rule holds more, 91 % at most, is open")
+    assert "holds more, 100 % at most, is open" in str(replace(found, rules=(replace(cut, bound=0.998),)))
     greedy = replace(found, rules=(replace(cut, bound=np.inf),))
     assert str(greedy).endswith("lie in it; another rule may hold more")
     assert str(replace(found, rules=(), status="none")).endswith("precise enough was found")
