@@ -164,3 +164,17 @@ def test_the_reference_holds_every_command_option_and_key(monkeypatch: pytest.Mo
     lines = reference.settings_table(schema, reference.documented("ocf.explain.explainer:Explainer.explain"))
     assert re.findall(r"^\| `(\w+)` \|", lines, re.MULTILINE) == list(get_type_hints(schema))
     assert "| `mip_gap` | Relative gap" in lines
+
+
+def test_the_same_pythons_are_named_everywhere() -> None:
+    """What is installed on, what is said, and what linter and type checker take for the oldest."""
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    stem = "Programming Language :: Python :: 3."
+    minors = [int(c.removeprefix(stem)) for c in said["project"]["classifiers"] if c.startswith(stem)]
+    oldest = minors[0]
+    assert minors == list(range(oldest, oldest + len(minors)))
+    assert said["project"]["requires-python"] == f">=3.{oldest}"
+    assert said["tool"]["ruff"]["target-version"] == f"py3{oldest}"
+    assert said["tool"]["mypy"]["python_version"] == f"3.{oldest}"
+    assert f"Python 3.{oldest} or later" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"python3.{oldest}" in (ROOT / "Makefile").read_text(encoding="utf-8")
