@@ -209,7 +209,11 @@ def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
     known = tuple(str(n) for n in getattr(model, "feature_names_in_", ())) or _given_names(names)
 
     def arranged(table: pd.DataFrame) -> pd.DataFrame:
-        return table[list(matching_columns(known, tuple(table.columns)))] if known else table
+        columns = tuple(table.columns.tolist())
+        if not known:
+            return table
+        # a copy either way, for the model may write to what it is given; picking columns is the slower one
+        return table.copy() if columns == known else table[list(matching_columns(known, columns))]
 
     def encode(table: pd.DataFrame) -> FloatArray:
         return _numbers(arranged(table), trees.categories)
