@@ -9,10 +9,12 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -33,6 +35,7 @@ from ocf.solve.cell_search import solve_alternatives
 from ocf.solve.compile import compile_formulation
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers import CELL_SOLVERS, available, get_solver
+from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import SolverOptions, Status
 from ocf.trees import links
 
@@ -40,6 +43,8 @@ from ocf.trees import links
 LIMIT = 20_000
 #: Formulations that are for comparison only, and slow on models of realistic size.
 BASELINES = ("oae", "fcca")
+#: Rows of a table up to which what the model says of it is remembered: an answer is checked together with its row.
+FEW = 4
 #: Relative difference below which two costs are the same.
 TOLERANCE = 1e-9
 
@@ -177,7 +182,7 @@ def _remembered(ask: Ask) -> Ask:
     known: dict[Any, Any] = {}
 
     def answer(table: pd.DataFrame) -> Any:
-        if len(table) > 1:
+        if len(table) > FEW:
             return ask(table)
         key = (*table.columns.tolist(), *table.dtypes.tolist(), repr(table.to_numpy(object).tolist()))
         if key not in known:
@@ -221,6 +226,44 @@ def prepare(spec: Spec | tuple[Any, ...]) -> Case:
     raise AssertionError(f"{spec} cannot be made small enough")
 
 
+class Models:
+    """What the methods of one case ask for in the same words, built once for all: cells among equals, and matrices.
+
+    All solvers get the same matrix of a formulation anyway, and the cells are made without any method in view.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[Any, tuple[CellProblem, ...]] = {}
+        self._matrices: dict[Any, tuple[CellProblem, Compiled]] = {}
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Have ocf take what is there."""
+        with (
+            patch("ocf.solve.engines.to_alternatives", self._alternatives),
+            patch("ocf.solve.prepared.compile_formulation", self._compiled),
+        ):
+            yield
+
+    def _alternatives(self, problem: Problem) -> tuple[CellProblem, ...]:
+        trees = problem.ensemble
+        arrays = (trees.tree_offsets, trees.feature, trees.threshold, trees.set_index, trees.sets, trees.leaf_values)
+        limits = tuple(row.limit for row in problem.among)
+        key = (problem.cost, problem.space.features, limits, *(a.tobytes() for a in arrays))
+        if key not in self._forms:
+            self._forms[key] = to_alternatives(problem)
+        return self._forms[key]
+
+    def _compiled(self, formulation: str, cells: CellProblem) -> Compiled:
+        key = (formulation, id(cells.partition), id(cells.requirements))
+        if key not in self._matrices:
+            self._matrices[key] = (
+                cells,
+                compile_formulation(formulation, cells),
+            )  # with the cells, whose ids stay theirs
+        return self._matrices[key][1]
+
+
 def check_case(case: Case, which: list[Method] | None = None, *, seed: int = 0) -> str:
     """Play every method against brute force and the user's model; the optimum's status.
 
@@ -238,8 +281,10 @@ def check_case(case: Case, which: list[Method] | None = None, *, seed: int = 0) 
         raise AssertionError(f"brute force: {error}{case.describe()}") from None
     played = which or methods()
     whole = case.instance.spec.seed % len(played)  # from the table on; the others from the row that was read
+    models = Models()
     for k, method in enumerate(played):
-        answer = case.answer(method) if k == whole else case.answer_posed(method)
+        with models.shared():
+            answer = case.answer(method) if k == whole else case.answer_posed(method)
         wrong = "; ".join(_objections(case, answer, optimum.cost))
         assert not wrong, f"{method}: {wrong}\nanswer: {answer}\nbrute force: {optimum}{case.describe()}"
     return "optimal" if math.isfinite(optimum.cost) else "infeasible"
