@@ -95,6 +95,8 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.n_optimal, int) or self.n_optimal < 1:
             raise ProblemError(f"n_optimal is a number of answers, at least 1, not {self.n_optimal!r}")
+        if not isinstance(self.n_jobs, int | np.integer):
+            raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.solver != AUTO:
             get_solver(self.solver)
         if not (np.isfinite(self.split_margin) and self.split_margin >= 0):

@@ -232,7 +232,7 @@ def _one_hot(name: str, setting: Mapping[str, Any], table: pd.DataFrame) -> Feat
         base="base" in setting,
         dtype=str(table[columns[0]].dtype),
         levels=tuple(levels),
-        **_common(setting, default_scale=max(len(levels) - 1.0, 1.0)),
+        **_common(name, setting, default_scale=max(len(levels) - 1.0, 1.0)),
     )
 
 
@@ -275,7 +275,7 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
         levels=levels,
         special=special,
         none=_holds_none(column),
-        **_common(setting, default_scale=1.0 if kind == "binary" else span),
+        **_common(name, setting, default_scale=1.0 if kind == "binary" else span),
     )
 
 
@@ -297,7 +297,7 @@ def _of_numbers(
         if not len(numbers):
             raise DataError(f"column {name!r} holds nothing but special values: drop it, or give it bounds and scale")
     if times.is_time(dtype):
-        setting = _in_days(setting, dtype)
+        setting = _in_days(name, setting, dtype)
         step = setting.get("step") or (1.0 if kind == "integer" else 1 / times.parts_of(numbers))
         kind, step = ("integer", None) if step == 1 else ("numeric", step)
     elif kind == "integer" and step is not None:
@@ -308,25 +308,48 @@ def _of_numbers(
         kind = "numeric"
     elif dtype == DECIMAL and step is None and kind == "numeric" and 0 <= (places := decimal_places(values)) <= 9:
         step = float(f"1e-{places}")
-    lower, upper = setting.get("bounds", (float(numbers.min()), float(numbers.max())))
+    lower, upper = _pair(name, setting.get("bounds", (float(numbers.min()), float(numbers.max()))))
     return Feature(
         name,
         kind,
         dtype=dtype,
-        lower=float(lower),
-        upper=float(upper),
+        lower=lower,
+        upper=upper,
         step=step,
         special=special,
         none=none,
-        **_common(setting, default_scale=float(upper) - float(lower)),
+        **_common(name, setting, default_scale=upper - lower),
     )
 
 
-def _in_days(setting: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+def _two(name: str, key: str, said: Any) -> tuple[Any, Any]:
+    """The two ends that a setting gives."""
+    if isinstance(said, str) or not hasattr(said, "__len__") or len(said) != 2:
+        raise DataError(f"feature {name!r}: {key} is a pair, the lowest and the highest value, not {said!r}")
+    return said[0], said[1]
+
+
+def _pair(name: str, said: Any) -> tuple[float, float]:
+    """Bounds as numbers."""
+    low, high = (_number(name, "bounds", v, "a pair of numbers, such as [0, 100]") for v in _two(name, "bounds", said))
+    return low, high
+
+
+def _number(name: str, key: str, said: Any, what: str = "a number") -> float:
+    """A setting as a number."""
+    try:
+        return float(said)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"feature {name!r}: {key} is {what}, not {said!r}: leave the setting out for that of the data"
+        ) from None
+
+
+def _in_days(name: str, setting: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     """Settings of dates or durations with days in the place of dates and durations."""
     out = dict(setting)
     if "bounds" in out:
-        out["bounds"] = tuple(times.days(v, dtype) for v in out["bounds"])
+        out["bounds"] = tuple(times.days(v, dtype) for v in _two(name, "bounds", out["bounds"]))
     for key in ("scale", "step"):
         if out.get(key) is not None:
             out[key] = times.days(out[key], times.DURATIONS)
@@ -380,15 +403,15 @@ def _curve(said: Any) -> Curve | None:
         raise DataError(f"the cost {said!r} of a feature cannot be read: {error}") from None
 
 
-def _common(setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
+def _common(name: str, setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
     weight = setting.get("weight", 1.0)
-    down, up = weight if isinstance(weight, list | tuple) else (weight, weight)
-    scale = setting.get("scale", default_scale)
+    down, up = _two(name, "weight", weight) if isinstance(weight, list | tuple) else (weight, weight)
+    scale = _number(name, "scale", setting.get("scale", default_scale))
     return {
         # a feature that is constant in the data is measured in its own units
-        "scale": float(scale) if scale > 0 else 1.0,
+        "scale": scale if scale > 0 else 1.0,
         "action": setting.get("actionability", "free"),
-        "weight_down": float(down),
-        "weight_up": float(up),
+        "weight_down": _number(name, "weight", down, "a number, or a pair of them"),
+        "weight_up": _number(name, "weight", up, "a number, or a pair of them"),
         "cost": _curve(setting.get("cost")),
     }

@@ -78,6 +78,13 @@ def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
     """
     if times.is_time(dtype):
         return times.days_of(column, dtype)
+    own = dtype_of(column)[0]
+    if times.is_time(own) or own.startswith("complex"):
+        what = "complex numbers" if own.startswith("complex") else "dates, times or durations"
+        raise DataError(
+            f"column {column.name!r} should hold numbers, as in the data, and holds {what} ({own}): give the rows as "
+            "the data is given"
+        )
     try:
         held = pd.to_numeric(column)
         values = held.to_numpy(np.float64, na_value=np.nan)

@@ -119,5 +119,9 @@ def _like(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
     try:
         cast: pd.Series[Any] = values.astype(dtype)
     except (ValueError, TypeError):
+        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_numeric_dtype(values.dtype):
+            raise DataError(
+                f"imputations: column {values.name!r} should hold numbers, as in the row: {listed(list(values)[:3])}"
+            ) from None
         return values
     return cast if (cast == values).all() else values

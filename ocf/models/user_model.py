@@ -373,14 +373,14 @@ def _behind(
     classes = {label: index for index, label in enumerate(trees.ensemble.decision.classes)}
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
-        with working(model):
+        with working(model, table):
             answers = predictor.predict(given(table))
             if not classes:
                 return np.asarray(answers, np.float64)
             return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
 
     def probabilities(table: pd.DataFrame) -> FloatArray:
-        with working(model):
+        with working(model, table):
             return np.asarray(predictor.predict_proba(given(table)), np.float64)
 
     show = probabilities if trees.probabilities else None
@@ -399,19 +399,33 @@ def flat_steps(model: Any) -> list[tuple[str, Any]]:
 
 
 @contextmanager
-def working(model: Any) -> Iterator[None]:
+def working(model: Any, table: pd.DataFrame | None = None) -> Iterator[None]:
     """Turn what a model or the steps of a Pipeline raise on a table into an error that says so.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    table : DataFrame, optional
+        That it is asked about.
 
     Raises
     ------
+    DataError
+        The table has missing values, and the error speaks of them.
     ModelError
-        Something other than an error of ocf was raised inside.
+        Something else than an error of ocf was raised inside.
     """
     try:
         yield
     except OcfError:
         raise
     except Exception as cause:
+        lacking = [] if table is None else [str(c) for c, gap in table.isna().any().items() if gap]
+        if lacking and "nan" in str(cause).lower():
+            raise DataError(
+                f"the table misses values (NaN) of {listed(lacking)}, and the {_kind(model)} has no rule for that "
+                f"({brief(cause)}): fill them in, or fit the model behind an imputer in a Pipeline"
+            ) from cause
         raise ModelError(
             f"the {_kind(model)} fails on this table ({brief(cause)}): give it a table like the one that it was fitted "
             "on; if that fails too, it is corrupt: fit it again"

@@ -61,6 +61,10 @@ class Cost:
         """Cost from a norm's name (``"l1"``), a mix (``{"l0": 0.1, "l1": 1}``) or a Cost."""
         if isinstance(norm, Cost):
             return norm
+        if not isinstance(norm, str | Mapping):
+            raise ProblemError(
+                f"a norm is one of {', '.join(KNOWN_NORMS)}, or a mix such as {{'l0': 0.1, 'l1': 1}}, not {norm!r}"
+            )
         return cls(*cls._coefficients({norm: 1.0} if isinstance(norm, str) else norm))
 
     @property

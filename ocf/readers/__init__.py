@@ -59,6 +59,11 @@ def read_model(native: Any) -> TreeModel:
     UnsupportedModelError
         If no reader knows the model.
     """
+    if isinstance(native, type):
+        raise UnsupportedModelError(
+            f"{native.__qualname__} is a class, and no model: give ocf an object of it that was fitted, "
+            f"{native.__qualname__}(...).fit(X, y)"
+        )
     for name in READERS:
         reader = import_module(name)
         if reader.matches(native):

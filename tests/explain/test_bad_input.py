@@ -118,6 +118,41 @@ def calibrated() -> Any:
             r"'age' must be \(lowest, highest\), and \(60, 20\) is the other way round",
             lambda: Explainer(MODEL, TABLE, {"age": {"permitted_range": (60, 20)}}),
         ),
+        (
+            DataError,
+            r"'age': bounds is a pair of numbers, such as \[0, 100\], not None: leave the setting out",
+            lambda: Explainer(MODEL, TABLE, {"age": {"bounds": [None, None]}}),
+        ),
+        (
+            DataError,
+            r"'age': bounds is a pair, the lowest and the highest value, not 'all'",
+            lambda: Explainer(MODEL, TABLE, {"age": {"bounds": "all"}}),
+        ),
+        (
+            DataError,
+            r"'age': bounds is a pair, the lowest and the highest value, not \[1\]",
+            lambda: Explainer(MODEL, TABLE, {"age": {"bounds": [1]}}),
+        ),
+        (DataError, r"'job': scale is a number, not None", lambda: Explainer(MODEL, TABLE, {"job": {"scale": None}})),
+        (
+            DataError,
+            r"'age': weight is a number, or a pair of them, not 'high'",
+            lambda: Explainer(MODEL, TABLE, {"age": {"weight": "high"}}),
+        ),
+        (ProblemError, r"a norm is one of l0, l1.*not None", lambda: EXPLAINER.explain(ROW, norm=None)),
+        (ProblemError, r"n_jobs is a number of processes.*not '2'", lambda: EXPLAINER.explain(ROW, n_jobs="2")),
+        (
+            DataError,
+            r"imputations: column 'age' should hold numbers, as in the row: old, young",
+            lambda: Explainer(STRICT, TABLE).explain(
+                ROW.assign(age=np.nan), imputations=pd.DataFrame({"age": ["old", "young"]})
+            ),
+        ),
+        (
+            UnsupportedModelError,
+            r"DecisionTreeClassifier is a class, and no model: .* DecisionTreeClassifier\(...\).fit\(X, y\)",
+            lambda: Explainer(DecisionTreeClassifier, TABLE),
+        ),
     ],
 )  # fmt: skip
 def test_models_and_data(error: type[OcfError], words: str, ask: Callable[[], Any]) -> None:
@@ -134,6 +169,9 @@ def test_models_and_data(error: type[OcfError], words: str, ask: Callable[[], An
         (r"'code', row 0: unknown level 12\.5; known", ROW.assign(code=12.5)),
         (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ROW.assign(age="old")),
         (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ["old", "clerk", 11, 1000]),
+        (r"'age' should hold numbers.* and holds dates.*give the rows as", ROW.assign(age=pd.Timestamp("2020-01-01"))),
+        (r"'amount' should hold numbers.* and holds dates.*give", ROW.assign(amount=pd.Timedelta(days=3))),
+        (r"'age' should hold numbers.* and holds complex numbers", ROW.assign(age=1j)),
         (r"the table misses job, amount; the model was given: age, job, code, amount", {"age": 1.0, "code": 11}),
         (r"has the unknown wage", {**ROW.iloc[0].to_dict(), "wage": 1}),
         (r"no rows to explain", TABLE.iloc[:0]),
@@ -175,3 +213,9 @@ def test_a_step_of_whole_numbers(dtype: Any) -> None:
     assert amount == every[said][np.abs(every[said] - TABLE["amount"][0]).argmin()]
     assert (e.status, e.verified) == ("optimal", True)
     assert e.counterfactual["amount"].dtype == table["amount"].dtype
+
+
+def test_what_a_model_says_of_gaps_is_told_as_such() -> None:
+    gappy = TABLE.assign(age=TABLE["age"].mask(TABLE.index < 3))
+    with pytest.raises(DataError, match=r"misses values \(NaN\) of age, and the Pipeline .* has no rule.*fill them in"):
+        Explainer(STRICT, TABLE).model.decide(gappy)
