@@ -1,7 +1,7 @@
 """alibi: counterfactuals guided by prototypes, Van Looveren and Klaise (2021), https://pypi.org/project/alibi/.
 
 It descends along numerical gradients of the forest's probabilities, towards the nearest rows of the other class, in a
-k-d tree. Columns are scaled to [0, 1]. ``options = { iterations = 100, steps = 3 }``: of the descent, and how often its
+k-d tree. Columns are scaled to [0, 1]. ``options = { iterations = 200, steps = 2 }``: of the descent, and how often its
 weight of the class is adjusted.
 """
 
@@ -43,8 +43,8 @@ def prepare(said: Question) -> tuple[str, Any]:
         use_kdtree=True,
         theta=10.0,
         c_init=1.0,
-        c_steps=case.options.get("steps", 3),
-        max_iterations=case.options.get("iterations", 100),
+        c_steps=case.options.get("steps", 2),
+        max_iterations=case.options.get("iterations", 200),
         eps=(1e-3, STEP),
     )
     explainer.fit((encoded - low) / width)

@@ -21,13 +21,21 @@ PEERS = Path(__file__).parents[2] / "examples" / "peers"
 SUITE = """
 limits = {{ time = 600, memory = "2 GB" }}
 report = {{ bounds = false }}
-instances = [{{ data = "loans.csv", target_column = "granted", trees = 5, depth = 3, rows = 4, target = 1 }}]
+instances = [{{ data = "loans.csv", target_column = "granted", trees = 5, depth = 3, rows = 2, target = 1 }}]
 
 [methods.ours]
 solver = "box"
 
 [methods.tweaking]
-command = ["{python}", "{adapter}"]
+command = ["{python}", "{peers}/feature_tweaking.py"]
+
+[methods.pyomo]
+command = ["{python}", "{peers}/with_pyomo.py"]
+options = {{ solver = "appsi_highs", settings = {{ mip_rel_gap = 0.0 }} }}
+
+[methods.nowhere]
+command = ["{python}", "{peers}/with_pyomo.py"]
+options = {{ solver = "no_such_solver" }}
 """
 
 
@@ -36,12 +44,12 @@ def at_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PEERS)
 
 
-def test_feature_tweaking_answers_and_never_beats_the_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapters_answer_and_never_beat_the_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ocf.compare.loans import make_loans
 
     monkeypatch.setenv("OCF_CACHE", str(tmp_path / "cache"))
     make_loans().to_csv(tmp_path / "loans.csv", index=False)
-    text = SUITE.format(python=sys.executable, adapter=PEERS / "feature_tweaking.py")
+    text = SUITE.format(python=sys.executable, peers=PEERS)
     comparison = compare(run_suite(parse_suite(text, "suite", tmp_path), tmp_path / "results"))
     close_all()
     assert comparison.disagreements == []
@@ -50,7 +58,13 @@ def test_feature_tweaking_answers_and_never_beats_the_optimum(tmp_path: Path, mo
         ours, theirs = runs.loc[position, "ours"], runs.loc[position, "tweaking"]
         assert (ours["status"], theirs["status"]) == ("ok", "unproved"), theirs["message"]
         assert not theirs["found"] or theirs["cost"] >= ours["cost"] * (1 - 1e-9)
-    assert comparison.runs.loc[comparison.runs["method"] == "tweaking", "found"].sum() >= 2
+        solver = runs.loc[position, "pyomo"]
+        assert (solver["status"], solver["answer"]) == ("ok", "optimal"), solver["message"]
+        assert solver["cost"] == pytest.approx(ours["cost"], rel=1e-6)
+    assert comparison.runs.loc[comparison.runs["method"] == "tweaking", "found"].any()
+    nowhere = comparison.runs[comparison.runs["method"] == "nowhere"]
+    assert nowhere["status"].tolist() == ["error", "error"]
+    assert "no_such_solver is not available" in nowhere["message"].iloc[0]
 
 
 def test_edges_are_those_of_a_forest() -> None:
