@@ -21,7 +21,7 @@ from ocf.trees import links
 from ocf.trees.ensemble import Ensemble, SplitKind, line_rounding, shown_totals
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
-_MAX_SCORED = 500_000  # rows times trees scored at once
+MAX_SCORED = 500_000  # rows times trees scored at once
 _MAX_BACKGROUND = 64
 
 
@@ -57,10 +57,22 @@ def _check(model: TreeModel, background: Rows | None, most: int | None) -> None:
         _compare(model, _beside_hyperplanes(ensemble, start))
     every = 1 if most is None else -(-ensemble.n_leaves // max(most, 1))
     for trees in _tree_groups(ensemble, codes):
-        points = _probe_points(_leaf_boxes(ensemble, trees, codes, every), start)
-        step = max(1, _MAX_SCORED // ensemble.n_trees)
-        for first in range(0, len(points), step):
-            _compare(model, points[first : first + step])
+        _compare_borders(model, _probe_points(_leaf_boxes(ensemble, trees, codes, every), start))
+
+
+def _compare_borders(model: TreeModel, probes: _Probes) -> None:
+    """Compare at points until each border of a split that they are for was met, be it on the way to another."""
+    ensemble = model.ensemble
+    met = np.zeros((len(ensemble.kind), 3), bool)
+    left, waiting = np.random.default_rng(0).permutation(len(probes.points)), np.zeros(len(probes.points), bool)
+    step = max(1, MAX_SCORED // ensemble.n_trees)
+    while len(left):
+        _compare(model, probes.points[left[:step]])
+        if len(left) > step and not ensemble.is_oblique:
+            ensemble.mark_borders(probes.points[left[:step]], met)
+        waiting[:] = False
+        waiting[probes.point[~met[probes.node, probes.side]]] = True
+        left = left[step:][waiting[left[step:]]]
 
 
 # ---------------------------------------------------------------------------------------------- where to look
@@ -94,6 +106,24 @@ class _LeafBoxes:
     node: IntArray
     went_left: BoolArray
     ensemble: Ensemble
+
+
+@dataclass(frozen=True)
+class _Probes:
+    """Points, and the borders of splits that they are for.
+
+    Attributes
+    ----------
+    points : (n, n_features) float64
+    point, node : (n_borders,) int64
+    side : (n_borders,) int64
+        0, 1 or 2: the last value on the left, the first on the right, NaN.
+    """
+
+    points: FloatArray
+    point: IntArray
+    node: IntArray
+    side: IntArray
 
 
 def _leaf_boxes(ensemble: Ensemble, trees: range, codes: dict[int, IntArray], every: int = 1) -> _LeafBoxes:
@@ -130,7 +160,7 @@ def _leaf_boxes(ensemble: Ensemble, trees: range, codes: dict[int, IntArray], ev
     return _LeafBoxes(lo, hi, codes, allowed, takes_nan, rows, above, sides, ensemble)
 
 
-def _probe_points(boxes: _LeafBoxes, start: FloatArray) -> FloatArray:
+def _probe_points(boxes: _LeafBoxes, start: FloatArray) -> _Probes:
     """Rows that meet every reachable side of every split above these leaves."""
     n, columns = boxes.lo.shape
     base = start[np.arange(n) % len(start)]
@@ -159,12 +189,16 @@ def _probe_points(boxes: _LeafBoxes, start: FloatArray) -> FloatArray:
     full = ~empty[row, column]
     on_left = went_left & full & (subset | ((threshold == boxes.hi[row, column]) & np.isfinite(threshold)))
     on_right = ~went_left & full & (subset | (threshold == boxes.lo[row, column]))
-    chosen = [
-        (upper, _one_leaf_per_node(row, node, on_left)),
-        (lower, _one_leaf_per_node(row, node, on_right)),
-        (missing, _one_leaf_per_node(row, node, boxes.takes_nan[row, column])),
-    ]
-    return np.concatenate([points[rows] for points, rows in chosen]).reshape(-1, columns)
+    points, point, of, side = [np.empty((0, columns))], [], [], []
+    serving = (on_left, on_right, boxes.takes_nan[row, column])
+    for k, (corner, serves) in enumerate(zip((upper, lower, missing), serving, strict=True)):
+        nodes, first = np.unique(node[serves], return_index=True)
+        rows, own = np.unique(row[serves][first], return_inverse=True)
+        point.append(own + sum(map(len, points)))
+        points.append(corner[rows])
+        of.append(nodes)
+        side.append(np.full(len(nodes), k))
+    return _Probes(np.concatenate(points), *(np.concatenate(part) for part in (point, of, side)))
 
 
 def _beside_hyperplanes(ensemble: Ensemble, start: FloatArray) -> FloatArray:
@@ -183,11 +217,6 @@ def _beside_hyperplanes(ensemble: Ensemble, start: FloatArray) -> FloatArray:
             moved[columns] += weights * (distance / steep)
             points.append(moved)
     return np.array(points).reshape(-1, ensemble.n_features)
-
-
-def _one_leaf_per_node(row: IntArray, node: IntArray, serves: BoolArray) -> IntArray:
-    _, first = np.unique(node[serves], return_index=True)
-    return np.unique(row[serves][first])
 
 
 def _tree_groups(ensemble: Ensemble, codes: dict[int, IntArray]) -> Iterator[range]:

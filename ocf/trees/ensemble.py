@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -285,12 +285,31 @@ class Ensemble:
         return self.leaf[node].astype(np.int64)
 
     def _apply_by_kernel(self, x: FloatArray) -> IntArray:
-        from ocf.trees.traversal import contiguous, leaves_reached
+        from ocf.trees.traversal import leaves_reached
+
+        return cast(IntArray, leaves_reached(*self._for_kernel(x)))
+
+    def _for_kernel(self, x: FloatArray) -> Iterator[NDArray[Any]]:
+        """What kernels that descend the trees take."""
+        from ocf.trees.traversal import contiguous
 
         missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
         arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
-        parts = map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
-        return cast(IntArray, leaves_reached(*parts))
+        return map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
+
+    def mark_borders(self, x: FloatArray, met: BoolArray) -> None:
+        """Note at which borders of splits rows stand on their way down each tree.
+
+        Parameters
+        ----------
+        x : (n, n_features) float64
+        met : (n_nodes, 3) bool
+            Changed in place, of splits that compare: whether some row has the threshold itself, the next number, or
+            NaN.
+        """
+        from ocf.trees.traversal import mark_borders
+
+        mark_borders(*self._for_kernel(x), np.nextafter(self.threshold, np.inf), met)
 
     def goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
         """Whether rows go left at inner nodes.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.support.numba_cache import array_kernel
+from ocf.support.numba_cache import array_kernel, kernel
 
 #: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
 _LEAF, _SUBSET = 0, 2
@@ -57,6 +57,51 @@ def leaves_reached(
                 node = np.int64(left[node] if goes else right[node])
             out[row, tree] = leaf[node]
     return out
+
+
+@kernel
+def mark_borders(
+    x: NDArray[np.float64],
+    roots: NDArray[np.int64],
+    kind: NDArray[np.uint8],
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    leaf: NDArray[np.int32],
+    set_index: NDArray[np.int32],
+    sets: NDArray[np.bool_],
+    missing_left: NDArray[np.bool_],
+    above: NDArray[np.float64],
+    met: NDArray[np.bool_],
+) -> None:
+    """Note at which borders of splits rows stand on their way down each tree.
+
+    Parameters
+    ----------
+    x, roots, kind, feature, threshold, left, right, leaf, set_index, sets, missing_left : arrays
+        As in `leaves_reached`.
+    above : (n_nodes,) float64
+        The number after each threshold.
+    met : (n_nodes, 3) bool
+        Changed in place, of splits that compare: whether some row has the threshold itself, the next number, or NaN.
+    """
+    for tree in range(len(roots)):
+        for row in range(len(x)):
+            node = roots[tree]
+            while kind[node] != _LEAF:
+                value = x[row, feature[node]]
+                if np.isnan(value) and len(missing_left):
+                    goes = missing_left[node]
+                elif kind[node] == _SUBSET:
+                    goes = -1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)]
+                else:
+                    goes = value <= threshold[node]
+                if kind[node] != _SUBSET:
+                    met[node, 0] |= value == threshold[node]
+                    met[node, 1] |= value == above[node]
+                    met[node, 2] |= np.isnan(value)
+                node = np.int64(left[node] if goes else right[node])
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

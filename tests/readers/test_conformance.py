@@ -40,6 +40,13 @@ def boosted(x: np.ndarray) -> TreeModel:
     )
 
 
+@pytest.fixture(params=[None, 300], ids=["at once", "in steps"])
+def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points are asked about all at once, or a few at a time, which leaves out those that others stand in for."""
+    if request.param:
+        monkeypatch.setattr("ocf.readers.conformance.MAX_SCORED", request.param)
+
+
 def altered(model: TreeModel, **arrays: np.ndarray) -> TreeModel:
     return replace(model, ensemble=replace(model.ensemble, **arrays))
 
@@ -59,8 +66,9 @@ def nodes_of(ensemble: Ensemble, kind: SplitKind) -> np.ndarray:
     return np.flatnonzero(ensemble.kind == kind)
 
 
-@pytest.mark.parametrize("step", [-np.inf, np.inf])
-def test_every_threshold_matters(boosted: TreeModel, step: float) -> None:
+@pytest.mark.parametrize(("step", "most"), [(-np.inf, 10**9), (np.inf, 300)])
+def test_every_threshold_matters(boosted: TreeModel, step: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocf.readers.conformance.MAX_SCORED", most)
     for node in nodes_of(boosted.ensemble, SplitKind.AXIS):
         threshold = boosted.ensemble.threshold.copy()
         if not np.isfinite(threshold[node]):
@@ -71,6 +79,7 @@ def test_every_threshold_matters(boosted: TreeModel, step: float) -> None:
         assert f"'x{boosted.ensemble.feature[node]}'" in str(caught.value)
 
 
+@pytest.mark.usefixtures("steps")
 def test_every_missing_direction_matters(boosted: TreeModel) -> None:
     rule = boosted.ensemble.missing_left
     assert rule is not None
@@ -92,6 +101,7 @@ def _column_is_tested_above(ensemble: Ensemble, node: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("steps")
 def test_every_category_set_matters(boosted: TreeModel) -> None:
     assert len(boosted.ensemble.sets)
     for row in range(len(boosted.ensemble.sets)):
@@ -138,6 +148,7 @@ def test_broken_value(boosted: TreeModel) -> None:
         check_conformance(replace(boosted, decide=lambda rows: boosted.decide(rows) + 1e-6))
 
 
+@pytest.mark.usefixtures("steps")
 @pytest.mark.parametrize("background", [None, "array", "table"])
 def test_both_sides_of_every_reachable_split_are_asked(x: np.ndarray, background: str | None) -> None:
     model, asked = listening(read_model(RandomForestClassifier(8, random_state=0).fit(x, x[:, 0] * x[:, 1] > 0)))
@@ -154,7 +165,8 @@ def test_both_sides_of_every_reachable_split_are_asked(x: np.ndarray, background
             value, cut = points[walking, ensemble.feature[node]], ensemble.threshold[node]
             sides[True][node[value == cut]] = True
             sides[False][node[value == np.nextafter(cut, np.inf)]] = True
-            at[walking] = np.where(value <= cut, ensemble.left[node], ensemble.right[node])
+            goes = ensemble.goes_left(points, walking, node)
+            at[walking] = np.where(goes, ensemble.left[node], ensemble.right[node])
     inner = ensemble.kind != SplitKind.LEAF
     assert sides[True][inner].all()
     assert sides[False][inner].all()
@@ -201,3 +213,15 @@ def test_fast_enough(x: np.ndarray) -> None:
     check_conformance(model, x)
     # on the left, on the right and with NaN, each at every split and no more
     assert sum(map(len, asked[1:])) <= 3 * len(nodes_of(model.ensemble, SplitKind.AXIS))
+
+
+def test_points_that_others_stand_in_for_are_left_out(x: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    y = (x[:, 0] + x[:, 1] > 0.3).astype(int)
+    model = read_model(RandomForestClassifier(10, random_state=0).fit(np.round(x), y))
+    asked = []
+    for most in (10**9, 200):
+        monkeypatch.setattr("ocf.readers.conformance.MAX_SCORED", most)
+        own, points = listening(model)
+        check_conformance(own, np.round(x))
+        asked.append(sum(map(len, points)))
+    assert asked[1] < asked[0] / 2
