@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,28 +21,45 @@ from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 NORMS = ("l1", "l2", "l0", {"l0": 0.1, "l1": 1.0})
 
 
+@cache
+def _described() -> FeatureSpace:
+    """Features of every kind, as they are read from a table; what differs from table to table is put in later."""
+    table = pd.DataFrame(
+        {
+            "numeric": [0.25, 0.75],
+            "integer": [0, 6],
+            "binary": [0, 1],
+            "ordinal": ["low", "high"],
+            "categorical": ["a", "d"],
+            "other": [0.25, 0.75],
+        }
+    )
+    levels = {"ordinal": {"kind": "ordinal", "levels": ["low", "middle", "high"]}, "categorical": {"levels": [*"abcd"]}}
+    return infer_space(table.loc[np.arange(30) % 2], levels | {"integer": {"kind": "integer"}})
+
+
 def random_space(rng: np.random.Generator) -> tuple[FeatureSpace, FloatArray]:
     """Features of every kind, some of them restricted, and coded rows, (30, n_features)."""
     n = 30
-    table = pd.DataFrame(
+    numeric, integer, binary = rng.normal(size=n), rng.integers(0, 7, n), rng.integers(0, 2, n)
+    binary[:2] = [0, 1]
+    ordinal, categorical, other = rng.choice(3, n), rng.choice(4, n), rng.uniform(size=n)
+    weight = float(rng.choice([0.3, 1.0]))
+    action = str(rng.choice(["free", "free", "increasing", "decreasing", "fixed"]))
+    space = _described().updated(
         {
-            "numeric": rng.normal(size=n),
-            "integer": rng.integers(0, 7, n),
-            "binary": rng.integers(0, 2, n),
-            "ordinal": rng.choice(["low", "middle", "high"], n),
-            "categorical": rng.choice(list("abcd"), n),
-            "other": rng.uniform(size=n),
+            "numeric": _range(numeric) | {"weight_down": 0.5, "weight_up": 2.0},
+            "integer": _range(integer) | {"action": action},
+            "categorical": {"weight_down": weight, "weight_up": weight},
+            "other": _range(other),
         }
     )
-    table.loc[:1, "binary"] = [0, 1]
-    settings = {
-        "ordinal": {"kind": "ordinal", "levels": ["low", "middle", "high"]},
-        "categorical": {"levels": list("abcd"), "weight": float(rng.choice([0.3, 1.0]))},
-        "integer": {"actionability": str(rng.choice(["free", "free", "increasing", "decreasing", "fixed"]))},
-        "numeric": {"weight": [0.5, 2.0]},
-    }
-    space = infer_space(table, settings)
-    return space, space.from_frame(table)
+    return space, np.column_stack([numeric, integer, binary, ordinal, categorical, other]).astype(np.float64)
+
+
+def _range(values: np.ndarray) -> dict[str, float]:
+    low, high = float(values.min()), float(values.max())
+    return {"lower": low, "upper": high, "scale": high - low}
 
 
 def random_ensemble(
