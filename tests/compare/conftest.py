@@ -119,16 +119,35 @@ def tiny_folder(tiny: Suite, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def with_liar(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Results]]:
-    """Run a suite in which the solver "liar" exists."""
-    code = tmp_path / "code"
-    code.mkdir()
+@pytest.fixture(scope="session")
+def liar_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the solver "liar" and of what makes it known."""
+    code = tmp_path_factory.mktemp("code")
     (code / "liar.py").write_text(LIAR)
     (code / "sitecustomize.py").write_text(SITE)
-    monkeypatch.setenv("PYTHONPATH", str(code))
-    monkeypatch.syspath_prepend(code)
+    return code
+
+
+@pytest.fixture(scope="session")
+def liar_servers() -> Iterator[list[client.Client]]:
+    """Servers that know the liar and wait for the next test."""
+    servers: list[client.Client] = []
+    yield servers
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def with_liar(
+    cache: Path,
+    tmp_path: Path,
+    liar_code: Path,
+    liar_servers: list[client.Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[str], Results]:
+    """Run a suite in which the solver "liar" exists."""
+    monkeypatch.setenv("PYTHONPATH", str(liar_code))
+    monkeypatch.syspath_prepend(liar_code)
     monkeypatch.setitem(CELL_SOLVERS, "liar", ("liar", "Liar"))
-    monkeypatch.setattr(client, "idle", [])  # servers of other tests do not know the liar
-    yield lambda text: run_suite(parse_suite(text, "liars"), tmp_path / "results")
-    close_all()
+    monkeypatch.setattr(client, "idle", liar_servers)  # servers of other tests do not know the liar
+    return lambda text: run_suite(parse_suite(text, "liars"), tmp_path / "results")
