@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from ocf.compare import read
 
 from .conftest import TINY
 
-pytest.importorskip("distributed")
+# looked for and not imported: every test process would load it
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs Dask")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "compare_on_dask.py"
 
