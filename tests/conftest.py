@@ -37,6 +37,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 #: Names the file that is locked as long as the kernels are being compiled.
 COMPILING = "OCF_TESTS_COMPILING"
 
+#: Folders whose files share servers and results that take seconds to make: all their tests go to one process.
+SHARING = ("compare",)
+
 #: Files of long tests that share nothing: each test goes to whichever process is free, after the files.
 LONG = ("test_agreement", "test_hostile", "test_plausibility", "test_tables")
 
@@ -66,7 +69,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute by file, as `--dist loadfile` does, but the oracle's long files test by test.
+    """Distribute by file, as `--dist loadfile` does, but some folders whole and the oracle's long files test by test.
 
     Files go out by their number of tests, the largest first. A file of few tests that take minutes would come last and
     keep one process busy alone; its tests one by one fill up what the files leave.
@@ -78,6 +81,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
+            if Path(file).parent.name in SHARING:
+                return str(Path(file).parent)
             return nodeid if "oracle/" in file and Path(file).stem in LONG else file
 
     return ByFile(config, log)
