@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cells.nearby import Pruner
+from ocf.cells.reduction import reduce
 from ocf.explain.explainer import Explainer
 from ocf.rules.explainer import CounterfactualRules
 from ocf.support.numba_cache import CALLED, KERNELS
@@ -55,21 +56,28 @@ def warm_up(done: Callable[[str], None] = lambda name: None) -> None:
         # thirty numbers: the searches of smaller problems end before they need all that they have
         table, answers = load_breast_cancer(return_X_y=True, as_frame=True)
         explainer = Explainer(RandomForestClassifier(60, max_depth=5, random_state=0).fit(table, answers), data=table)
-        for step in _questions(explainer, table, answers):
-            step()
+        for limit in (30, None):
+            for step in _questions(explainer, table, answers, limit):
+                step()
+            if all(getattr(kernel, "overloads", True) for kernel in CALLED):
+                break
     finally:
         event.unregister("numba:compile", counter)
 
 
-def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[Callable[[], Any]]:
-    """What together asks for every kernel, the first answer's first."""
+def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any, limit: int | None) -> list[Callable[[], Any]]:
+    """What together asks for every kernel, the first answer's first.
+
+    With a limit on nodes, the searches end before they need all kernels, on some machines.
+    """
     rows = table[explainer.model.decide(table) == 0].iloc[:1]
     few = ["worst perimeter", "worst concave points"]
-    ask = partial(explainer.explain, rows, target=1)
+    ask = partial(explainer.explain, rows, target=1, options={} if limit is None else {"node_limit": limit})
 
     def prune() -> None:
         problem = explainer.problem(rows, target=1)
         cells = explainer.cells(problem)
+        reduce(cells, max_pairs=10**8)  # an answer probes pairs where they are few
         Pruner(cells.partition).within(cells.cost, 1.0, 10**6)
 
     def rules() -> None:
@@ -77,10 +85,7 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[
         for rule in found.local(rows[few], target=1):
             found.sample(rule, rows[few], iterations=5)
 
-    return [
-        ask,
-        partial(ask, solver="box", reduce=False),
-        lambda: list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2)),
-        prune,
-        rules,
-    ]
+    def regions() -> None:
+        list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2))
+
+    return [ask, partial(ask, solver="box", reduce=False), prune, rules, *([regions] if limit is None else [])]
