@@ -51,6 +51,9 @@ RULE, FAINT = "#d9dce0", "#5c6066"
 #: What the page calls the colours.
 VARIABLES = {RULE: "var(--rule)", FAINT: "var(--faint)"} | {c: f"var(--m{k})" for k, c in enumerate(COLOURS)}
 
+#: Without a layout that the user's own settings would put in.
+UNTOUCHED = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -186,9 +189,11 @@ class Figure:
 
     def render(self) -> str:
         """The figure as an SVG element."""
-        # laid out once, which makes the lines of the grid too; left in place, the layout is found anew at each drawing
+        # laid out once, which makes the lines of the grid too; left in place, the layout is found anew at each drawing,
+        # and any layout, "none" among them, has the figure drawn once more to no purpose
         self._figure.get_layout_engine().execute(self._figure)
-        self._figure.set_layout_engine("none")
+        with optional("matplotlib", "report", "report.html").rc_context(UNTOUCHED):
+            self._figure.set_layout_engine(None)
         for artist in self._figure.findobj():
             artist.set_clip_on(False)  # all is inside, and a clip would be one more name in the page
         return inline_svg(self._figure, self.title, colours=VARIABLES, tooltips=self._tooltips)
