@@ -32,6 +32,7 @@ from ocf.readers.catboost_format import parse
 from ocf.readers.catboost_trees import Grower
 from ocf.readers.sklearn_common import stack_trees
 from ocf.readers.trees import category_text, fit_columns
+from ocf.support.messages import listed
 from ocf.trees.ensemble import Decision
 from ocf.trees.links import logit
 
@@ -88,7 +89,20 @@ def read(model: Any) -> TreeModel:
     if not model.is_fitted():
         raise ModelError(f"this {type(model).__name__} is not fitted: call its fit(X, y) first")
     with whole(model):
+        _refuse_text(model)
         return _read(model, {})
+
+
+def _refuse_text(model: Any) -> None:
+    """Refuse a model that sees words of a text, or numbers made of one, which its trees do not keep."""
+    found = (("text", model.get_text_feature_indices()), ("embeddings", model.get_embedding_feature_indices()))
+    for what, places in found:
+        if len(places):
+            names = listed([str(model.feature_names_[j]) for j in places])
+            raise UnsupportedModelError(
+                f"this {type(model).__name__} has columns of {what} ({names}), and CatBoost writes no JSON of such a "
+                "model: train it without them, or on numbers that are made of them before, and give ocf that table"
+            )
 
 
 def _read(model: Any, levels: Mapping[int, tuple[Any, ...]]) -> TreeModel:
