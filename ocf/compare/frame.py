@@ -85,6 +85,12 @@ class Comparison:
         return good.groupby("instance")["cost"].min()
 
     @cached_property
+    def excess(self) -> pd.Series[Any]:
+        """Cost over the lowest of a verified point of the instance, by run; NaN without a verified point."""
+        cost = self.runs["cost"].where(self.runs["found"] & ~self.runs["unverified"])
+        return cost / self.runs["instance"].map(self.best)
+
+    @cached_property
     def optimum(self) -> pd.Series[Any]:
         """Proven optimum, by instance."""
         proven = self.runs[(self.runs["answer"] == "optimal") & (self.runs["status"] != "wrong")]

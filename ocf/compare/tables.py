@@ -69,6 +69,7 @@ def _summary(c: Comparison) -> Table:
         times = np.where(runs["status"] == "ok", runs["seconds"], np.inf)
         at_limit = statistics.capped(times, c.limit)
         unsolved = runs[runs["status"] == "time out"]
+        excess = {"cost ratio": _median(c.excess[runs.index])} if "unproved" in present else {}
         rows.append(
             {
                 "method": method,
@@ -85,6 +86,7 @@ def _summary(c: Comparison) -> Table:
                 "refused": float(runs["refused"].mean()),
                 "gap at limit": _median(unsolved["gap"]),
                 "primal integral": float(integrals[method].dropna().mean()),
+                **excess,
                 **{s: int((runs["status"] == s).sum()) for s in STATUSES if s != "ok" and s in present},
             }
         )
@@ -98,6 +100,8 @@ def _summary(c: Comparison) -> Table:
         "itself refused, being within rounding of a tie. Gap at limit: median of the relative gaps of the runs that "
         "timed out (inf where no solution was found). Primal integral: mean, in seconds."
     )
+    if "unproved" in present:
+        caption += " Cost ratio: median of the cost over the lowest that any method found."
     return Table("Methods", caption, frame, {"gap at limit": ".2%", "peak MB": ",.0f", "nodes": ",.0f"})
 
 

@@ -38,7 +38,9 @@ def verdict(c: Comparison) -> list[str]:
         )
         if c.times[c.ranked[0]].lt(np.inf).sum() > c.times[best].lt(np.inf).sum():
             said.append(f"{c.ranked[0]} {_solved(c, c.ranked[0])}.")
-        said += _against(c, best, [m for m in c.ranked if m != best])
+        guesses = [m for m in c.ranked if _guesses(c, m)]
+        said += _against(c, best, [m for m in c.ranked if m != best and m not in guesses])
+        said += _unproved(c, guesses)
     if c.disagreements:
         return [*said, f"{len(c.disagreements)} DISAGREEMENTS: see below."]
     confirmed = int(c.runs["found"].sum())
@@ -89,6 +91,19 @@ def _against(c: Comparison, best: str, others: list[str]) -> list[str]:
             )
     parts = (("Faster in the mean", faster), (f"Within {NEAR:g}× of its time", near), ("Slower", far))
     return [f"{what}: {_first(found)}." for what, found in parts if found]
+
+
+def _guesses(c: Comparison, method: str) -> bool:
+    """Whether a method answers without ever proving anything."""
+    status = c.runs.loc[c.runs["method"] == method, "status"]
+    return bool((status == "unproved").any() and not (status == "ok").any())
+
+
+def _unproved(c: Comparison, guesses: list[str]) -> list[str]:
+    """What the points of methods without proofs cost."""
+    medians = {m: c.excess[c.runs["method"] == m].median() for m in guesses}
+    found = [f"{m} {plain_number(r, 2)}×" for m, r in sorted(medians.items(), key=lambda item: item[1]) if r == r]
+    return [f"Without proofs, at so many times the lowest cost: {_first(found)}."] if found else []
 
 
 def _first(found: list[str]) -> str:

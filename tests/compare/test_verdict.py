@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ocf.compare.tables import tables
 from ocf.compare.verdict import verdict
 
 from .synthetic import TIMES_OF, comparison, line, standard, write
@@ -57,3 +58,18 @@ def test_who_solves_more_and_who_is_faster_in_the_mean_is_said_too(tmp_path: Pat
     sure = [line("sure", k, 0.2, model=f"m{k}") for k in range(3)] + [line("sure", 3, 1.0, model="m3")]
     said = verdict(comparison(write(tmp_path / "b", quick + sure, ["quick", "sure"])))
     assert said[2] == "Faster in the mean: sure 0.53×."  # (2 · 2 · 2 / 100) ** (1 / 4)
+
+
+def test_methods_without_proofs_are_told_by_what_their_points_cost(tmp_path: Path) -> None:
+    lines = [line("sure", k, 1.0, model="m") for k in range(3)]
+    costs = {"dear": (2.0, 4.0, 3.0), "near": (1.0, 1.0, 1.5)}
+    for method, own in costs.items():
+        for k, cost in enumerate(own):
+            about = {"status": "unproved", "answer": "feasible", "cost": cost, "bound": "-inf", "gap": "inf"}
+            lines.append(line(method, k, 0.1, model="m", **about))
+    lines.append(line("lost", 0, 0.1, model="m", status="unproved", answer="unknown", cost=None, found=False))
+    c = comparison(write(tmp_path, lines, ["sure", "dear", "near", "lost"]))
+    assert verdict(c)[1:-1] == ["Without proofs, at so many times the lowest cost: near 1×, dear 3×."]
+    methods = tables(c)[0].frame.set_index("method")
+    assert methods["cost ratio"].drop("lost").to_dict() == {"sure": 1.0, "dear": 3.0, "near": 1.0}
+    assert methods["unproved"].to_dict() == {"sure": 0, "dear": 3, "near": 3, "lost": 1}
