@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, Model, ProblemToml, ShowProgress, TrustPickle
+from ocf.cli.options import OUT, RUN, Data, Drop, MemoryLimit, Model, ProblemToml, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
 from ocf.models.tables import drop_columns, fit_columns, read_table
@@ -70,6 +70,7 @@ def compress(
     time_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="For each row; inf: none.", rich_help_panel=RUN)
     ] = 60.0,
+    memory_limit: MemoryLimit = None,
     n_jobs: Annotated[
         int, typer.Option(metavar="N", help="Rows at the same time, -1: one per core.", rich_help_panel=RUN)
     ] = 1,
@@ -95,8 +96,11 @@ def compress(
     if not read.classes:
         raise ModelError("the model is a regressor; compress needs a classifier")
     rows, classes = _rows(table, read, label, data)
+    said = _said(problem, trust_pickle)
+    if memory_limit is not None:
+        said["memory_limit"] = memory_limit
     settings = {
-        "p0": p0, "p1": p1, "Q": q, "merge": merge, **_said(problem, trust_pickle), "formulation": formulation,
+        "p0": p0, "p1": p1, "Q": q, "merge": merge, **said, "formulation": formulation,
         "solver": solver, "time_limit": time_limit if math.isfinite(time_limit) else None, "n_jobs": n_jobs,
         "progress": progress, "checkpoint": checkpoint, **_lambdas(norm),
     }  # fmt: skip
@@ -158,12 +162,12 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
 
 
 def _said(path: Path | None, trust_pickle: bool) -> dict[str, Any]:
-    """What the problem file says of features, constraints and plausibility."""
+    """What the problem file says of features, constraints, plausibility and memory."""
     from ocf.cli.options import load_forest
     from ocf.problem.problem_file import ProblemFile, read_problem_file
 
     said = ProblemFile() if path is None else read_problem_file(path)
-    settings = {"plausibility": said.solve.get("plausibility")}
+    settings = {name: said.solve.get(name) for name in ("plausibility", "memory_limit")}
     load_forest(settings, path, trust_pickle)
     return {"features": said.features or None, "constraints": said.constraints or None, **settings}
 

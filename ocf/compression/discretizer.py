@@ -40,6 +40,7 @@ from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.documents import fit
+from ocf.support.limits import memory_of, within
 from ocf.support.progress import ProgressBar
 from ocf.support.schemas import CompressedRowSchema
 from ocf.trees.ensemble import SplitKind
@@ -92,6 +93,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         As in `Explainer.explain`.
     time_limit : float or None
         Seconds for each counterfactual; None for no limit. Where it strikes, the cheapest that was found counts.
+    memory_limit : float or str, optional
+        As in `Explainer.explain`, for all that fitting does with the model.
     n_jobs : int
         Rows solved at the same time; -1 for one per core.
     progress : bool, optional
@@ -146,6 +149,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         formulation: str = "auto",
         solver: str = "auto",
         time_limit: float | None = 60.0,
+        memory_limit: float | str | None = None,
         n_jobs: int = 1,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
@@ -167,6 +171,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self.formulation = formulation
         self.solver = solver
         self.time_limit = time_limit
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
@@ -191,7 +196,8 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         y = self._labels(X, y)
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
         self.estimator_ = self._fitted(seen, y)
-        explainer = explainer_for(self.estimator_, data=table, features=self.features, groups=False)
+        with within(memory=memory_of(self.memory_limit)):
+            explainer = explainer_for(self.estimator_, data=table, features=self.features, groups=False)
         if not explainer.classes:
             raise ModelError("the target model is a regressor; compression needs a classifier")
         self.classes_ = np.asarray(explainer.classes)
@@ -213,6 +219,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         for name in ("p0", "p1", "merge"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ProblemError(f"{name} must lie in [0, 1], not {getattr(self, name)!r}")
+        memory_of(self.memory_limit)  # refuses what is no amount
         if self.p0 > self.p1:
             raise ProblemError(f"p0 = {self.p0} is above p1 = {self.p1}: no row has such a probability")
         self._check_q()
@@ -261,8 +268,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
 
     def _question(self, explainer: Explainer | LinearExplainer) -> dict[str, Any]:
         """Settings of every search; one wish for plausibility, so that its forest is fitted once."""
-        of_trees = {"break_ties": False}  # thresholds are counted of any optimum
-        own: dict[str, Any] = {"margin": self.margin} if isinstance(explainer, LinearExplainer) else of_trees
+        own: dict[str, Any] = {"margin": self.margin}
+        if not isinstance(explainer, LinearExplainer):
+            own = {"break_ties": False, "memory_limit": self.memory_limit}  # thresholds are counted of any optimum
         return {
             "norm": {"l0": self.lambda0, "l1": self.lambda1, "l2": self.lambda2},
             "constraints": self.constraints,

@@ -119,3 +119,21 @@ def test_compress_reads_an_xgboost_file_with_categories(tmp_path: Path) -> None:
     assert found["statuses"] == {"optimal": 60}
     binary = ThresholdBinarizer.from_json(tmp_path / "thresholds.json").transform(table)
     assert binary.shape[1] == len(found["thresholds"]) >= 2
+
+
+def test_compress_within_a_limit_of_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    own = CounterfactualDiscretizer.fit
+
+    def fit(self: CounterfactualDiscretizer, X: pd.DataFrame, y: np.ndarray) -> CounterfactualDiscretizer:
+        asked.append(self.memory_limit)
+        return own(self, X, y)
+
+    monkeypatch.setattr(CounterfactualDiscretizer, "fit", fit)
+    said = folder / "problem.toml"
+    said.write_text('[solve]\nmemory_limit = "4GB"\n')
+    args = ("compress", folder / "model.skops", folder / "data.csv", "--problem", said)
+    assert Answer(*args).code == 0
+    assert Answer(*args, "--memory-limit", "5GB").code == 0
+    assert asked == ["4GB", "5GB"]
+    refused(*args, "--memory-limit", "much", words=["memory_limit"])

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import ocf.compression.discretizer
 from ocf import CounterfactualDiscretizer, Explainer, GuessingThresholds, SurrogateTree
-from ocf.errors import DataError, ModelError, ProblemError
+from ocf.errors import DataError, MemoryLimitError, ModelError, ProblemError
 from ocf.problem.constraints import MaxChanges
 
 from .small import small
@@ -54,6 +54,29 @@ def test_thresholds_of_a_hand_made_example(corner):
     assert np.array_equal(found.transform(X), np.column_stack([X.a > 4, X.b > 1]))
     assert found.metrics(X, y) == {"features": 2, "thresholds": 2, "compression": 8 / 12, "inconsistency": 0.0}
     assert found.set_params(Q=1.0).get_feature_names_out().tolist() == ["a > 4"]
+
+
+def test_memory_has_a_limit(cancer):
+    X, y = cancer
+    forest = RandomForestClassifier(100, random_state=0).fit(X, np.random.default_rng(0).permutation(y))
+    with pytest.raises(MemoryLimitError, match=r"memory limit of 0\.001 GB"):
+        CounterfactualDiscretizer(forest, prefit=True, memory_limit="1MB").fit(X, y)
+    with pytest.raises(ProblemError, match="memory_limit"):
+        CounterfactualDiscretizer(small(), memory_limit="much").fit(X, y)
+
+
+def test_rows_have_the_limit_of_memory(corner, monkeypatch):
+    X, y, tree = corner
+    asked = []
+    explain = Explainer.explain
+
+    def listening(self, rows, **question):
+        asked.append(question["memory_limit"])
+        return explain(self, rows, **question)
+
+    monkeypatch.setattr(Explainer, "explain", listening)
+    CounterfactualDiscretizer(tree, prefit=True, memory_limit="3GB").fit(X, y)
+    assert set(asked) == {"3GB"}
 
 
 def test_only_correctly_classified_rows_of_the_right_probability_count(corner):
