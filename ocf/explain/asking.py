@@ -20,6 +20,7 @@ from ocf.explain import kept_rows
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.same_rows import same_rows, told_to
 from ocf.explain.saved import load, save
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import infer_space
@@ -248,16 +249,22 @@ class Asking(ABC, Generic[P]):
             tell_of_reading(self.space)
             found = {k: kept_rows.restored(record, rows[k], self.classes) for k, record in kept.done.items()}
             left = [k for k in range(len(rows)) if k not in found]
+            # completions of gaps are the row's own
+            groups = same_rows(rows, left) if task.imputations is None else [[k] for k in left]
             with ProgressBar(len(rows), enabled=progress) as bar:
                 for explanations in found.values():
                     bar.advance(explanations[0].status)
 
                 def finished(place: int, explanations: list[Explanation]) -> None:
-                    if checkpoint is not None and kept_rows.is_finished(explanations):
-                        kept.add(left[place], kept_rows.record_of(explanations))
-                    bar.advance(explanations[0].status)
+                    for k in groups[place]:
+                        found[k] = explanations if k == groups[place][0] else told_to(explanations, rows[k])
+                        if checkpoint is not None and kept_rows.is_finished(explanations):
+                            kept.add(k, kept_rows.record_of(found[k]))
+                        bar.advance(explanations[0].status)
 
-                found |= zip(left, run_batch(explain_each, [rows[k] for k in left], n_jobs, finished), strict=True)
+                solved = run_batch(explain_each, [rows[group[0]] for group in groups], n_jobs, finished)
+                for group, explanations in zip(groups, solved, strict=True):
+                    found |= {k: told_to(explanations, rows[k]) for k in group if k not in found}
         return Explanations(e for k in range(len(rows)) for e in found[k])
 
     def beside_broken(self, frame: pd.DataFrame, explain: Callable[[pd.DataFrame], Explanations]) -> Explanations:

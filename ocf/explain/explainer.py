@@ -364,7 +364,8 @@ class Explainer(TreeAsking):
         Returns
         -------
         Explanations
-            One per row, or `n_explanations`, in order. A row that fails has status ``"error"`` and a message; the
+            One per row, or `n_explanations`, in order. Rows that are the same to the last bit are solved once, and all
+            but the first have `times` of 0. A row that fails has status ``"error"`` and a message; the
             others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         asked = {name: value for name, value in locals().items() if name not in ("self", "X")}

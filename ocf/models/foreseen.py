@@ -70,7 +70,7 @@ class Foreseen:
         self._decided, self._shown, self._seen = {}, {}, {}
         groups: dict[Hashable, list[tuple[Hashable, pd.DataFrame]]] = {}
         for table in tables:
-            key = _key(table)
+            key = row_key(table)
             groups.setdefault(key[0], []).append((key, table))
         for alike in groups.values():
             keys = [key for key, _ in alike]
@@ -84,16 +84,16 @@ class Foreseen:
                 self._seen |= dict(zip(keys, self._asked.encode(together), strict=True))
 
     def _decide(self, table: pd.DataFrame) -> NDArray[Any]:
-        found = self._decided.get(_key(table)) if len(table) == 1 else None
+        found = self._decided.get(row_key(table)) if len(table) == 1 else None
         return self._asked.decide(table) if found is None else np.array([found])
 
     def _probabilities(self, table: pd.DataFrame) -> FloatArray:
         assert self._asked.probabilities is not None
-        found = self._shown.get(_key(table)) if len(table) == 1 else None
+        found = self._shown.get(row_key(table)) if len(table) == 1 else None
         return self._asked.probabilities(table) if found is None else found[None, :]
 
     def _encode(self, table: pd.DataFrame) -> FloatArray:
-        found = self._seen.get(_key(table)) if self._seen and len(table) == 1 else None
+        found = self._seen.get(row_key(table)) if self._seen and len(table) == 1 else None
         return self._asked.encode(table) if found is None else found[None, :]
 
 
@@ -117,8 +117,8 @@ def with_answers(model: UserModel, tables: Iterable[pd.DataFrame]) -> UserModel:
     return foreseen.model
 
 
-def _key(table: pd.DataFrame) -> tuple[Hashable, ...]:
-    """Columns with their dtypes, and values by type and bits."""
+def row_key(table: pd.DataFrame) -> tuple[Hashable, ...]:
+    """Columns with their dtypes, and values by type and bits, of a table of one row."""
     dtypes = tuple(d if isinstance(d, np.dtype) else str(d) for d in table.dtypes.tolist())
     values = table.to_numpy(dtype=object)[0].tolist()
     # equality says too much or too little of floats: of the zeros, which a function may tell apart, and of NaN
