@@ -94,11 +94,12 @@ def test_a_pipeline_with_an_answer_of_its_own_gives_that() -> None:
     assert not as_user_model(plain).decide(table).any()
 
 
-def test_the_steps_are_called_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("check", [True, False])
+def test_the_steps_are_called_once_for_a_row(check: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """For row and answer together, whatever is asked about them."""
     table, y = people()
     pipeline = make_pipeline(steps(), RandomForestClassifier(5, max_depth=4, random_state=0)).fit(table, y)
-    explainer = Explainer(pipeline, data=table)
+    explainer = Explainer(pipeline, data=table, check=check)
     rows = table[pipeline.predict(table) == 0]
     explainer.explain(rows.iloc[[0]])
     calls: list[int] = []
