@@ -14,7 +14,7 @@ from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.reduction import TOLERANCE
 from ocf.solvers.box.bitsets import exclusions
-from ocf.solvers.box.instance import Packed, copied, make_instance, pack, unite, whole
+from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack, unite, whole
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import Basis, no_relaxation
 from ocf.solvers.cell_form import Compiled
@@ -238,6 +238,18 @@ class Shared:
             if hull.live.sum() < SMALLER * self.hull.live.sum():
                 self.hull = hull
                 self.generation += 1
+
+    def start_hull(self, domain: Domain) -> None:
+        """Let the first LP be that of the first node, where all that is open lies in it.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of a node that is being visited.
+        """
+        with self.turn:
+            if self.visits == 1 and not self.generation:
+                self.hull = copied(domain)
 
     @property
     def has_relaxation(self) -> bool:

@@ -6,12 +6,16 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 
+from ocf import Explainer
 from ocf.arrays import IntArray
-from ocf.solvers.box import solve_cells, worker
+from ocf.cells.forms import to_cells
+from ocf.solvers.box import relaxation, solve_cells, worker
 from ocf.solvers.result import SolverOptions, Status
 
-from .cases import large_problem
+from .cases import compiled, large_problem
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -55,3 +59,24 @@ def test_limits_stop_dives(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
             else:
                 assert result.status is proved.status
                 assert result.cost == proved.cost or result.cost == pytest.approx(proved.cost)
+
+
+def test_the_first_lp_finds_a_point_within_a_twentieth_of_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(30, max_depth=4, random_state=0).fit(table, classes)
+    explainer = Explainer(model, data=table)
+    known: list[float] = []
+    start = relaxation.Relaxation.start
+
+    def started(self: relaxation.Relaxation, reference: float) -> None:
+        known.append(reference)
+        start(self, reference)
+
+    monkeypatch.setattr(relaxation.Relaxation, "start", started)
+    for position in np.flatnonzero(model.predict(table) == 0)[:4]:
+        cells = to_cells(explainer.problem(table.iloc[[position]], 1))
+        known.clear()
+        result = solve_cells(cells, relaxation=compiled(cells))
+        assert result.status is Status.OPTIMAL
+        assert result.cost is not None
+        assert result.cost <= known[0] <= 1.05 * result.cost
