@@ -582,7 +582,8 @@ def check_lift(
             keys = lattice.at_most(cuts[np.abs(cuts) < np.finfo(np.float64).max])
             values = lattice.values(np.concatenate([keys, keys + 1]))
             if trees.is_oblique:
-                values = np.concatenate([values, np.linspace(*finite_range(feature, encoding.base[i]), 64)])
+                between = np.linspace(*finite_range(feature, encoding.base[i]), 64)
+                values = np.concatenate([values, lattice.values(lattice.at_most(between))])
         rows.append(np.append(values, feature.missing_code) if i in supplied else values)
     count = max(1, *map(len, rows))  # scalers refuse a table without rows
     points = np.column_stack(

@@ -78,6 +78,12 @@ class Members:
             raise ModelError(f"the members of {type(whole).__name__} take {sorted(widths)} columns: fit it again")
         return cls(tuple(models))
 
+    def without_gaps(self) -> Members:
+        """The same without a rule for missing values."""
+        return Members(
+            tuple(replace(model, ensemble=replace(model.ensemble, missing_left=None)) for model in self.models)
+        )
+
     @property
     def starts(self) -> tuple[int, ...]:
         """Column of the scores at which each member's begin."""
@@ -287,10 +293,16 @@ def whole_model(
         Default: those of the members.
     slack : float
         As in `Members.ensemble`.
+
+    Raises
+    ------
+    UnsupportedModelError
+        Numbers of the table are added up several times, or seen through a curve or trees.
     """
     import sklearn
 
     ensemble = members.ensemble(decision, slack)
+    _check_lines(native, ensemble)
     known = [_names(one) for one in (native, *(m.native for m in members.models))]
     names = next((n for n in known if n), None)
     if any(getattr(m.native, "steps", None) for m in members.models):  # each takes its own columns
@@ -306,6 +318,22 @@ def whole_model(
         probabilities=partial(probability_rows, native, layout) if hasattr(native, "predict_proba") else None,
         absent_is_missing=all(m.absent_is_missing for m in members.models),
     )
+
+
+def _check_lines(native: Any, ensemble: Ensemble) -> None:
+    """Refuse lines of which the answer is no sum."""
+    rule, outputs = ensemble.decision, ensemble.lines[:, 1].tolist()
+    if not outputs:
+        return
+    total = rule.margin or next(iter(rule.totals), None)
+    plain = rule.final is None and rule.kind != "argmax" and rule.link in ("identity", "logistic")
+    own = [] if total is None else [term.maps for term in total.terms if term.output in outputs]
+    if not plain or own != [()]:
+        raise UnsupportedModelError(
+            f"this {type(native).__name__} holds {len(outputs)} stacks with passthrough=True, each of which adds up "
+            "numbers of the table: that is read of one stack whose score, or value, is the answer or a part of its "
+            "sum; fit them with passthrough=False"
+        )
 
 
 def two_classes(native: Any, why: str) -> tuple[Any, ...]:

@@ -162,7 +162,9 @@ def _stacked(model: Any, members: Members, parts: list[Total]) -> tuple[Members,
     width = members.models[0].ensemble.n_features if model.passthrough else 0
     if coefficients.shape[1] != len(parts) + width:
         raise ModelError(f"the final model of this {type(model).__name__} does not fit its members: fit it again")
-    if coefficients[:, len(parts) :].any():
+    if width and not coefficients[:, len(parts) :].any():  # it looks at the table all the same, and refuses gaps
+        members = members.without_gaps()
+    elif width:
         members = beside_line(model, members, coefficients[:, len(parts) :])
         parts = [*parts, Total((Term(members.starts[-2]),))]
         coefficients = np.column_stack([coefficients[:, : len(parts) - 1], [1.0]])

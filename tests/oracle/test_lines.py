@@ -18,10 +18,11 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     StackingClassifier,
     StackingRegressor,
+    VotingRegressor,
 )
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from ocf import Explainer, Problem
 from ocf.errors import DataError, UnsupportedModelError
@@ -189,6 +190,34 @@ def test_the_reading_survives_files_and_is_refused_where_it_is_none() -> None:
     narrow.final_estimator_.coef_ = narrow.final_estimator_.coef_.astype(np.float32)
     with pytest.raises(UnsupportedModelError, match="fit it on float64"):
         read_model(narrow)
+
+
+def test_a_stack_in_a_vote_of_values_is_read_and_two_are_refused() -> None:
+    x, y = table()
+    stack = StackingRegressor([("a", VALUES)], Ridge(), cv=2, passthrough=True)
+    vote = VotingRegressor([("s", stack), ("v", VALUES)]).fit(x, y)
+    value = float(vote.predict(x.iloc[[0]])[0])
+    found = Explainer(vote, x).explain(x.iloc[[0]], (value + 0.3, None), progress=False)[0]
+    assert (found.status, found.verified) == ("optimal", True)
+    assert vote.predict(found.counterfactual.astype(float))[0] == pytest.approx(value + 0.3, abs=1e-9)
+    two = VotingRegressor([("s", stack), ("t", stack)]).fit(x, y)
+    with pytest.raises(UnsupportedModelError, match=r"holds 2 stacks with passthrough=True.*fit them with"):
+        read_model(two)
+
+
+def test_a_final_model_that_weighs_no_number_has_no_line() -> None:
+    x, y = table()
+    model = StackingRegressor([("a", VALUES)], Lasso(alpha=10.0), cv=2, passthrough=True).fit(x, y)
+    assert not len(read_model(model).ensemble.lines)
+    found = Explainer(model, x).explain(x.iloc[[0]], (1e6, None), progress=False)[0]
+    assert found.status == "infeasible"
+
+
+def test_whole_numbers_behind_a_scaler() -> None:
+    x, y = table()
+    model = make_pipeline(MinMaxScaler(), STACKS["a forest"]).fit(x.abs(), y > 0)
+    found = Explainer(model, x.abs()).explain(x.abs().iloc[[0]], "opposite", progress=False)[0]
+    assert (found.status, found.verified) == ("optimal", True)
 
 
 def test_a_line_needs_ends() -> None:
