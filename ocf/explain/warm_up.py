@@ -13,7 +13,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cells.nearby import Pruner
-from ocf.cells.reduction import reduce
 from ocf.explain.explainer import Explainer
 from ocf.rules.explainer import CounterfactualRules
 from ocf.support.numba_cache import CALLED, KERNELS
@@ -56,28 +55,21 @@ def warm_up(done: Callable[[str], None] = lambda name: None) -> None:
         # thirty numbers: the searches of smaller problems end before they need all that they have
         table, answers = load_breast_cancer(return_X_y=True, as_frame=True)
         explainer = Explainer(RandomForestClassifier(60, max_depth=5, random_state=0).fit(table, answers), data=table)
-        for limit in (30, None):
-            for step in _questions(explainer, table, answers, limit):
-                step()
-            if all(getattr(kernel, "overloads", True) for kernel in CALLED):
-                break
+        for step in _questions(explainer, table, answers):
+            step()
     finally:
         event.unregister("numba:compile", counter)
 
 
-def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any, limit: int | None) -> list[Callable[[], Any]]:
-    """What together asks for every kernel, the first answer's first.
-
-    With a limit on nodes, the searches end before they need all kernels, on some machines.
-    """
+def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[Callable[[], Any]]:
+    """What together asks for every kernel, the first answer's first."""
     rows = table[explainer.model.decide(table) == 0].iloc[:1]
     few = ["worst perimeter", "worst concave points"]
-    ask = partial(explainer.explain, rows, target=1, options={} if limit is None else {"node_limit": limit})
+    ask = partial(explainer.explain, rows, target=1)
 
     def prune() -> None:
         problem = explainer.problem(rows, target=1)
         cells = explainer.cells(problem)
-        reduce(cells, max_pairs=10**8)  # an answer probes pairs where they are few
         Pruner(cells.partition).within(cells.cost, 1.0, 10**6)
 
     def rules() -> None:
@@ -85,7 +77,10 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any, limit: i
         for rule in found.local(rows[few], target=1):
             found.sample(rule, rows[few], iterations=5)
 
-    def regions() -> None:
-        list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2))
-
-    return [ask, partial(ask, solver="box", reduce=False), prune, rules, *([regions] if limit is None else [])]
+    return [
+        ask,
+        partial(ask, solver="box", reduce=False),
+        lambda: list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2)),
+        prune,
+        rules,
+    ]
