@@ -62,14 +62,16 @@ def _check(model: TreeModel, background: Rows | None, most: int | None) -> None:
 
 def _compare_borders(model: TreeModel, probes: _Probes) -> None:
     """Compare at points until each border of a split that they are for was met, be it on the way to another."""
-    ensemble = model.ensemble
+    from ocf.trees.traversal import mark_borders  # with Numba
+
+    ensemble, above = model.ensemble, np.nextafter(model.ensemble.threshold, np.inf)
     met = np.zeros((len(ensemble.kind), 3), bool)
     left, waiting = np.random.default_rng(0).permutation(len(probes.points)), np.zeros(len(probes.points), bool)
     step = max(1, MAX_SCORED // ensemble.n_trees)
     while len(left):
         _compare(model, probes.points[left[:step]])
         if len(left) > step and not ensemble.is_oblique:
-            ensemble.mark_borders(probes.points[left[:step]], met)
+            mark_borders(*ensemble.for_kernel(probes.points[left[:step]]), above, met)
         waiting[:] = False
         waiting[probes.point[~met[probes.node, probes.side]]] = True
         left = left[step:][waiting[left[step:]]]

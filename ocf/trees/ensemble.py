@@ -287,29 +287,15 @@ class Ensemble:
     def _apply_by_kernel(self, x: FloatArray) -> IntArray:
         from ocf.trees.traversal import leaves_reached
 
-        return cast(IntArray, leaves_reached(*self._for_kernel(x)))
+        return cast(IntArray, leaves_reached(*self.for_kernel(x)))
 
-    def _for_kernel(self, x: FloatArray) -> Iterator[NDArray[Any]]:
-        """What kernels that descend the trees take."""
+    def for_kernel(self, x: FloatArray) -> Iterator[NDArray[Any]]:
+        """What kernels that send rows down the trees take."""
         from ocf.trees.traversal import contiguous
 
         missing = np.zeros(0, bool) if self.missing_left is None else self.missing_left
         arrays = (self.kind, self.feature, self.threshold, self.left, self.right, self.leaf, self.set_index, self.sets)
         return map(contiguous, (x, self.tree_offsets[:-1], *arrays, missing))
-
-    def mark_borders(self, x: FloatArray, met: BoolArray) -> None:
-        """Note at which borders of splits rows stand on their way down each tree.
-
-        Parameters
-        ----------
-        x : (n, n_features) float64
-        met : (n_nodes, 3) bool
-            Changed in place, of splits that compare: whether some row has the threshold itself, the next number, or
-            NaN.
-        """
-        from ocf.trees.traversal import mark_borders
-
-        mark_borders(*self._for_kernel(x), np.nextafter(self.threshold, np.inf), met)
 
     def goes_left(self, x: FloatArray, rows: IntArray, at: IntArray) -> BoolArray:
         """Whether rows go left at inner nodes.
