@@ -286,8 +286,7 @@ class CellEngine(Engine[Problem]):
         optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin" and task.options.mip_gap == 0
         stages = breakers(problem) if task.break_ties and optimal else []
         before, proven = [problem], True
-        alone = bool(stages) and cells is not None and cells.leaves_alone(outcome)
-        for stage in () if alone else stages:
+        for stage in stages:
             point = outcome.point
             assert point is not None
             assert outcome.cost is not None
@@ -295,10 +294,14 @@ class CellEngine(Engine[Problem]):
             counts = stage.cost.l0 > 0
             by_sums = stages == [stage] and counts and not problem.cuts_cells
             part = self._prepared.tree_partition(problem) if by_sums else None
-            certain = part is not None and not may_tie(cost, part.offsets, outcome.cost, changes)
-            if by_sums and not certain and changes > 1:
+            certain = counts and changes < 2
+            certain = certain or (part is not None and not may_tie(cost, part.offsets, outcome.cost, changes))
+            # sums of costs take less time than a reduction
+            if not certain and cells is not None and outcome is found.outcome and cells.leaves_alone(outcome):
+                break
+            if by_sums and not certain:
                 certain, outcome = self._stands_alone(request, outcome, cost)
-            if not (counts and changes < 2) and not certain:
+            if not certain:
                 among = among_equals(stage, before, point)
                 best = self._best_of_equals(request, among, outcome, cost)
                 proven = proven and best.status is Status.OPTIMAL
