@@ -57,6 +57,15 @@ def rules(
     regional: Annotated[
         bool, typer.Option("--regional", metavar="", help="Rules of the region around each row, not of the row alone.")
     ] = False,
+    cover: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="A few regions with a rule each that together hold the rows: leaves of the forest, or sufficient "
+            "(boxes on few features that keep the answer).",
+        ),
+    ] = None,
+    most: Annotated[int, typer.Option(metavar="N", help="With --cover: regions at most.")] = 10,
     level: Annotated[
         float, typer.Option(metavar="P", help="Probability that changing a set of features must reach.")
     ] = 0.9,
@@ -106,20 +115,23 @@ def rules(
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)
     settings: dict[str, Any] = {"n_rules": n_rules, "prefer": prefer, "method": method, "time_limit": time_limit}
-    if regional:
+    if cover is not None:
+        answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
+    elif regional:
         answer = _regional(found, chosen, wanted, settings)
     else:
         with sigterm_as_ctrl_c():
             answer = found.local_many(chosen, wanted, progress=progress, **settings)
     _write(answer, output)
     missing = sum(own.status == "none" for own in answer)
-    what = "region" if regional else "row"
+    of_regions = regional or cover is not None
+    what = "region" if of_regions else "row"
     typer.echo(
         f"{len(answer)} {what}{'s' * (len(answer) != 1)}: {len(answer) - missing} with rules or the target already, "
         f"{missing} without",
         err=True,
     )
-    if not regional and len(answer) < len(chosen):
+    if not of_regions and len(answer) < len(chosen):
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
 
@@ -189,6 +201,15 @@ def _regional(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, setti
     groups = [rules.region_of(lacking.iloc[[k]], target) for k in range(len(lacking))]
     regions = {group.region: group for group in groups}
     return RuleSets(rules.regional(group, target, **settings) for group in regions.values())
+
+
+def _covering(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:
+    """Rules of a few regions that together hold the rows, and how many they hold."""
+    if target is None:
+        raise ProblemError("--cover needs --target: a region has no answer of its own")
+    found = rules.regional_set(rows, target, **settings)
+    typer.echo(str(found).splitlines()[0], err=True)
+    return found.rules
 
 
 def _write(answer: RuleSets, path: Path | None) -> None:

@@ -10,10 +10,37 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.errors import ProblemError
 from ocf.features.inference import as_table
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import RegionalForest
+from ocf.rules.finding import check_choice
 from ocf.rules.objects import RuleSet, RuleSets, Subgroup
+from ocf.rules.reachable import subgroup_of
+from ocf.rules.search import most_used
+from ocf.rules.sufficient import sufficient_boxes
+
+REGION_KINDS = ("leaves", "sufficient")
+
+#: Training rows of which the authors' experiments make sufficient rules.
+SUFFICIENT_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class RegionWish:
+    """Which regions are proposed; see `ocf.rules.explainer.CounterfactualRules.regions`."""
+
+    kind: str = "leaves"
+    share: float = 0.9
+    rows: int = SUFFICIENT_ROWS
+    candidates: int = 10
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, REGION_KINDS)
+        if not 0 < self.share <= 1:
+            raise ProblemError(f"share is a part of a region's rows above 0 and at most 1, not {self.share!r}")
+        if self.rows < 1:
+            raise ProblemError(f"rows must be at least 1, not {self.rows!r}: regions are made of training rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +82,84 @@ class RegionalSet:
         return "\n".join([head, *map(str, self.rules)])
 
 
+def proposed_regions(
+    forest: RegionalForest,
+    space: FeatureSpace,
+    lacking: BoolArray,
+    cells: IntArray | None,
+    wish: RegionWish,
+    seed: int = 0,
+) -> list[Subgroup]:
+    """Regions of a kind whose training rows mostly lack the target.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    space : FeatureSpace
+    lacking : (n,) bool
+        Training rows that lack the target.
+    cells : (m, n_features) int or None
+        Of the rows that are to be covered; None for the training rows that lack the target.
+    wish : RegionWish
+    seed : int
+        Of the choice of training rows that give sufficient rules.
+    """
+    if wish.kind == "leaves":
+        boxes = [forest.leaf(k) for k in _leaves_around(forest, lacking, cells)]
+    else:
+        at = np.flatnonzero(lacking)
+        drawn = np.random.default_rng(seed).permutation(at)[: wish.rows]
+        features = most_used(forest.use, np.ones(len(forest.use), bool), wish.candidates)  # fixed ones describe, too
+        boxes = sufficient_boxes(forest, forest.cells[drawn], lacking, features, wish.share)
+    groups = [subgroup_of(forest, space, box, lacking) for box in boxes]
+    return [group for group in groups if group.share >= wish.share]
+
+
+def _leaves_around(forest: RegionalForest, lacking: BoolArray, cells: IntArray | None) -> list[int]:
+    """Leaves that hold some of the rows to cover."""
+    if cells is None:
+        return [int(k) for k in np.unique(forest.leaves[lacking])]
+    return sorted({int(k) for row in np.unique(cells, axis=0) for k in forest.partition.leaves_at(row)})
+
+
+def cover(
+    holds: Sequence[BoolArray], support: Sequence[int], accept: Callable[[int], bool], most: int | None
+) -> list[int]:
+    """Greedily the sets that hold most rows which those before leave; a set is asked only when it is its turn.
+
+    Parameters
+    ----------
+    holds : sequence of (n,) bool
+        Rows of each set.
+    support : sequence of int
+        Decides between equals.
+    accept : callable
+        Whether a set, given by its number, is taken.
+    most : int or None
+        Sets at most; None: all that are accepted, whether they hold further rows or not.
+    """
+    chosen: list[int] = []
+    waiting = {k for k, rows in enumerate(holds) if rows.any()}
+    left = np.ones(len(holds[0]) if holds else 0, bool)
+    while waiting and (most is None or len(chosen) < most):
+        k = max(waiting, key=lambda k: (int((holds[k] & left).sum()), support[k], -k))
+        if most is not None and not (holds[k] & left).any():
+            break
+        waiting.remove(k)
+        if accept(k):
+            left &= ~holds[k]
+            chosen.append(k)
+    return chosen
+
+
 def chosen_regions(
     forest: RegionalForest,
     cells: IntArray,
     groups: Sequence[Subgroup],
     ask: Callable[[Subgroup], RuleSet],
-    most: int,
+    most: int | None,
 ) -> tuple[tuple[Subgroup, ...], RuleSets]:
-    """Regions with a rule that cover most rows, greedily; a region is asked for a rule only when it is its turn.
+    """Regions with a rule that cover most rows, greedily.
 
     Parameters
     ----------
@@ -73,24 +170,18 @@ def chosen_regions(
         Regions to choose from.
     ask : callable
         Rules of a region.
-    most : int
-        Regions at most.
+    most : int or None
+        Regions at most; None for all that have a rule and hold a row.
     """
+    found: dict[int, RuleSet] = {}
+
+    def accept(k: int) -> bool:
+        found[k] = ask(groups[k])
+        return bool(found[k].rules)
+
     holds = [forest.holds(group.region, cells) for group in groups]
-    waiting, left = set(range(len(groups))), np.ones(len(cells), bool)
-    regions: list[Subgroup] = []
-    rules = RuleSets()
-    while waiting and len(regions) < most:
-        k = max(waiting, key=lambda k: (int((holds[k] & left).sum()), groups[k].support, -k))
-        if not (holds[k] & left).any():
-            break
-        waiting.remove(k)
-        own = ask(groups[k])
-        if own.rules:
-            left &= ~holds[k]
-            regions.append(groups[k])
-            rules.append(own)
-    return tuple(regions), rules
+    chosen = cover(holds, [group.support for group in groups], accept, most)
+    return tuple(groups[k] for k in chosen), RuleSets(found[k] for k in chosen)
 
 
 def assigned(

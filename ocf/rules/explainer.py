@@ -11,8 +11,10 @@ Choices where the paper is silent
 * *No set reaches the level.* CDP_S >= pi is often out of reach: a set that leaves out what speaks against the target
   keeps what speaks for it, and a row seldom has enough of that. The set with the largest CDP_S is taken then, and
   marked (``divergent`` is False); the rule on it still has to reach its own level.
-* *Regions.* The paper takes them as given. `CounterfactualRules.regions` proposes leaves of the forest: those whose
-  training rows mostly lack the target, chosen greedily to cover as many of these rows as possible.
+* *Regions.* The paper takes them as given; the authors' experiments take maximal sufficient rules of a thousand
+  training rows and give a row the one whose counterfactual rule is most probable. `CounterfactualRules.regions`
+  proposes either these or leaves of the forest, whose training rows mostly lack the target, chosen greedily to cover as
+  many rows as possible.
 * *Which rule a point is looked for in.* The authors' code anneals within its most probable rule, of which the text does
   not speak. The largest rule at a level is just as precise as the level, so that the least outlying of its points may
   well lie where it fails; ``prefer="probable"`` asks for the largest rule at the highest probability of a leaf.
@@ -33,7 +35,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from ocf.arrays import BoolArray, FloatArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.features.feature import Feature
 from ocf.features.inference import as_table, infer_space
@@ -41,7 +43,15 @@ from ocf.features.space import FeatureSpace
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.regional.query import ProbabilityQuery
-from ocf.rules.covering import RegionalSet, assigned, chosen_regions
+from ocf.rules.covering import (
+    SUFFICIENT_ROWS,
+    RegionalSet,
+    RegionWish,
+    assigned,
+    chosen_regions,
+    cover,
+    proposed_regions,
+)
 from ocf.rules.finding import PREFERENCES, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
@@ -52,7 +62,7 @@ from ocf.rules.reachable import (
     reachable_from_all,
     reachable_from_row,
     region_of_words,
-    subgroup_of_leaf,
+    subgroup_of,
 )
 from ocf.rules.search import FoundBox, most_used
 from ocf.rules.wanted import Wanted, is_regression
@@ -165,6 +175,7 @@ class CounterfactualRules:
             max_depth=max_depth, seed=seed, **(forest or {}),
         )  # fmt: skip
         changeable = np.array([f.action != "fixed" for f in self.space.features])
+        self.n_candidates = candidates
         self.candidates = most_used(self.forest.use, changeable, candidates)
         if not self.candidates:
             raise ProblemError("no feature may change: every one is fixed or not used by the forest")
@@ -330,29 +341,53 @@ class CounterfactualRules:
             return np.ones(len(coded), bool)
         return ~self._wanted(target, None).holds(self._predicted(coded))
 
-    def regions(self, target: Any, *, most: int = 10, share: float = 0.9) -> list[Subgroup]:
-        """Regions of training rows that lack the target: leaves of the forest, chosen greedily to cover most of them.
+    def regions(
+        self,
+        target: Any,
+        X: pd.DataFrame | ArrayLike | None = None,
+        *,
+        most: int | None = 10,
+        share: float = 0.9,
+        kind: str = "leaves",
+        rows: int = SUFFICIENT_ROWS,
+    ) -> list[Subgroup]:
+        """Regions of rows that lack the target, chosen greedily to cover most of them.
 
         Parameters
         ----------
         target : object
-        most : int
+        X : DataFrame or array (n, n_columns), optional
+            Rows to cover, of which those that have the target are left out; by default the training rows.
+        most : int or None
+            Regions at most; None for all that hold a row.
         share : float
-            Least share of a region's rows that lack the target.
+            Least share of a region's training rows that lack the target.
+        kind : {"leaves", "sufficient"}
+            Leaves of the forest, or maximal sufficient rules: boxes on few features in which the target lacks with
+            probability `share`, as the authors' experiments take them.
+        rows : int
+            Of sufficient rules: how many training rows they are made of, drawn at random.
         """
-        lacking = ~self._wanted(target, None).holds(self.forest.answers)
-        leaves = np.unique(self.forest.leaves)
-        boxes = {int(k): self.forest.inside(self.forest.leaf(int(k))) for k in leaves}
-        fit = {k: inside for k, inside in boxes.items() if lacking[inside].mean() >= share}
-        left = lacking.copy()
-        chosen: list[Subgroup] = []
-        while fit and left.any() and len(chosen) < most:
-            k = max(fit, key=lambda k: (int((fit[k] & left).sum()), -k))
-            if not (fit[k] & left).any():
-                break
-            left &= ~fit.pop(k)
-            chosen.append(subgroup_of_leaf(self.forest, self.space, k, lacking))
-        return chosen
+        groups, cells = self._proposed(target, X, kind, share, rows)
+        holds = [self.forest.holds(group.region, cells) for group in groups]
+        return [groups[k] for k in cover(holds, [group.support for group in groups], lambda _: True, most)]
+
+    def _proposed(
+        self, target: Any, X: pd.DataFrame | ArrayLike | None, kind: str, share: float, rows: int
+    ) -> tuple[list[Subgroup], IntArray]:
+        """Regions to choose from, and the cells of the rows that they are to cover."""
+        wish = RegionWish(kind, share, rows, self.n_candidates)
+        lacking, cells = self._lacking(target), None
+        if X is not None:
+            table = as_table(X, self.space.columns)
+            cells = self.forest.partition.locate(self.space.from_frame(table))[self.lacks(table, target)]
+        with within(memory=memory_of(self.memory_limit)):
+            groups = proposed_regions(self.forest, self.space, lacking, cells, wish, self.seed)
+        return groups, self.forest.cells[lacking] if cells is None else cells
+
+    def _lacking(self, target: Any) -> BoolArray:
+        """Which training rows lack the target."""
+        return ~self._wanted(target, None).holds(self.forest.answers)
 
     def region_of(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any, *, share: float = 0.9) -> Subgroup:
         """The largest leaf around a row whose training rows lack the target, up to a share of the others.
@@ -367,21 +402,57 @@ class CounterfactualRules:
         share : float
             Of a leaf's training rows, from which on only the number of rows counts.
         """
-        lacking = ~self._wanted(target, None).holds(self.forest.answers)
-        part = self.forest.partition
-        around = [
-            subgroup_of_leaf(self.forest, self.space, int(k), lacking)
-            for k in part.leaves_at(part.locate(self._row(x)[1])[0])
-        ]
-        return max(around, key=lambda g: (min(g.share, share), g.support))
+        return max(self._around(x, target), key=lambda g: (min(g.share, share), g.support))
+
+    def _around(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any) -> list[Subgroup]:
+        """The leaves around a row."""
+        part, lacking = self.forest.partition, self._lacking(target)
+        leaves = part.leaves_at(part.locate(self._row(x)[1])[0])
+        return [subgroup_of(self.forest, self.space, self.forest.leaf(int(k)), lacking) for k in leaves]
+
+    def regional_of(
+        self,
+        x: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any,
+        *,
+        share: float = 0.9,
+        **settings: Any,
+    ) -> RuleSet:
+        """The rules of that leaf around a row whose rule is the most probable; of equals, the leaf with most rows.
+
+        Where no leaf has a rule, the answer for `region_of` is given, without one.
+
+        Parameters
+        ----------
+        x : one row
+        target : object
+            As in `local`.
+        share : float
+            Least share of a leaf's training rows that lack the target; where none has it, the leaf with the largest
+            share is asked.
+        **settings
+            See `regional`.
+        """
+        around = self._around(x, target)
+        fit = [group for group in around if group.share >= share] or [self.region_of(x, target, share=share)]
+        asked = [self.regional(group, target, **settings) for group in sorted(fit, key=lambda g: -g.support)]
+        return max(asked, key=lambda own: own[0].precision if own.rules else 0.0)
 
     def regional_set(
-        self, X: pd.DataFrame | ArrayLike, target: Any, *, most: int = 10, share: float = 0.9, **settings: Any
+        self,
+        X: pd.DataFrame | ArrayLike,
+        target: Any,
+        *,
+        most: int | None = 10,
+        share: float = 0.9,
+        kind: str = "leaves",
+        rows: int = SUFFICIENT_ROWS,
+        **settings: Any,
     ) -> RegionalSet:
         """A few regions with a rule each that together hold the rows that lack the target, and which row has which.
 
-        The regions are leaves of the forest around these rows, chosen greedily to cover most of them; a leaf without a
-        rule is passed over.
+        The regions are chosen greedily to cover most of these rows; one without a rule is passed over. A row is given
+        that one of the regions around it whose rule is most probable.
 
         Parameters
         ----------
@@ -389,22 +460,14 @@ class CounterfactualRules:
             Rows to cover; those that have the target already are left out.
         target : object
             As in `regional`.
-        most : int
-            Regions at most.
-        share : float
-            Least share of a region's training rows that lack the target.
+        most, share, kind, rows
+            As in `regions`.
         **settings
             See `regional`.
         """
-        table = as_table(X, self.space.columns)
-        part = self.forest.partition
-        cells = part.locate(self.space.from_frame(table))[self.lacks(table, target)]
-        lacking = ~self._wanted(target, None).holds(self.forest.answers)
-        around = sorted({int(k) for row in np.unique(cells, axis=0) for k in part.leaves_at(row)})
-        groups = [subgroup_of_leaf(self.forest, self.space, k, lacking) for k in around]
-        fit = [group for group in groups if group.share >= share]
+        groups, cells = self._proposed(target, X, kind, share, rows)
         regions, rules = chosen_regions(
-            self.forest, cells, fit, lambda group: self.regional(group, target, **settings), most
+            self.forest, cells, groups, lambda group: self.regional(group, target, **settings), most
         )
         given = assigned(self.forest, cells, regions, rules)
         covered = given[given >= 0]

@@ -112,18 +112,18 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
     return forest.region(masks)
 
 
-def subgroup_of_leaf(forest: RegionalForest, space: FeatureSpace, leaf: int, lacking: BoolArray) -> Subgroup:
-    """A leaf of the forest as a region of rows.
+def subgroup_of(forest: RegionalForest, space: FeatureSpace, region: CellBox, lacking: BoolArray) -> Subgroup:
+    """A box as a region of rows.
 
     Parameters
     ----------
     forest : RegionalForest
     space : FeatureSpace
-    leaf : int
+    region : CellBox
+        For instance a leaf of the forest.
     lacking : (n,) bool
         Training rows that lack the target.
     """
-    region = forest.leaf(leaf)
     inside = forest.inside(region)
     share = float(lacking[inside].mean()) if inside.any() else 0.0
     return Subgroup(conditions_of(forest, space, region), share, int(inside.sum()), region)

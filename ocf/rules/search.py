@@ -375,6 +375,53 @@ def highest_level(
     return max(level, math.floor(highest * LEVEL_STEPS) / LEVEL_STEPS)  # so that rounding excludes no leaf
 
 
+@dataclass(frozen=True, eq=False)
+class PossibleLeaves:
+    """Leaves cut down to S that reach a level, and the rows' weights, for growing boxes on the same S.
+
+    Attributes
+    ----------
+    boxes : list of CellBox
+    weights : _RowWeights
+    """
+
+    boxes: list[CellBox]
+    weights: _RowWeights
+
+    @classmethod
+    def of(cls, query: ProbabilityQuery, features: Sequence[int], level: float) -> PossibleLeaves:
+        """Those of a query.
+
+        Parameters
+        ----------
+        query : ProbabilityQuery
+        features : sequence of int
+            S.
+        level : float
+        """
+        weights = _RowWeights(query, features)
+        return cls([box for box, _ in _possible_leaves(query, features, weights, level)], weights)
+
+
+def grown_box(
+    query: ProbabilityQuery, features: Sequence[int], level: float, start: CellBox, leaves: PossibleLeaves
+) -> CellBox:
+    """A box that reaches a level, widened by merging leaves while it does.
+
+    Parameters
+    ----------
+    query : ProbabilityQuery
+    features : sequence of int
+        S.
+    level : float
+    start : CellBox
+        Reaches the level.
+    leaves : PossibleLeaves
+        Of the same query and S.
+    """
+    return _merge(query, features, leaves.weights, level, start, leaves.weights.of(start), leaves.boxes)[0]
+
+
 def _possible_leaves(
     query: ProbabilityQuery,
     features: Sequence[int],

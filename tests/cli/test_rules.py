@@ -61,6 +61,20 @@ def test_command_writes_rules(folder: Path, model: str) -> None:
     assert answer.out.startswith("where ")
 
 
+def test_command_covers_rows_by_a_few_regions(folder: Path) -> None:
+    words = ("forest.joblib", "rows.csv", "--rows", "0:60", "--target", "granted", "--rule-level", 0.4, "--most", 2)
+    asked = (*words, "--method", "greedy", "--cover")
+    for kind in ("leaves", "sufficient"):
+        answer = run(folder, *asked, kind, "-o", "cover.json")
+        assert answer.code == ExitCode.SOLVED, answer.err
+        assert "regions hold" in answer.err
+        sets = json.loads((folder / "cover.json").read_text())["rule_sets"]
+        assert 1 <= len(sets) <= 2
+        assert all(own["held"] and own["rules"] for own in sets)
+    assert "did you mean 'leaves'" in run(folder, *asked, "leafs").err
+    assert "--cover needs --target" in run(folder, "forest.joblib", "rows.csv", "--cover", "leaves").err
+
+
 def test_command_prefers_the_most_probable_rule(folder: Path) -> None:
     precision = {}
     for prefer in ("large", "probable"):

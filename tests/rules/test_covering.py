@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from ocf import CounterfactualRules
+from ocf.errors import ProblemError
 from ocf.rules.objects import Condition
 
-from .bank import Bank
+from .bank import FEATURES, Bank, explain
 
 ASKED = {"method": "greedy", "rule_level": 0.6, "prefer": "probable"}
 
@@ -53,3 +54,47 @@ def test_no_region_where_no_rule_reaches_the_level(rules: CounterfactualRules, t
     assert np.isnan(nobody.precision)
     assert (nobody.assign(granted) == -1).all()
     assert str(nobody) == "no region has a rule"
+
+
+def test_sufficient_rules_are_few_and_wide_regions(rules: CounterfactualRules, table: pd.DataFrame) -> None:
+    regions = rules.regions("granted", kind="sufficient", rows=40, most=5)
+    refused = Bank().predict(table) == "refused"
+    for region in regions:
+        held = np.array([meets(row, region.conditions) for _, row in table.iterrows()])
+        assert held.sum() == region.support
+        assert refused[held].mean() == pytest.approx(region.share)
+        assert region.share >= 0.9
+    assert [str(region) for region in regions] == ["income ≤ 50", "job = none"]
+
+
+def test_all_regions_are_kept_on_request_and_a_row_gets_the_most_probable(
+    rules: CounterfactualRules, table: pd.DataFrame
+) -> None:
+    asked = {"kind": "sufficient", "rows": 40, **ASKED, "rule_level": 0.4}
+    few, every = (rules.regional_set(table, "granted", most=n, **asked) for n in (1, None))
+    assert len(few.regions) == 1 < len(every.regions)
+    assert few.coverage < every.coverage == 1
+    both = table[(table.income < 40) & (table.job == "none")]
+    best = int(np.argmax([own[0].precision for own in every.rules]))
+    assert every.rules[0][0].precision != every.rules[1][0].precision
+    assert (every.assign(both) == best).all()
+
+
+def test_a_row_may_have_the_best_of_the_leaves_around_it(table: pd.DataFrame) -> None:
+    rules = explain(Bank(), table, features=FEATURES, n_estimators=6, forest={"max_features": 2})
+    idle = table[(table.income < 40) & (table.job == "none")].iloc[[0]]
+    asked = {**ASKED, "rule_level": 0.3}
+    groups = rules.regions("granted", idle, most=None)
+    precise = [own[0].precision if (own := rules.regional(g, "granted", **asked)).rules else 0 for g in groups]
+    best = rules.regional_of(idle, "granted", **asked)
+    assert best[0].precision == max(precise) > min(precise)
+    assert rules.regional_of(idle, "granted", method="greedy", rule_level=1.0, level=1.0).kind == "regional"
+
+
+def test_bad_wishes_for_regions_are_refused(rules: CounterfactualRules) -> None:
+    with pytest.raises(ProblemError, match="did you mean 'sufficient'"):
+        rules.regions("granted", kind="suficient")
+    with pytest.raises(ProblemError, match="share is a part"):
+        rules.regions("granted", share=90)
+    with pytest.raises(ProblemError, match="rows must be at least 1"):
+        rules.regions("granted", kind="sufficient", rows=0)
