@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_OUT ?= bench-results
+PAPERS_OUT ?= paper-results
 
-.PHONY: demo test variant check layout lint format types docs bench clean help
+.PHONY: demo test variant check layout lint format types docs bench papers clean help
 
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
@@ -15,6 +16,7 @@ help:
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
+	@echo "make papers   the five papers' experiments, small, in ten minutes (OCF_DATA=folder: with the papers' data sets)"
 	@echo "make clean    remove .venv and everything that was built"
 
 $(BIN)/python:
@@ -65,6 +67,9 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/ocf compare bench -o $(BENCH_OUT) $(if $(OCF_DATA),--data $(OCF_DATA))
+
+papers: $(VENV)/.dev
+	$(BIN)/python examples/papers/all.py --quick -o $(PAPERS_OUT) $(if $(OCF_DATA),--data $(OCF_DATA))
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/tutorial docs/reference/api *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import sklearn.tree  # noqa: F401 (loads the libraries that are limited next)
 from threadpoolctl import threadpool_limits
 
@@ -33,6 +37,12 @@ class Runs:
             self.path.write_text(whole + "\n" * bool(whole))
         records = [json.loads(line) for line in whole.splitlines()]
         self._done: dict[str, dict[str, Any]] = {key(record["job"]): record["result"] for record in records}
+        self._days: set[str] = {record["on"] for record in records if "on" in record}
+
+    @property
+    def days(self) -> str:
+        """The first and the last day on which a result was made."""
+        return " to ".join(sorted({min(self._days), max(self._days)})) if self._days else "an unknown day"
 
     def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
         """Result of a job, if it has one."""
@@ -40,8 +50,10 @@ class Runs:
 
     def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
         """Keep the result of a job."""
+        today = date.today().isoformat()
         with self.path.open("a") as file:
-            file.write(json.dumps({"job": job, "result": result}) + "\n")
+            file.write(json.dumps({"job": job, "on": today, "result": result}) + "\n")
+        self._days.add(today)
         self._done[key(job)] = result
 
 
@@ -70,6 +82,49 @@ def arguments(description: str, quick: str) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help=f"a minute's version: {quick}")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder for runs and results; resumes from it")
     return parser
+
+
+def command(words: Sequence[str]) -> str:
+    """A script's command as a README has it: without the folders of this machine.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The script and its options, as in `sys.argv`.
+    """
+    script, *options = words
+    shown = ["python", "/".join(["examples", "papers", *Path(script).resolve().parts[-2:]])]
+    skipped = False
+    for word in options:
+        hidden = word in ("-o", "--output", "--data") or word.startswith(("--output=", "--data="))
+        if not (hidden or skipped):
+            shown.append(word)
+        skipped = hidden and "=" not in word
+    return shlex.join(shown)
+
+
+def publish(folder: Path, stem: str, kept: Runs, text: str, results: pd.DataFrame, limits: str) -> None:
+    """Write a table with the date, the command and its limits above it, and its runs as a CSV file.
+
+    Parameters
+    ----------
+    folder : Path
+    stem : str
+        Of the files: ``stem.md`` and ``stem.csv``, which `pandas.read_csv` reads with ``comment="#"``.
+    kept : Runs
+        That the table was made from.
+    text : str
+        The table in Markdown.
+    results : DataFrame
+        One row a run.
+    limits : str
+        How many rows, and how long each might take.
+    """
+    about = f"{kept.days}, {command(sys.argv)}: {limits}"
+    write(folder, f"{stem}.md", f"{about}\n\n{text}")
+    with (folder / f"{stem}.csv").open("w") as file:
+        file.write(f"# {about}\n")
+        results.to_csv(file, index=False, float_format="%.6g")
 
 
 def write(folder: Path, name: str, text: str) -> None:

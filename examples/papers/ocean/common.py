@@ -2,8 +2,7 @@
 
 Protocol (ocean, section 4): 80/20 split; random forests; rows of the test part that the forest gives class 0, explained
 towards class 1; costs in units of each feature's range; age may only grow and sex stays as it is, as the data sets' own
-facts say. Seconds are the processor's, which other work on the machine hardly lengthens; time limits are in seconds of
-the clock.
+facts say. Seconds and time limits are the processor's, which other work on the machine hardly lengthens.
 """
 
 from __future__ import annotations
@@ -58,13 +57,18 @@ PATIENCE = 2
 
 PROVED = ("optimal", "infeasible")
 
+#: A solver knows limits by the clock only: one that got less of the processor than this share of its limit, because the
+#: machine had other work, is asked once more, with as much more time by the clock; at most so many times more.
+ENOUGH, MOST = 0.9, 10.0
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One forest: the explainer, and the rows that ask for another decision."""
+    """One forest: the explainer, its training rows with their labels, and the rows that ask for another decision."""
 
     explainer: Explainer
     train: pd.DataFrame
+    labels: pd.Series
     rows: pd.DataFrame
 
 
@@ -85,7 +89,7 @@ def case(name: str, folder: str | None, trees: int, depth: int) -> Case:
     train, test, y, _ = train_test_split(data.table, data.target, test_size=0.2, random_state=0)
     model = one_hot_pipeline(data, RandomForestClassifier(trees, max_depth=depth, random_state=0)).fit(train, y)
     rows = test[model.predict(test) == 0]
-    return Case(Explainer(model, data=train, features=data.settings), train, rows)
+    return Case(Explainer(model, data=train, features=data.settings), train, y, rows)
 
 
 def measure(
@@ -125,7 +129,8 @@ def measure(
                 result = _run(the, job, settings(the, job), remark)
                 kept.add(job, result)
         if result is not None:
-            late[group] = 0 if result["status"] in PROVED else late.get(group, 0) + 1
+            in_time = result["status"] in PROVED and result["seconds"] <= job["limit"]
+            late[group] = 0 if in_time else late.get(group, 0) + 1
             results.append({**job, **result})
     print(f"\r{len(results)} of {len(jobs)} runs\033[K", file=sys.stderr)
     return pd.DataFrame(results)
@@ -151,16 +156,26 @@ def _run(
     settings: dict[str, Any],
     remark: Callable[[Case, Mapping[str, Any], Explanation], dict[str, Any]],
 ) -> dict[str, Any]:
-    row = the.rows.iloc[[job["row"]]]
-    begin = time.process_time()
-    e = the.explainer.explain(
-        row, target=1, norm=job["norm"], time_limit=job["limit"], **METHODS[job["method"]], **settings
-    )[0]
+    clock = limit = job["limit"]
+    for _ in range(2):
+        begin = time.process_time()
+        e = the.explainer.explain(
+            the.rows.iloc[[job["row"]]],
+            target=1,
+            norm=job["norm"],
+            time_limit=clock,
+            **METHODS[job["method"]],
+            **settings,
+        )[0]
+        used = time.process_time() - begin
+        if e.status in PROVED or used >= ENOUGH * limit:
+            break
+        clock = limit * min(limit / used, MOST)
     return {
         "status": e.status,
         "verified": e.verified,
         "cost": e.cost,
-        "seconds": time.process_time() - begin,
+        "seconds": used,
         "nodes": e.nodes,
         "nonzeros": e.sizes.get("nonzeros"),
         "message": e.message,
@@ -170,12 +185,17 @@ def _run(
 
 def seconds(group: pd.DataFrame, n_rows: int) -> str:
     """Mean seconds of the processor a row, or the limit where the method did not prove every row in time."""
-    proved = group.status.isin(PROVED)
+    proved = group.status.isin(PROVED) & (group.seconds <= group.limit)
     if not len(group):
         return "–"
     if not proved.all():
         return f">{group.limit.iloc[0]:g} ({proved.sum()}/{n_rows})"
     return f"{group.seconds.mean():.2f}"
+
+
+def limits(args: argparse.Namespace) -> str:
+    """What stands above a table of how it was made."""
+    return f"up to {args.rows} rows a set, {args.time_limit:g} s of the processor a row"
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -184,7 +204,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all eight)")
     parser.add_argument("--rows", type=int, default=20, help="rows per forest (default: 20, as in the paper)")
     parser.add_argument(
-        "--time-limit", type=float, default=900.0, help="seconds per row (default: 900, as in the paper)"
+        "--time-limit", type=float, default=300.0, help="seconds of the processor per row (default: 300; paper: 900)"
     )
     return parser
 

@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Plausibility
-from ocf.models.plausibility import make_detector
+from ocf.models.plausibility import TargetRows, make_detector
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     plain = explainer.explain(row, target=True)[0]
     inside = explainer.explain(row, target=True, plausibility=wish)[0]
 
-    detector = make_detector(wish, explainer.model, X[forest.predict(X)], ())
+    detector = make_detector(wish, explainer.model, TargetRows(X[forest.predict(X)]), ())
     low, high = X.min() - 0.3, X.max() + 0.3
     a, b = np.meshgrid(np.linspace(low.iloc[0], high.iloc[0], 300), np.linspace(low.iloc[1], high.iloc[1], 300))
     grid = pd.DataFrame({X.columns[0]: a.ravel(), X.columns[1]: b.ravel()})
