@@ -281,6 +281,14 @@ def read_saved(document: Mapping[str, Any]) -> SavedModel:
     )
 
 
+def count_targets(parameters: DocumentPart) -> int:
+    """How many targets a model with these ``learner_model_param`` predicts."""
+    count = parameters["num_target"].printed_integer() if "num_target" in parameters else 1
+    if count < 1:
+        raise parameters["num_target"].error("a model has at least one target")
+    return count
+
+
 def _refuse_other_than_trees(learner: DocumentPart) -> None:
     booster = learner["gradient_booster"]["name"].text()
     if booster not in ("gbtree", "dart"):
@@ -289,9 +297,7 @@ def _refuse_other_than_trees(learner: DocumentPart) -> None:
             "linear scikit-learn model instead"
         )
     parameters = learner["learner_model_param"]
-    n_targets = parameters["num_target"].printed_integer() if "num_target" in parameters else 1
-    if n_targets < 1:
-        raise parameters["num_target"].error("a model has at least one target")
+    n_targets = count_targets(parameters)
     if n_targets > 1:
         raise UnsupportedModelError(
             f"the model predicts {n_targets} targets at once: say which one, for example "

@@ -14,7 +14,7 @@ import numpy as np
 
 from ocf.errors import UnsupportedModelError
 from ocf.readers.document import DocumentPart
-from ocf.readers.xgboost_format import trees_part
+from ocf.readers.xgboost_format import count_targets, trees_part
 
 #: What a tree of vectors has of each target.
 _NUMBERS = ("split_conditions", "base_weights")
@@ -22,8 +22,7 @@ _NUMBERS = ("split_conditions", "base_weights")
 
 def n_targets(document: Mapping[str, Any]) -> int:
     """How many targets the model of a document predicts."""
-    parameters = DocumentPart(document)["learner"]["learner_model_param"]
-    return parameters["num_target"].printed_integer(1) if "num_target" in parameters else 1
+    return count_targets(DocumentPart(document)["learner"]["learner_model_param"])
 
 
 def of_target(document: Mapping[str, Any], number: int) -> dict[str, Any]:
