@@ -74,6 +74,17 @@ def rules(
     prefer: Annotated[
         str, typer.Option(metavar="WHICH", help="The rule that covers most (large), or the most probable (probable).")
     ] = "large",
+    sets: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Sets of features to try: exhaustive or milp (all of the candidates), or paths (of the trees' paths).",
+            rich_help_panel=RUN,
+        ),
+    ] = "exhaustive",
+    every_set: Annotated[
+        bool, typer.Option("--every-set", metavar="", help="Name all smallest sets of features that reach --level.")
+    ] = False,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
     ] = "search",
@@ -114,7 +125,10 @@ def rules(
     )  # fmt: skip
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)
-    settings: dict[str, Any] = {"n_rules": n_rules, "prefer": prefer, "method": method, "time_limit": time_limit}
+    settings: dict[str, Any] = {
+        "n_rules": n_rules, "prefer": prefer, "sets": sets, "every_set": every_set, "method": method,
+        "time_limit": time_limit,
+    }  # fmt: skip
     if cover is not None:
         answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
     elif regional:

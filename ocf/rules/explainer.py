@@ -54,7 +54,7 @@ from ocf.rules.covering import (
 )
 from ocf.rules.finding import PREFERENCES, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
-from ocf.rules.objects import Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
+from ocf.rules.objects import ChangeSet, Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
 from ocf.rules.reachable import (
     conditions_of,
@@ -174,9 +174,9 @@ class CounterfactualRules:
             self.space, self.rows, answers, regression=self.regression, n_estimators=n_estimators,
             max_depth=max_depth, seed=seed, **(forest or {}),
         )  # fmt: skip
-        changeable = np.array([f.action != "fixed" for f in self.space.features])
         self.n_candidates = candidates
-        self.candidates = most_used(self.forest.use, changeable, candidates)
+        self._changeable = np.array([f.action != "fixed" for f in self.space.features])
+        self.candidates = most_used(self.forest.use, self._changeable, candidates)
         if not self.candidates:
             raise ProblemError("no feature may change: every one is fixed or not used by the forest")
 
@@ -195,6 +195,7 @@ class CounterfactualRules:
         method: str = "search",
         solver: str = "highs",
         time_limit: float | None = TIME_LIMIT,
+        every_set: bool = False,
     ) -> RuleSet:
         """Rules for one row.
 
@@ -211,8 +212,10 @@ class CounterfactualRules:
         prefer : {"large", "probable"}
             The rule that covers most at `rule_level`, or the largest one that is as probable as the most probable leaf
             of the forest, in which the authors' own experiments look for points.
-        sets : {"exhaustive", "milp"}
-            How the minimal divergent explanation is found; both are exact.
+        sets : {"exhaustive", "milp", "paths"}
+            How the minimal divergent explanation is found: exactly over all subsets of the `candidates` most used
+            features, by trying them or by a mathematical model; or, the paper's other way, over the sets that decision
+            paths of the forest split on, of all features that may change.
         method : {"search", "greedy", "milp"}
             How rules are found: the largest by best-first search or by the mathematical model, or the paper's merging
             of leaves, which also starts the other two.
@@ -220,13 +223,16 @@ class CounterfactualRules:
             For ``"milp"``.
         time_limit : float or None
             Seconds for each rule; when they are over, the best rule so far is given with a bound.
+        every_set : bool
+            Whether all minimal divergent explanations are named (`RuleSet.others`); the rules are about the most
+            probable one.
 
         Returns
         -------
         RuleSet
         """
         begin = time.perf_counter()
-        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit)
+        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set)
         table, coded = self._row(x)
         predicted = None if self.model is None else _plain(self._predicted(coded)[0])
         wanted = self._wanted(target, predicted)
@@ -308,6 +314,7 @@ class CounterfactualRules:
         method: str = "search",
         solver: str = "highs",
         time_limit: float | None = TIME_LIMIT,
+        every_set: bool = False,
     ) -> RuleSet:
         """Rules for all rows of a region.
 
@@ -316,11 +323,11 @@ class CounterfactualRules:
         region : Subgroup or mapping
             Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, or a list of
             levels. The features that it does not name are not held.
-        target, level, rule_level, n_rules, prefer, sets, method, solver, time_limit
+        target, level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set
             As in `local`; the target must be named.
         """
         begin = time.perf_counter()
-        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit)
+        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set)
         wanted = self._wanted(target, None)
         query = self._regional_query(region, wanted)
         conditions = conditions_of(self.forest, self.space, query.held)
@@ -572,7 +579,7 @@ class CounterfactualRules:
 
     def _solve(self, query: ProbabilityQuery, blank: RuleSet, begin: float, search: RuleSearch) -> RuleSet:
         with within(memory=memory_of(self.memory_limit)):
-            features, divergent = find_features(query, self.candidates, search)
+            (features, *others), divergent = find_features(query, self.candidates, self._changeable, search)
             found = find_boxes(query, features, search)
         rules = tuple(self.rule(query, features, box, search.method) for box in found)
         return replace(
@@ -583,6 +590,7 @@ class CounterfactualRules:
             status="found" if rules else "none",
             rules=rules,
             seconds=time.perf_counter() - begin,
+            others=tuple(ChangeSet(tuple(self.space.names[i] for i in s), query.cdp(s)) for s in others),
         )
 
     def rule(self, query: ProbabilityQuery, features: Sequence[int], box: FoundBox, method: str = "search") -> Rule:

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ocf.arrays import BoolArray
 from ocf.errors import ProblemError
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
-from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, highest_level, largest_box
+from ocf.rules.search import (
+    FoundBox,
+    divergent_set,
+    greedy_boxes,
+    highest_level,
+    largest_box,
+    minimal_sets,
+    path_sets,
+)
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.messages import nearest
 
-SET_METHODS = ("exhaustive", "milp")
+SET_METHODS = ("exhaustive", "milp", "paths")
 
 RULE_METHODS = ("search", "greedy", "milp")
 
@@ -34,6 +43,7 @@ class RuleSearch:
     method: str = "search"
     solver: str = "highs"
     time_limit: float | None = 10.0
+    every_set: bool = False
 
     def __post_init__(self) -> None:
         check_choice("sets", self.sets, SET_METHODS)
@@ -66,22 +76,28 @@ def check_choice(name: str, value: str, known: Sequence[str]) -> None:
 
 
 def find_features(
-    query: ProbabilityQuery, candidates: Sequence[int], search: RuleSearch
-) -> tuple[tuple[int, ...], bool]:
-    """S, and whether it reaches the level.
+    query: ProbabilityQuery, candidates: Sequence[int], changeable: BoolArray, search: RuleSearch
+) -> tuple[list[tuple[int, ...]], bool]:
+    """S, with all others of its size that reach the level where they are asked for, and whether it does.
 
     Parameters
     ----------
     query : ProbabilityQuery
     candidates : sequence of int
+    changeable : (n_features,) bool
+        Which features may be in sets from decision paths.
     search : RuleSearch
     """
-    if search.sets == "exhaustive":
-        return divergent_set(query, candidates, search.level)
-    found = solve_minimal_sets(query, candidates, search.level, solver=search.solver)
-    if found:
-        return found[0], True
-    return solve_most_divergent_set(query, candidates, solver=search.solver), False
+    if search.sets == "milp":
+        found = solve_minimal_sets(query, candidates, search.level, solver=search.solver, every=search.every_set)
+        if found:
+            return found, True
+        return [solve_most_divergent_set(query, candidates, solver=search.solver)], False
+    pool = path_sets(query.forest, changeable) if search.sets == "paths" else None
+    if search.every_set and (every := minimal_sets(query, candidates, search.level, pool)):
+        return every, True
+    features, divergent = divergent_set(query, candidates, search.level, pool)
+    return [features], divergent
 
 
 def find_boxes(query: ProbabilityQuery, features: tuple[int, ...], search: RuleSearch) -> list[FoundBox]:

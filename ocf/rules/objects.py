@@ -224,6 +224,23 @@ class Rule:
         return np.logical_and.reduce([t.holds(rows[:, t.feature]) for t in self.intervals])
 
 
+@dataclass(frozen=True)
+class ChangeSet:
+    """A set of features whose change gives the target, and its CDP.
+
+    Attributes
+    ----------
+    features : tuple of str
+    probability : float
+    """
+
+    features: tuple[str, ...]
+    probability: float
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.features)} ({self.probability:.2f})"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RuleSet(Sequence[Rule]):
     """All rules of one row (local) or of one region (regional): the one that covers most first, or the most probable.
@@ -252,6 +269,8 @@ class RuleSet(Sequence[Rule]):
         ``"none"``: no rule reaches the precision that was asked for. ``"already"``: the row has the target.
     rules : tuple of Rule
     seconds : float
+    others : tuple of ChangeSet
+        The other minimal divergent explanations, the most probable first, where they were asked for.
     """
 
     row: Any
@@ -266,6 +285,7 @@ class RuleSet(Sequence[Rule]):
     status: str
     rules: tuple[Rule, ...]
     seconds: float = 0.0
+    others: tuple[ChangeSet, ...] = ()
 
     @overload
     def __getitem__(self, k: int) -> Rule: ...
@@ -288,6 +308,8 @@ class RuleSet(Sequence[Rule]):
         level = "" if self.divergent else "; no features reach the level that was asked for"
         chance = f"other values of these, as the data have them, give it with probability {self.probability:.2f}{level}"
         head = f"{who}: {arrow} by {', '.join(self.features)}: {chance}"
+        if self.others:
+            head += f"\n  or by {'; or by '.join(map(str, self.others))}"
         if not self.rules:
             return f"{head}\n  no rule on these features that is precise enough was found"
         return "\n".join(
@@ -333,6 +355,7 @@ class RuleSet(Sequence[Rule]):
             "features": list(self.features),
             "probability": self.probability,
             "divergent": self.divergent,
+            "others": [{"features": list(s.features), "probability": s.probability} for s in self.others],
             "status": self.status,
             "rules": [r.to_dict() for r in self.rules],
             "seconds": self.seconds,

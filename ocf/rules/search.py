@@ -8,20 +8,24 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 
 import numpy as np
 
 from ocf.arrays import BoolArray, IntArray
 from ocf.errors import ProblemError
-from ocf.regional.forest import CellBox
+from ocf.regional.forest import CellBox, RegionalForest
 from ocf.regional.query import ProbabilityQuery, exact_probability, probability, reaches
 from ocf.solvers.result import Status
 
 #: Most boxes that `best_box` enumerates.
 MOST_BOXES = 2_000_000
+
+#: Most sets of features that `path_sets` gives.
+MOST_PATH_SETS = 2_000
 
 #: Steps of the levels from 0 to 1 that `highest_level` gives.
 LEVEL_STEPS = 10**9
@@ -29,7 +33,12 @@ LEVEL_STEPS = 10**9
 # -- minimal divergent explanations ------------------------------------------------------------------------
 
 
-def minimal_sets(query: ProbabilityQuery, candidates: Sequence[int], level: float) -> list[tuple[int, ...]]:
+def minimal_sets(
+    query: ProbabilityQuery,
+    candidates: Sequence[int],
+    level: float,
+    pool: Iterable[tuple[int, ...]] | None = None,
+) -> list[tuple[int, ...]]:
     """All minimal divergent explanations (definition 2.2), the most probable first.
 
     Subsets are tried by size, so that all of the first size with CDP_S >= level are minimal. The empty set is not
@@ -42,20 +51,27 @@ def minimal_sets(query: ProbabilityQuery, candidates: Sequence[int], level: floa
         Features that may be in S; there are ``2**len(candidates)`` subsets.
     level : float
         The paper's pi.
+    pool : iterable of tuple of int, optional
+        The subsets to try, as of `path_sets`; by default all of the candidates.
 
     Returns
     -------
     list of tuple of int
         Empty when no subset reaches the level.
     """
-    for counts in _by_size(query, candidates):
+    for counts in _by_size(query, candidates, pool):
         found = [s for s, c in counts.items() if reaches(c, level)]
         if found:
             return sorted(found, key=lambda s: (-exact_probability(counts[s]), s))
     return []
 
 
-def divergent_set(query: ProbabilityQuery, candidates: Sequence[int], level: float) -> tuple[tuple[int, ...], bool]:
+def divergent_set(
+    query: ProbabilityQuery,
+    candidates: Sequence[int],
+    level: float,
+    pool: Sequence[tuple[int, ...]] | None = None,
+) -> tuple[tuple[int, ...], bool]:
     """The most probable minimal divergent explanation, or, where there is none, the most probable set.
 
     Parameters
@@ -64,6 +80,8 @@ def divergent_set(query: ProbabilityQuery, candidates: Sequence[int], level: flo
     candidates : sequence of int
     level : float
         The paper's pi.
+    pool : sequence of tuple of int, optional
+        As in `minimal_sets`.
 
     Returns
     -------
@@ -77,10 +95,10 @@ def divergent_set(query: ProbabilityQuery, candidates: Sequence[int], level: flo
     ProblemError
         There is no candidate.
     """
-    if not candidates:
+    if not candidates or (pool is not None and not pool):
         raise ProblemError("no feature may change: every one is fixed or not used by the forest")
     best: tuple[tuple[int, ...], float] = ((), -1.0)
-    for counts in _by_size(query, candidates):
+    for counts in _by_size(query, candidates, pool):
         found = [s for s, c in counts.items() if reaches(c, level)]
         if found:
             return min(found, key=lambda s: (-exact_probability(counts[s]), s)), True
@@ -90,10 +108,45 @@ def divergent_set(query: ProbabilityQuery, candidates: Sequence[int], level: flo
     return best[0], False
 
 
-def _by_size(query: ProbabilityQuery, candidates: Sequence[int]) -> Iterator[dict[tuple[int, ...], IntArray]]:
+def _by_size(
+    query: ProbabilityQuery, candidates: Sequence[int], pool: Iterable[tuple[int, ...]] | None
+) -> Iterator[dict[tuple[int, ...], IntArray]]:
     """Counts behind CDP_S of all subsets of one size after another."""
+    if pool is not None:
+        for _, same in groupby(sorted(pool, key=lambda s: (len(s), s)), key=len):
+            yield {s: query.cdp_counts(s) for s in same}
+        return
     for size in range(1, len(candidates) + 1):
         yield {s: query.cdp_counts(s) for s in combinations(sorted(candidates), size)}
+
+
+def path_sets(forest: RegionalForest, changeable: BoolArray, most: int = MOST_PATH_SETS) -> list[tuple[int, ...]]:
+    """Sets of features that decision paths of the forest split on, those of most paths first (section 4).
+
+    A path is counted for the sets of all of its beginnings, so that small sets are among them.
+
+    Parameters
+    ----------
+    forest : RegionalForest
+    changeable : (n_features,) bool
+        The others are left out of the sets.
+    most : int
+        Sets at most; the paper speaks of a few thousand.
+    """
+    node, times = forest.arrays.trees.node, Counter[frozenset[int]]()
+    waiting: list[tuple[int, tuple[frozenset[int], ...]]] = [(int(k), ()) for k in forest.arrays.trees.root]
+    while waiting:
+        k, met = waiting.pop()
+        f, left, right = int(node[k, 0]), int(node[k, 2]), int(node[k, 3])
+        if f < 0:
+            times.update(met)
+            continue
+        last = met[-1] if met else frozenset()
+        if changeable[f] and f not in last:
+            met = (*met, last | {f})
+        waiting += [(left, met), (right, met)]
+    order = sorted(times, key=lambda s: (-times[s], len(s), sorted(s)))
+    return [tuple(sorted(s)) for s in order[:most]]
 
 
 # -- the largest box ---------------------------------------------------------------------------------------

@@ -75,6 +75,15 @@ def test_command_covers_rows_by_a_few_regions(folder: Path) -> None:
     assert "--cover needs --target" in run(folder, "forest.joblib", "rows.csv", "--cover", "leaves").err
 
 
+def test_command_names_sets_of_decision_paths(folder: Path) -> None:
+    words = ("forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--sets", "paths", "--every-set", "-o", "s.json")
+    answer = run(folder, *words, "--method", "greedy")
+    assert answer.code == ExitCode.SOLVED, answer.err
+    (own,) = json.loads((folder / "s.json").read_text())["rule_sets"]
+    assert (own["features"], own["others"]) == (["income"], [])
+    assert "did you mean 'paths'" in run(folder, "forest.joblib", "rows.csv", "--rows", "0", "--sets", "path").err
+
+
 def test_command_prefers_the_most_probable_rule(folder: Path) -> None:
     precision = {}
     for prefer in ("large", "probable"):

@@ -154,6 +154,25 @@ def test_a_call_says_its_own_levels(rules: CounterfactualRules, poor: pd.DataFra
         rules.local(poor, prefer="probably")
 
 
+def test_all_minimal_sets_are_named_on_request(table: pd.DataFrame) -> None:
+    class Either:
+        def predict(self, table: pd.DataFrame) -> np.ndarray:
+            return ((table.income > 40) | (table.age > 45)).to_numpy().astype(int)
+
+    either = explain(Either(), table[["age", "income", "sex"]], level=0.5)
+    row = table[(table.income < 20) & (table.age < 30)][["age", "income", "sex"]].iloc[[0]]
+    asked = {"method": "greedy", "every_set": True}
+    found = [either.local(row, 1, sets=sets, **asked) for sets in ("exhaustive", "milp", "paths")]
+    for own in found:
+        (other,) = own.others
+        assert {own.features, other.features} == {("age",), ("income",)}
+        assert own.probability >= other.probability >= 0.5
+        assert f"or by {other.features[0]} ({other.probability:.2f})" in str(own)
+        assert own.to_dict()["others"] == [{"features": list(other.features), "probability": other.probability}]
+    assert either.local(row, 1, method="greedy").others == ()
+    assert either.local(row, 1, level=0.999, **asked).others == ()
+
+
 def test_regions_have_rules(rules: CounterfactualRules, table: pd.DataFrame, poor: pd.DataFrame) -> None:
     regions = rules.regions("granted", most=3)
     assert regions

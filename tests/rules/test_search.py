@@ -96,3 +96,32 @@ def test_errors_name_the_remedy(band: ProbabilityQuery, monkeypatch: pytest.Monk
         patch.setattr(rule_search, "MOST_BOXES", 1)
         with pytest.raises(ProblemError, match="too many"):
             rule_search.best_box(band, [0], 0.9)
+
+
+def test_sets_of_decision_paths_are_those_that_trees_split_on(band: ProbabilityQuery) -> None:
+    forest = band.forest  # one tree that splits on a alone
+    assert rule_search.path_sets(forest, np.array([True, True])) == [(0,)]
+    assert rule_search.path_sets(forest, np.array([False, True])) == []
+    with pytest.raises(ProblemError, match="no feature may change"):
+        rule_search.divergent_set(band, [0], 0.5, [])
+
+
+def test_sets_of_most_paths_come_first_and_no_other_is_tried() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(size=(200, 4)), columns=list("abcd"))
+    space = infer_space(table)
+    wanted = ((table.a > 0.5) & (table.b > 0.5)).to_numpy()
+    forest = fit_forest(space, space.from_frame(table), wanted.astype(int), regression=False, n_estimators=5)
+    pool = rule_search.path_sets(forest, np.ones(4, bool))
+    by_leaf = [
+        set(np.flatnonzero((forest.partition.low[k] > 0) | (forest.partition.high[k] < forest.partition.widths - 1)))
+        for k in range(len(forest.partition.low))
+    ]
+    assert all(any(set(s) <= own for own in by_leaf) for s in pool)
+    assert all(tuple(sorted(own)) in pool for own in by_leaf if own)
+    assert rule_search.path_sets(forest, np.ones(4, bool), 2) == pool[:2]
+    worst = forest.at(forest.cells[np.flatnonzero((table.a < 0.3) & (table.b < 0.3))[0]])
+    query = ProbabilityQuery(forest, worst, forest.everywhere(), wanted)
+    every = rule_search.minimal_sets(query, range(4), 0.2)
+    assert rule_search.minimal_sets(query, range(4), 0.2, pool) == [s for s in every if s in pool] != []
+    assert rule_search.minimal_sets(query, range(4), 0.2, [(2,), (2, 3)]) == []
