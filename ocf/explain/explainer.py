@@ -198,7 +198,7 @@ class Explainer(TreeAsking):
         """The finite forms of a problem of this explainer, one per alternative of its target."""
         return self.prepared.alternatives(problem)
 
-    def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = "highs") -> Query:
+    def query(self, problem: Problem, options: SolverOptions | None = None, solver: str = AUTO) -> Query:
         """The problem of a single tree, leaf by leaf; see `ocf.solve.leaf_search`.
 
         Parameters
@@ -321,7 +321,8 @@ class Explainer(TreeAsking):
             ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
         solver : str
             ``"auto"`` chooses (`ocf.solve.method.choose`), and ``method["why"]`` of the answer says why. Or one of
-            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound.
+            `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound. Leaves of oblique trees are given to
+            the solver that is asked for, each an LP or a QP; ``"auto"`` tries methods of our own first.
         time_limit : float or None
             Seconds for each answer, with all that it takes: posing, building, solving, placing, checking. Each further
             explanation, a cross-check and each question of a diagnosis have as many again. None for no limit. Where it

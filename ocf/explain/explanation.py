@@ -64,7 +64,8 @@ class Explanation(Answer):
     refused : int
         Points of the solver that the user's model refused and that were cut off.
     proved_by : str
-        ``"origin"``, ``"reduction"``, the name of a solver, or "".
+        ``"origin"``, ``"reduction"``, the name of a solver, or ""; of oblique trees also ``"closed form"``,
+        ``"dual ascent"`` and ``"active set"``, joined by ``+`` where several worked.
     method : dict
         ``formulation, solver, solver_version, options, reduction``.
     sizes : dict of str to int

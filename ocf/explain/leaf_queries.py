@@ -27,7 +27,7 @@ from ocf.problem.rows import satisfied
 from ocf.solve.engines import Finding
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
-from ocf.solve.method import Way
+from ocf.solve.method import AUTO, Way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import AskedRow
 from ocf.solvers.result import SolverOptions, Status
@@ -60,7 +60,7 @@ def explain_leaves(
         return Explanations([first]).in_frames(explainer.frames_of(row))
     problem = first.problem
     place = _row_of(explainer, first.row, first.original, problem)
-    query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
+    query = explainer.query(problem, _options(settings), str(settings.get("solver", AUTO)))
     confirm = explainer.prepared.judge(place, problem)
     answers, outcome = solve_leaves(query, confirm, eps=float(settings.get("split_margin", 0.0)), every=True)
     found = [answer for answer in answers if answer.point is not None]
@@ -124,13 +124,13 @@ def explain_margins(
         return Explanations([first]).in_frames(explainer.frames_of(row))
     problem = first.problem
     place = _row_of(explainer, first.row, first.original, problem)
-    query = explainer.query(problem, _options(settings), str(settings.get("solver", "highs")))
+    query = explainer.query(problem, _options(settings), str(settings.get("solver", AUTO)))
     confirm = explainer.prepared.judge(place, problem)
-    method = {**first.method, "solver": query.method_name}
     out = []
     for margin in wanted:
         query.restart()
         _, outcome = solve_leaves(query, confirm, eps=margin)
+        method = {**first.method, "solver": query.method_name}
         outcome = replace(outcome, message=outcome.message or f"every split of the path holds by {margin:g}")
         out.append(explainer.explained(place, _finding(problem, outcome, method)))
     return Explanations(out).in_frames(explainer.frames_of(row))

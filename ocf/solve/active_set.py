@@ -164,15 +164,15 @@ def refine(p: Polytope, x: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
     Parameters
     ----------
     p : Polytope
-        With a quadratic form; with relations nothing is refined.
+        With relations nothing is refined.
     x : (n,) float64
         Point of the solver.
     y : (m,) float64
         Its multipliers; half-spaces with positive ones are taken as tight.
     """
-    assert p.Q is not None
     if len(p.k):
         return x, y
+    double = sp.csr_array((len(x), len(x))) if p.Q is None else 2 * p.Q
     d = x - p.xbar
     width = np.where(np.isfinite(p.hi - p.lo), p.hi - p.lo, 1.0)
     inside = (x > p.lo + 1e-7 * width) & (x < p.hi - 1e-7 * width)
@@ -183,9 +183,9 @@ def refine(p: Polytope, x: FloatArray, y: FloatArray) -> tuple[FloatArray, Float
     start = np.where(np.isin(np.arange(len(x)), free), x, held)
     d = start - p.xbar
     rising = d > 0
-    curvature = 2 * np.diag(np.where(rising, p.q_up, p.q_down)[free]) + 2 * p.Q[free][:, free].toarray()
+    curvature = 2 * np.diag(np.where(rising, p.q_up, p.q_down)[free]) + double[free][:, free].toarray()
     gradient = np.where(rising, p.a_up, -p.a_down) + 2 * np.where(rising, p.q_up, p.q_down) * d
-    gradient = gradient + 2 * (p.Q @ d)
+    gradient = gradient + double @ d
     rows = p.G[np.ix_(active, free)]
     top = np.hstack([curvature, rows.T])
     bottom = np.hstack([rows, np.zeros((len(active), len(active)))])

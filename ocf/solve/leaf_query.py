@@ -36,17 +36,17 @@ class Query:
     problem : Problem
     options : SolverOptions
     solver : {"highs", "scip"}
-        For leaves with integers. Continuous leaves go to HiGHS, integers with squares to SCIP. With any other name,
-        such as ``"auto"``, HiGHS is asked first, and SCIP where it errs.
+        Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP. With any other name, such as
+        ``"auto"``, leaves without integers go to methods of our own and to HiGHS where they do not suffice, and of the
+        others HiGHS is asked first, and SCIP where it errs.
     """
 
-    def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "highs") -> None:
+    def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "auto") -> None:
         self.run, self.options = LeafRun(options), options
         self.model = LeafModel(search, problem)
         self.solver = solver if solver in SOLVERS else "highs"
         self.may_switch = solver not in SOLVERS
-        # raw options are meant for the solver that was asked for
-        self._smooth = SmoothLeaves(self.model, options if self.solver == "highs" else replace(options, options={}))
+        self._smooth = SmoothLeaves(self.model, options, solver if solver in SOLVERS else "")
 
     @property
     def method_name(self) -> str:
@@ -91,6 +91,7 @@ class Query:
         point = np.where(domain.number, closest, problem.origin)
         for i, column in domain.cheapest_levels(task.upper).items():
             point[i] = domain.columns.value[column]
+        self.run.called("closed form")
         cost = problem.cost.total(problem.space, problem.origin, point)
         return LeafAnswer(task.leaf, point, cost, cost, "solved")
 

@@ -14,7 +14,7 @@ PHASES = ("incumbent", "reduce", "instance")
 
 
 class LeafRun(Run):
-    """What every run keeps, and which solvers were asked.
+    """What every run keeps, and what solved the leaves: the solvers that were asked, and methods of our own.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class LeafRun(Run):
 
     @property
     def method_name(self) -> str:
-        """What solved the leaves."""
-        return "+".join(sorted(self.solver_names)) or "closed form"
+        """What solved the leaves; ``"reduction"`` where their bounds left none to solve."""
+        return "+".join(sorted(self.solver_names)) or "reduction"
 
     def called(self, name: str, version: str = "") -> None:
-        """Keep that a solver was asked.
+        """Keep that a solver was asked, or a method of our own answered.
 
         Parameters
         ----------

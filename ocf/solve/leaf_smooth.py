@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_polytope import ContinuousPart, continuous_part
 from ocf.solve.leaf_rounding import LeafRounding
 from ocf.solve.leaf_run import LeafRun
+from ocf.solve.multipliers import multipliers_at
+from ocf.solve.polytope import Polytope
+from ocf.solvers import Solver, get_solver
 from ocf.solvers.adapter import Claim
+from ocf.solvers.continuous import ColdSolver
 from ocf.solvers.highs_warm import WarmHighs, cleaned
 from ocf.solvers.result import SolverOptions
 from ocf.support.tolerances import meets
@@ -24,21 +28,30 @@ from ocf.support.tolerances import meets
 #: Point and multipliers, as far as they are known, and what the solver says of them.
 Found = tuple[FloatArray | None, FloatArray | None, Claim]
 
+#: Part of the cost up to which the bound of the multipliers may stay below it, for a point to be taken as it is.
+NEAR = 1e-10
+
 
 class SmoothLeaves:
     """Solves leaves without open integers; keeps what the same leaf with a larger margin can start from.
+
+    Whoever finds a point, weak duality proves it (`Polytope.bound`): the multipliers are HiGHS's, those of a method of
+    our own, or found from the point.
 
     Parameters
     ----------
     model : LeafModel
     options : SolverOptions
-        Of HiGHS; the time limit is the run's.
+        The time limit is the run's.
+    solver : {"", "highs", "scip"}
+        What every leaf is given to. By default separable strictly convex costs go to `ocf.solve.dual_ascent`, quadratic
+        forms to `ocf.solve.active_set`, and the rest, and what these leave open, to HiGHS.
     """
 
-    def __init__(self, model: LeafModel, options: SolverOptions) -> None:
-        self.model, self.options = model, options
+    def __init__(self, model: LeafModel, options: SolverOptions, solver: str = "") -> None:
+        self.model, self.options, self.solver = model, options, solver
         self.rounding = LeafRounding(model)
-        self._families: dict[Any, tuple[WarmHighs, FloatArray]] = {}
+        self._families: dict[Any, tuple[WarmHighs | ColdSolver, FloatArray]] = {}
         self._multipliers: dict[Any, FloatArray] = {}
 
     def answer(self, task: LeafTask, cutoff: float, run: LeafRun) -> LeafAnswer:
@@ -77,53 +90,90 @@ class SmoothLeaves:
         """Point and multipliers that are optimal as far as the solver's tolerances go."""
         task, polytope = part.task, part.polytope
         key = (task.leaf, task.place.tobytes(), task.lower[self.model.columns.integer].tobytes())
+        found: Found = None, None, Claim.FAILED
+        if self.solver and len(part.used):
+            found = self._by_solver(self.solver, part, key, run)
+            if found[2] in (Claim.INFEASIBLE, Claim.LIMIT) or self._proves(polytope, *found[:2]):
+                return found
+        own = self._by_hand(part, key, cutoff, run)
+        if own is not None:
+            return own
+        if self.solver != "highs" or found[0] is None:
+            found = self._by_solver("highs", part, key, run)
+        return self._polished(polytope, found, run)
+
+    def _proves(self, polytope: Polytope, x: FloatArray | None, y: FloatArray | None) -> bool:
+        """Whether a point is inside, and multipliers show that none is cheaper by more than a hair."""
+        if x is None or y is None or not polytope.is_met_by(x - polytope.xbar):
+            return False
+        return polytope.bound(y, x) >= polytope.cost(x) * (1 - NEAR)
+
+    def _by_hand(self, part: ContinuousPart, key: Any, cutoff: float, run: LeafRun) -> Found | None:
+        """Point and multipliers by methods of our own; None where they do not suffice."""
+        polytope = part.polytope
+        if not len(polytope.h) and not len(polytope.k) and not len(part.used):
+            run.called("closed form")
+            return polytope.xbar, np.zeros(0), Claim.OPTIMAL
         if polytope.strictly_convex:
             y = ascend(polytope, self._multipliers.get(key))
             x = polytope.argmin(y @ polytope.G)
             bound = polytope.bound(y)
-            if bound >= cutoff:
-                return None, y, Claim.LIMIT
             size = np.abs(polytope.G) @ np.abs(x) + np.abs(polytope.h)
-            if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= 1e-10 * abs(bound):
+            if bound >= cutoff:
+                run.called("dual ascent")
+                return None, y, Claim.LIMIT
+            if (polytope.G @ x - polytope.h <= 1e-11 * size).all() and polytope.cost(x) - bound <= NEAR * abs(bound):
+                run.called("dual ascent")
                 self._multipliers[key] = y
                 return x, y, Claim.OPTIMAL
         if polytope.Q is not None and not len(polytope.k):
             found = solve_by_active_set(polytope)
-            if found is not None and polytope.bound(found[1], found[0]) >= polytope.cost(found[0]) * (1 - 1e-10):
+            if found is not None and self._proves(polytope, *found):
+                run.called("active set")
                 return *found, Claim.OPTIMAL
-        point, multipliers, claim = self._by_highs(part, key, run)
+        return None
+
+    def _polished(self, polytope: Polytope, found: Found, run: LeafRun) -> Found:
+        """A solver's point and multipliers, made exact as far as they can be."""
+        point, multipliers, claim = found
         if point is None or multipliers is None:
             return point, multipliers, claim
         if polytope.Q is not None:
-            found = None if len(polytope.k) else solve_by_active_set(polytope, point, multipliers)
-            point, multipliers = found or refine(polytope, point, multipliers)
+            exact = None if len(polytope.k) else solve_by_active_set(polytope, point, multipliers)
+            if exact is not None:
+                run.called("active set")
+                return *exact, claim
         elif polytope.strictly_convex:
+            run.called("dual ascent")
             multipliers = max(ascend(polytope, multipliers), multipliers, key=polytope.bound)
             better = polytope.argmin(multipliers @ polytope.G)
             near = np.abs(better - point).max() <= 1e-5 * np.abs(point - polytope.xbar).max()
             point = better if near else point
         return point, multipliers, claim
 
-    def _by_highs(self, part: ContinuousPart, key: Any, run: LeafRun) -> Found:
-        """LP or QP of the leaf by HiGHS; a larger margin than before starts from the last basis."""
+    def _by_solver(self, name: str, part: ContinuousPart, key: Any, run: LeafRun) -> Found:
+        """LP or QP of the leaf by a solver; in HiGHS a larger margin than before starts from the last basis."""
         model, task, columns = self.model, part.task, self.model.columns
         own = np.flatnonzero(np.isin(columns.feature, part.used) & (columns.role != "moved"))
-        if key not in self._families:
+        if (name, key) not in self._families:
             begin = time.perf_counter()
-            self._families[key] = self._family(task, own)
+            self._families[name, key] = self._family(name, task, own)
             run.times["instance"] += time.perf_counter() - begin
-        family, shift = self._families[key]
+        family, shift = self._families[name, key]
         lower, upper = self._opened(task, own)
         sides = np.concatenate([task.side, [side for _, side in model.relation_rows]])
         answer = family.solve(sides - shift, lower, upper, time_limit=run.seconds_left())
         run.called(family.name, family.version)
-        if answer.x is None or answer.multipliers is None:
+        if answer.x is None:
             return None, None, answer.claim
         moved = np.zeros(len(model.origin))
         np.add.at(moved, columns.feature[own], columns.unit[own] * answer.x)
-        return (model.origin + moved)[part.used], cleaned(answer.multipliers), answer.claim
+        x = np.clip((model.origin + moved)[part.used], part.polytope.lo, part.polytope.hi)
+        y = multipliers_at(part.polytope, x) if answer.multipliers is None else cleaned(answer.multipliers)
+        curved = part.polytope.Q is not None or part.polytope.strictly_convex
+        return (*(refine(part.polytope, x, y) if curved else (x, y)), answer.claim)
 
-    def _family(self, task: LeafTask, own: IntArray) -> tuple[WarmHighs, FloatArray]:
+    def _family(self, name: str, task: LeafTask, own: IntArray) -> tuple[WarmHighs | ColdSolver, FloatArray]:
         """The leaf's problem over some continuous columns, to be solved with one right-hand side after the other.
 
         Also what the fixed columns add to each row.
@@ -146,7 +196,11 @@ class SmoothLeaves:
         shift = np.concatenate(
             [task.sign * (model.matrix.planes[task.place] @ fixed), [row @ fixed for row, _ in model.relation_rows]]
         )
-        return WarmHighs(form, self.options), np.asarray(shift)
+        # raw options are meant for the solver that was asked for
+        own_options = self.options if name == (self.solver or "highs") else replace(self.options, options={})
+        if name == "highs":
+            return WarmHighs(form, own_options), np.asarray(shift)
+        return ColdSolver(form, cast(Solver, get_solver(name)), own_options), np.asarray(shift)
 
     def _opened(self, task: LeafTask, own: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds of columns, with those whose l0 binary is closed held at 0."""

@@ -52,6 +52,30 @@ def test_continuous_features_equal_brute_force(norm: Any, seed: int) -> None:
                 table.iloc[[k]], target=target, norm=norm, formulation="hyperplanes", solver=solver
             )
             assert_same(whole[0], optimum)
+            by_leaf = explainer.explain(table.iloc[[k]], target=target, norm=norm, solver=solver)[0]
+            assert_same(by_leaf, optimum)
+
+
+@pytest.mark.parametrize("form", ["definite", "singular"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_solver_that_is_asked_for_solves_every_leaf(seed: int, form: str) -> None:
+    rng = np.random.default_rng(seed)
+    tree, table = random_tree(rng, 4, 3, 2, axis=0.0), frame(rng, 4)
+    explainer, row = Explainer(tree, data=table), table.iloc[[2]]
+    root = rng.normal(size=(4, 4 if form == "definite" else 1))
+    own = {"l1": "highs", "l2": "dual ascent", "q": "active set"}
+    for name, norm in (("l1", "l1"), ("l2", "l2"), ("q", quadratic_cost(list(table.columns), root @ root.T))):
+        usual = explainer.explain(row, norm=norm)[0]
+        assert usual.status == "optimal"
+        assert own[name] in usual.method["solver"].split("+")
+        for solver in ("highs", "scip"):
+            found = explainer.explain(row, norm=norm, solver=solver)[0]
+            assert (found.status, found.verified) == ("optimal", True)
+            assert found.cost == pytest.approx(usual.cost, rel=1e-8, abs=1e-10)
+            assert solver in found.method["solver"].split("+")
+            # of these forms every leaf has one optimum, and the solver needs no help
+            assert found.method["solver"] == solver or form == "singular"
+            assert found.method["solver_version"]
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "l0", {"l0": 0.1, "l1": 1.0}], ids=str)
