@@ -90,6 +90,43 @@ def decompose(
         yield box
 
 
+def intersect(cells: CellProblem, i: int, opened: IntArray, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1).
+
+    Parameters
+    ----------
+    cells : CellProblem
+    i : int
+        The feature.
+    opened : (n_open,) int64
+        Its open cells, counted within it.
+    leaves : (n,) int64
+
+    Yields
+    ------
+    ranks : (n_ranks,) int64
+        Positions in `opened`: one interval of them, or levels that the same leaves admit.
+    inside : (n_inside,) int64
+        The leaves that admit them.
+    """
+    part = cells.partition
+    if len(opened) == 1:  # as of every fixed feature
+        cell = opened[0]
+        inside = (part.low[leaves, i] <= cell) & (cell <= part.high[leaves, i])
+        yield np.arange(1), leaves[inside if part.ordered[i] else part.members_of(i)[leaves, cell]]
+    elif part.ordered[i]:
+        start = np.searchsorted(opened, part.low[leaves, i])
+        stop = np.searchsorted(opened, part.high[leaves, i], side="right")
+        ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            yield np.arange(a, b), leaves[(start <= a) & (b <= stop)]
+    else:
+        admits = part.members_of(i)[leaves][:, opened]
+        patterns, group = np.unique(admits, axis=1, return_inverse=True)
+        for k in range(patterns.shape[1]):
+            yield np.flatnonzero(group.ravel() == k), leaves[patterns[:, k]]
+
+
 #: Leaves that are left, cost so far, and the cells chosen of each feature so far.
 _Node = tuple[IntArray, float, tuple[IntArray, ...]]
 
@@ -125,29 +162,10 @@ class _DepthFirst:
 
     def _children(self, i: int, leaves: IntArray, cost: float, chosen: tuple[IntArray, ...]) -> Iterator[_Node]:
         """Nodes below one, in which feature i is decided too."""
-        for ranks, inside in self._intersect(i, leaves):
+        for ranks, inside in intersect(self.cells, int(self.order[i]), self.opened[i], leaves):
             own = float(self.price[i][ranks].min())
             if cost + own + self.rest[i + 1] <= self.most and self._complete(inside):
                 yield inside, cost + own, (*chosen, self.opened[i][ranks])
-
-    def _intersect(self, i: int, leaves: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Maximal intersection intervals of leaves on one feature, with the leaves of each (algorithm 1)."""
-        part, opened, i = self.cells.partition, self.opened[i], int(self.order[i])
-        if len(opened) == 1:  # as of every fixed feature
-            cell = opened[0]
-            inside = (part.low[leaves, i] <= cell) & (cell <= part.high[leaves, i])
-            yield np.arange(1), leaves[inside if part.ordered[i] else part.members_of(i)[leaves, cell]]
-        elif part.ordered[i]:
-            start = np.searchsorted(opened, part.low[leaves, i])
-            stop = np.searchsorted(opened, part.high[leaves, i], side="right")
-            ends = np.unique(np.concatenate([[0, len(opened)], start, stop]))
-            for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-                yield np.arange(a, b), leaves[(start <= a) & (b <= stop)]
-        else:
-            admits = part.members_of(i)[leaves][:, opened]
-            patterns, group = np.unique(admits, axis=1, return_inverse=True)
-            for k in range(patterns.shape[1]):
-                yield np.flatnonzero(group.ravel() == k), leaves[patterns[:, k]]
 
     def _complete(self, leaves: IntArray) -> bool:
         """Whether every tree has a leaf left and, where that is asked for, the target is within reach."""

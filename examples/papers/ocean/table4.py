@@ -84,7 +84,7 @@ def line(same: pd.DataFrame) -> list[object]:
 
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["interval"])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["box"])
     parser.add_argument("--rows-by", nargs="+", choices=["label", "prediction"], default=["label", "prediction"])
     parser.add_argument("--depths", nargs="+", type=int, default=[5])
     args = parse(parser)
