@@ -20,6 +20,7 @@ from ocf.explain import kept_rows
 from ocf.explain.answers import failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.faulty_rows import faulty_rows
 from ocf.explain.same_rows import same_rows, told_to
 from ocf.explain.saved import load, save
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
@@ -267,8 +268,13 @@ class Asking(ABC, Generic[P]):
                     found |= {k: told_to(explanations, rows[k]) for k in group if k not in found}
         return Explanations(e for k in range(len(rows)) for e in found[k])
 
-    def beside_broken(self, frame: pd.DataFrame, explain: Callable[[pd.DataFrame], Explanations]) -> Explanations:
-        """Explanations of rows, in order; those with indicator columns that are not one-hot have status ``"error"``.
+    def beside_faulty(
+        self,
+        frame: pd.DataFrame,
+        explain: Callable[[pd.DataFrame], Explanations],
+        read: Callable[[pd.DataFrame], tuple[pd.DataFrame, FloatArray, Task]],
+    ) -> Explanations:
+        """Explanations of rows, in order; those with a fault of their own have status ``"error"``.
 
         Parameters
         ----------
@@ -276,15 +282,36 @@ class Asking(ABC, Generic[P]):
             As the user gave them.
         explain : callable
             Rows -> their explanations, in order.
+        read : callable
+            Rows -> what `explain_rows` takes.
+
+        Raises
+        ------
+        OcfError
+            The fault is that of the table or of the question, or no row can be read.
         """
-        broken = self.space.broken_rows(frame)
-        if not broken:
-            return explain(frame)
-        whole = [k for k in range(len(frame)) if k not in broken]
-        of_rows = explain(frame.iloc[whole]).by_row() if whole else []
-        found = dict(zip(whole, of_rows, strict=True))
-        for k, wrong in broken.items():
-            found[k] = Explanations([failed(frame.index[k], frame.iloc[[k]], "error", wrong)])
+
+        def asked(rows: pd.DataFrame) -> None:
+            own, coded, task = read(rows)
+            if len(own):
+                self.asked_rows(own, coded, task)
+
+        faults = self.space.broken_rows(frame)
+        sound = [k for k in range(len(frame)) if k not in faults]
+        try:
+            answers = explain(frame.iloc[sound] if faults else frame) if sound or not faults else Explanations()
+        except OcfError:
+            further = faulty_rows(frame.iloc[sound], asked)
+            if not further:
+                raise
+            faults |= {sound[k]: said for k, said in further.items()}
+            sound = [k for k in sound if k not in faults]
+            answers = explain(frame.iloc[sound])
+        if not faults:
+            return answers
+        found = dict(zip(sound, answers.by_row(), strict=True))
+        for k, said in faults.items():
+            found[k] = Explanations([failed(frame.index[k], frame.iloc[[k]], "error", said)])
         return Explanations(e for k in range(len(frame)) for e in found[k])
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking import one_row_of, rows_of, space_of_table, warn_of_few
@@ -32,6 +33,7 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import parse_target
 from ocf.solve.method import AUTO
 from ocf.solve.prepared import PreparedModel
+from ocf.solve.task import Task
 from ocf.solvers.result import SolverOptions
 from ocf.support.limits import memory_of, within
 
@@ -366,8 +368,8 @@ class Explainer(TreeAsking):
         -------
         Explanations
             One per row, or `n_explanations`, in order. Rows that are the same to the last bit are solved once, and all
-            but the first have `times` of 0. A row that fails has status ``"error"`` and a message; the
-            others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
+            but the first have `times` of 0. A row that fails, or cannot be read, has status ``"error"`` and
+            a message; the others are kept. After Ctrl-C the rows that are not finished have status ``"interrupted"``.
         """
         asked = {name: value for name, value in locals().items() if name not in ("self", "X")}
         return self.ask(X, Question(**asked))
@@ -380,19 +382,23 @@ class Explainer(TreeAsking):
         X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
         question : Question
         """
-        found = self.beside_broken(rows_of(self.space, X), partial(self._ask, question=question))
-        return found.in_frames(self.frames_of(X))
+        explain, read = partial(self._ask, question=question), partial(self._read, question=question)
+        return self.beside_faulty(rows_of(self.space, X), explain, read).in_frames(self.frames_of(X))
 
     def _ask(self, rows: pd.DataFrame, question: Question) -> Explanations:
-        frame, coded, task = self.read(rows, question)
+        frame, coded, task = self._read(rows, question)
         warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
         # refuses a target that means nothing, whatever the row, before any row is solved
         parse_target(self.ensemble, task.target, 0, task.probability)
+        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
+
+    def _read(self, rows: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """As `read`, but refuses missing values without a rule before any row is solved."""
+        frame, coded, task = self.read(rows, question)
         # completions leave no gaps
         for gaps in () if task.imputations is not None else Gaps.groups(coded, task.space):
-            # refuses missing values without a rule before any row is solved
             self.prepared.partition(gaps, None, task.space)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
+        return frame, coded, task
 
     def largest_box(
         self, explanation: Explanation, *, time_limit: float | None = None, memory_limit: float | str | None = None

@@ -272,7 +272,7 @@ class Explanations(Sequence[Explanation]):
     def by_row(self) -> list[Explanations]:
         """Those of each row by themselves, the best first."""
         starts = [k for k, e in enumerate(self._rows) if k == 0 or e.rank == 1]
-        ends = [*starts[1:], len(self)]
+        ends = [*starts, len(self)][1:]
         return [Explanations(self._rows[start:end]) for start, end in zip(starts, ends, strict=True)]
 
     def __len__(self) -> int:

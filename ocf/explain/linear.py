@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.explain.asking import Asking, rows_of, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
@@ -129,9 +130,15 @@ class LinearExplainer(Asking[LinearProblem]):
             By how much the decision value must win.
         """
         explain = partial(self._ask, question=question, margin=margin)
-        return self.beside_broken(rows_of(self.space, X), explain).in_frames(self.frames_of(X))
+        read = partial(self._read, question=question, margin=margin)
+        return self.beside_faulty(rows_of(self.space, X), explain, read).in_frames(self.frames_of(X))
 
-    def _ask(self, frame: pd.DataFrame, question: Question, margin: float) -> Explanations:
+    def _ask(self, rows: pd.DataFrame, question: Question, margin: float) -> Explanations:
+        frame, coded, task = self._read(rows, question, margin)
+        self.prepared.class_index(task.target, 0)
+        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
+
+    def _read(self, frame: pd.DataFrame, question: Question, margin: float) -> tuple[pd.DataFrame, FloatArray, Task]:
         coded = self.space.from_frame(frame)
         if np.isnan(coded).any():
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
@@ -160,8 +167,7 @@ class LinearExplainer(Asking[LinearProblem]):
             diagnose=question.diagnose,
             box=question.box,
         )
-        self.prepared.class_index(task.target, 0)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
+        return frame, coded, task
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

@@ -89,14 +89,13 @@ def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
         held = pd.to_numeric(column)
         values = held.to_numpy(np.float64, na_value=np.nan)
     except (ValueError, TypeError, OverflowError) as error:
+        said = str(error).removesuffix(" at position 0") if len(column) == 1 else error
         raise DataError(
-            f"column {column.name!r} should hold numbers, as in the data: {error}; give the rows as the data is given"
+            f"column {column.name!r} should hold numbers, as in the data: {said}; give the rows as the data is given"
         ) from None
     if np.isinf(values).any():
-        raise DataError(
-            f"column {column.name!r} holds an infinite value in row {int(np.flatnonzero(np.isinf(values))[0])}; "
-            "replace it by a number"
-        )
+        where = f" in row {int(np.flatnonzero(np.isinf(values))[0])}" if len(column) > 1 else ""
+        raise DataError(f"column {column.name!r} holds an infinite value{where}; replace it by a number")
     return values
 
 

@@ -92,7 +92,8 @@ def _held(value: Any, dtype: Any) -> Any:
 
 def _broken(frame: pd.DataFrame, feature: Feature) -> dict[int, str]:
     """What is wrong with rows in which a feature's indicator columns are not one-hot, by their places."""
-    values = frame[list(feature.columns)].to_numpy(np.float64)
+    own = frame[list(feature.columns)]
+    values = _indicators(own)
     sums = values.sum(axis=1)
     ok = np.isin(values, (0.0, 1.0)).all(axis=1) & ((sums == 1) | (feature.base & (sums == 0)))
     said = (
@@ -100,13 +101,22 @@ def _broken(frame: pd.DataFrame, feature: Feature) -> dict[int, str]:
         "as in the data, but "
     )
     remedy = "; mend the row, or have the columns read one by one (groups=False)"
-    return {int(row): f"{said}{_ones(feature, values[row])}{remedy}" for row in np.flatnonzero(~ok)}
+    return {int(row): f"{said}{_ones(own.iloc[row], values[row])}{remedy}" for row in np.flatnonzero(~ok)}
 
 
-def _ones(feature: Feature, values: FloatArray) -> str:
-    """What indicator columns hold that they should not, in words."""
-    odd = [f"{c} holds {v:g}" for c, v in zip(feature.columns, values.tolist(), strict=True) if v not in (0.0, 1.0)]
-    ones = [c for c, v in zip(feature.columns, values.tolist(), strict=True) if v == 1]
+def _indicators(columns: pd.DataFrame) -> FloatArray:
+    """Numbers that indicator columns hold; NaN where it is something else."""
+    try:
+        return columns.to_numpy(np.float64)
+    except (TypeError, ValueError):
+        return columns.apply(pd.to_numeric, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+
+
+def _ones(row: pd.Series[Any], values: FloatArray) -> str:
+    """What indicator columns of a row hold that they should not, in words."""
+    held = zip(row.index, row, values.tolist(), strict=True)
+    odd = [f"{c} holds {own if v != v else f'{v:g}'}" for c, own, v in held if v not in (0.0, 1.0)]
+    ones = [c for c, v in zip(row.index, values.tolist(), strict=True) if v == 1]
     return listed(odd or [f"{c} holds 1" for c in ones], 6) if odd or ones else "none of them holds 1"
 
 
@@ -243,9 +253,8 @@ class FeatureSpace:
         values = codes[place]
         if (values == -1).any():
             row = int(np.flatnonzero(values == -1)[0])
-            raise DataError(
-                f"column {column.name!r}, row {row}: unknown level {nearest(column.iloc[row], feature.levels)}"
-            )
+            where = f", row {row}" if len(column) > 1 else ""
+            raise DataError(f"column {column.name!r}{where}: unknown level {nearest(column.iloc[row], feature.levels)}")
         return values
 
     def broken_rows(self, rows: pd.DataFrame | ArrayLike) -> dict[int, str]:
@@ -267,8 +276,9 @@ class FeatureSpace:
     @staticmethod
     def _one_hot(frame: pd.DataFrame, feature: Feature) -> FloatArray:
         for row, said in _broken(frame, feature).items():
-            raise DataError(f"feature {feature.name!r}, row {row}: {said}")
-        values = frame[list(feature.columns)].to_numpy(np.float64)
+            where = f", row {row}" if len(frame) > 1 else ""
+            raise DataError(f"feature {feature.name!r}{where}: {said}")
+        values = _indicators(frame[list(feature.columns)])
         codes = values.argmax(axis=1) + int(feature.base)
         return np.where(values.sum(axis=1) == 0, 0, codes).astype(np.float64)
 

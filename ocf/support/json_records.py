@@ -141,7 +141,8 @@ def _native(value: Any, dtype: str) -> Any:
 
 def pack(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Records of several rows as one, with what they share written once."""
-    shared = {key: records[0][key] for key in SHARED} if records else {}
+    # of the first row that has it: one that failed has none
+    shared = {key: next((r[key] for r in records if r[key]), records[0][key]) for key in SHARED} if records else {}
     rows = [
         {k: v for k, v in record.items() if k != "schema" and not (k in shared and v == shared[k])}
         for record in records

@@ -378,3 +378,30 @@ def test_too_little_memory_is_said(files: Path) -> None:
     refused("solve", files / "forest.skops", files / "data.csv", "--memory-limit", "much", words=["4 GB"])
     answer = Answer("solve", files / "forest.skops", files / "data.csv", "--rows", "0", "--memory-limit", "1 GiB")
     assert answer.code == 0
+
+
+def test_solve_answers_the_rows_beside_faulty_ones(files: Path, changed: Callable[..., Path], tmp_path: Path) -> None:
+    data = changed(lambda t: t.astype(object).assign(age=[*t["age"][:2], "old", np.inf, *t["age"][4:]]))
+    asked = (
+        files / "forest.skops",
+        data,
+        "--reference",
+        files / "data.csv",
+        "--rows",
+        "0:5",
+        "-o",
+        tmp_path / "o.json",
+    )
+    answer = Answer("solve", *asked, "--checkpoint", tmp_path / "rows.jsonl")
+    assert answer.code == 1
+    assert "5 rows: 3 optimal, 2 error; 3 verified" in answer.err
+    found = Explanations.from_json(tmp_path / "o.json")
+    assert [e.row for e in found if e.status == "error"] == [2, 3]
+    assert "'old'" in found[2].message
+    assert "infinite value; replace it" in found[3].message
+    check = Answer("verify", tmp_path / "o.json", "--model", files / "forest.skops")
+    assert "3 hold" in check.out
+    assert "2 error" in check.out
+    refused_as_a_whole = Answer("solve", *asked[:-3], "2:4")
+    assert (refused_as_a_whole.code, "Traceback" in refused_as_a_whole.err) == (2, False)
+    assert "'age' should hold numbers" in refused_as_a_whole.err

@@ -163,10 +163,10 @@ def test_models_and_data(error: type[OcfError], words: str, ask: Callable[[], An
 @pytest.mark.parametrize(
     ("words", "row"),
     [
-        (r"'job', row 0: unknown level 'pilot'; known: clerk, smith", ROW.assign(job="pilot")),
-        (r"'job', row 0: unknown level 3; known", ROW.assign(job=3)),
-        (r"'code', row 0: unknown level 12; known: 11, 22, 35", ROW.assign(code=12)),
-        (r"'code', row 0: unknown level 12\.5; known", ROW.assign(code=12.5)),
+        (r"'job': unknown level 'pilot'; known: clerk, smith", ROW.assign(job="pilot")),
+        (r"'job': unknown level 3; known", ROW.assign(job=3)),
+        (r"'code': unknown level 12; known: 11, 22, 35", ROW.assign(code=12)),
+        (r"'code': unknown level 12\.5; known", ROW.assign(code=12.5)),
         (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ROW.assign(age="old")),
         (r"'age' should hold numbers, as in the data: .*'old'.*give the rows as", ["old", "clerk", 11, 1000]),
         (r"'age' should hold numbers.* and holds dates.*give the rows as", ROW.assign(age=pd.Timestamp("2020-01-01"))),

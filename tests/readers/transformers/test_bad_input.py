@@ -95,7 +95,7 @@ def test_a_row_of_the_wrong_dtype() -> None:
     explainer = Explainer(model, TABLE)
     with pytest.raises(DataError, match="column 'size' should hold numbers"):
         explainer.explain(TABLE.iloc[[0]].assign(size="large"))
-    with pytest.raises(DataError, match="column 'colour', row 0: unknown level"):
+    with pytest.raises(DataError, match="column 'colour': unknown level"):
         explainer.explain(TABLE.iloc[[0]].assign(colour=7))
 
 
