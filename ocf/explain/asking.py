@@ -32,7 +32,7 @@ from ocf.models.user_model import UserModel, table_columns
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
-from ocf.solve.engines import Engine, Finding, P, answer, engine_for
+from ocf.solve.engines import Engine, Finding, P, answer, engine_for, make_ready
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import SolverOptions
@@ -334,6 +334,7 @@ class Asking(ABC, Generic[P]):
         """
 
         def explained() -> list[Explanation]:
+            make_ready(engine_for(self._engines, task), task)
             with task.within_limits():
                 return self.explanations_of(row, task, self.pose(row, task))
 

@@ -328,7 +328,8 @@ class Explainer(TreeAsking):
         time_limit : float or None
             Seconds for each answer, with all that it takes: posing, building, solving, placing, checking. Each further
             explanation, a cross-check and each question of a diagnosis have as many again. None for no limit. Where it
-            strikes, the answer says so, and what to do next.
+            strikes, the answer says so, and what to do next. A limit that you state covers compiling the kernels, once
+            on a machine, too; in the default they are compiled before the time of a row begins.
         memory_limit : float or str, optional
             Bytes that a process may hold, or an amount such as ``"4 GB"``. What needs more ends in an error before it
             is made, a search that has grown too large with what it knows. Default: what the process holds, and three

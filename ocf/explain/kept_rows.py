@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OPEN = ("error", "interrupted")
 
 #: Parts of a task that the problem of a row holds, or that leave the answers as they are.
-_ELSEWHERE = ("cost", "space", "constraints", "plausibility", "data", "options")
+_ELSEWHERE = ("cost", "space", "constraints", "plausibility", "data", "options", "compiles_ahead")
 
 #: Options of a solver that bear on the answers, beside its own.
 _OPTIONS = ("time_limit", "mip_gap", "threads", "seed")

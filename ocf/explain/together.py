@@ -23,7 +23,7 @@ from ocf.explain.answers import tables_between
 from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import Foreseen
-from ocf.solve.engines import Engine, Finding, Judge, P, answer
+from ocf.solve.engines import Engine, Finding, Judge, P, answer, make_ready
 
 if TYPE_CHECKING:
     from ocf.explain.asking import Asking
@@ -107,6 +107,7 @@ class Together(Generic[P]):
         yield from self._judged(waiting)
 
     def _searched(self, row: AskedRow) -> _Waiting[P]:
+        make_ready(self._engine, self._task)
         begin = time.perf_counter()
 
         def search() -> Finding[P]:

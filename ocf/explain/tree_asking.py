@@ -15,7 +15,7 @@ from ocf.explain.asking import Asking
 from ocf.explain.diagnosis import diagnosed, with_hint
 from ocf.explain.diverse import explain_several
 from ocf.explain.explanation import Explanation
-from ocf.explain.question import Question
+from ocf.explain.question import DefaultLimit, Question
 from ocf.explain.together import Together
 from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import conformed, in_dtypes_of, other_gaps
@@ -113,6 +113,7 @@ class TreeAsking(Asking[Problem]):
             share=float(q.share),
             break_ties=q.break_ties,
             margins=q.margins_of(self.space),
+            compiles_ahead=isinstance(q.time_limit, DefaultLimit),
         )
 
     def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:

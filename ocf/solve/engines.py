@@ -38,6 +38,7 @@ from ocf.solve.growing_ball import MOST_NODES, GrowingBall
 from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
 from ocf.solve.outcome import Outcome, advised, joined
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
+from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, stands_alone, tied_points
 from ocf.solvers import CellSolver, Solver, get_solver
@@ -111,7 +112,15 @@ class Request(Generic[P]):
 
 
 class Engine(ABC, Generic[P]):
-    """One kind of model, from a problem to an outcome."""
+    """One kind of model, from a problem to an outcome.
+
+    Attributes
+    ----------
+    by_kernels : bool
+        Whether it needs the kernels of cells, which are compiled once on a machine.
+    """
+
+    by_kernels = False
 
     @abstractmethod
     def accepts(self, task: Task) -> str:
@@ -153,6 +162,18 @@ def engine_for(engines: Sequence[Engine[P]], task: Task) -> Engine[P]:
             return engine
         refusals.append(refusal)
     raise ProblemError("; ".join(refusals))
+
+
+def make_ready(engine: Engine[P], task: Task) -> None:
+    """Compile, before the clock of a row starts, what is no part of its time.
+
+    Parameters
+    ----------
+    engine : Engine
+    task : Task
+    """
+    if engine.by_kernels and task.compiles_ahead:
+        STAND_IN.compile_ahead(task.solver)
 
 
 def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = ()) -> Finding[P]:
@@ -212,6 +233,8 @@ class CellEngine(Engine[Problem]):
     ----------
     prepared : PreparedModel
     """
+
+    by_kernels = True
 
     def __init__(self, prepared: PreparedModel) -> None:
         self._prepared = prepared

@@ -4,6 +4,10 @@ On a fresh machine compiling them takes longer than a matrix solver takes for mo
 would give to the box search go to the matrix solver, until it has taken about as long as compiling does; then they are
 compiled, and in the middle of a row where need be. Whatever comes, that is at most twice the time of the better choice.
 
+Where nobody stated a time limit, compiling is no part of it: what every row needs is compiled before the clock of the
+first one starts, and the box search between two rows, once the matrix solver's time is used up. The kernels of its LP
+bounds, which few rows need, are compiled in the first of these.
+
 The environment variable ``OCF_COMPILE_FIRST=1`` has them compiled at once, so that who proves what does not depend on
 what was asked before on a machine. ``ocf warm-up`` compiles all kernels.
 """
@@ -14,6 +18,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ocf.solve.ahead import compile_beginning, compile_search
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.dive import dive
 from ocf.solvers.box.propagation import propagate
@@ -32,9 +37,13 @@ class StandIn:
     ----------
     left : float
         Seconds; 0 once the kernels are at hand.
+    begun, searched : bool
+        Whether the kernels that every row needs, and those of the search, were compiled ahead or found at hand.
     """
 
     left: float = SECONDS
+    begun: bool = False
+    searched: bool = False
 
     def solver(self, asked: Solver | CellSolver, others: Callable[[], Sequence[Solver | CellSolver]]) -> Solver | None:
         """Who solves in the place of the box search; None: nobody.
@@ -45,9 +54,9 @@ class StandIn:
         others : callable
             Gives those that may take its place.
         """
-        if asked.name != "box" or self.left <= 0 or os.environ.get("OCF_COMPILE_FIRST", "0") not in ("", "0"):
+        if asked.name != "box" or self._over:
             return None
-        if at_hand(propagate) and at_hand(dive):
+        if _search_at_hand():
             self.left = 0.0
             return None
         return next((solver for solver in others() if not isinstance(solver, CellSolver)), None)
@@ -65,6 +74,31 @@ class StandIn:
     def spent(self, seconds: float) -> None:
         """Take off what was needed."""
         self.left = max(0.0, self.left - seconds)
+
+    def compile_ahead(self, solver: str) -> None:
+        """Compile, or load, what the next row would wait for, before its clock starts.
+
+        Parameters
+        ----------
+        solver : str
+            That was asked for; nothing stands in for ``"box"``.
+        """
+        if not self.begun:
+            compile_beginning()
+            self.begun = True
+        if not self.searched and (solver == "box" or self._over):
+            if not _search_at_hand():
+                compile_search()
+            self.searched = True
+
+    @property
+    def _over(self) -> bool:
+        """Whether nothing stands in for the search any more."""
+        return self.left <= 0 or os.environ.get("OCF_COMPILE_FIRST", "0") not in ("", "0")
+
+
+def _search_at_hand() -> bool:
+    return at_hand(propagate) and at_hand(dive)
 
 
 #: Of this process.

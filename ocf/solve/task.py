@@ -59,7 +59,8 @@ class AskedRow:
 class Task:
     """What is asked of every row.
 
-    `data` says how many rows of the data there are and were of use, where some have missing values.
+    `data` says how many rows of the data there are and were of use, where some have missing values; `compiles_ahead`
+    that nobody stated a time limit, so that kernels are compiled before the clock of a row starts.
     """
 
     target: Any
@@ -85,6 +86,7 @@ class Task:
     other_gaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     break_ties: bool = True
     margins: FloatArray | None = None
+    compiles_ahead: bool = False
 
     def within_limits(self, *, anew: bool = False) -> AbstractContextManager[None]:
         """The limits of time and memory, for an answer.

@@ -11,6 +11,7 @@ from ocf import Explainer
 from ocf.solve import stand_in
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, Status
+from ocf.support.limits import current
 
 NUMBERS = pd.DataFrame(np.random.default_rng(3).normal(size=(200, 6)), columns=list("abcdef"))
 ANSWERS = (NUMBERS.a * NUMBERS.b + NUMBERS.c - NUMBERS.d * NUMBERS.e > 0).astype(int)
@@ -24,7 +25,8 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no kernel of the box search were at hand."""
     monkeypatch.setenv("OCF_COMPILE_FIRST", "0")
     monkeypatch.setattr(stand_in, "at_hand", lambda kernel: False)
-    monkeypatch.setattr(stand_in.STAND_IN, "left", stand_in.SECONDS)
+    for name, value in (("left", stand_in.SECONDS), ("begun", True), ("searched", False)):
+        monkeypatch.setattr(stand_in.STAND_IN, name, value)
 
 
 def proofs(solver: str = "auto") -> tuple[set[str], list[float | None]]:
@@ -67,3 +69,55 @@ def test_kernels_at_hand_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stand_in, "at_hand", lambda kernel: True)
     assert "highs" not in proofs()[0]
     assert stand_in.STAND_IN.left == 0.0
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is compiled before the clock of a row starts, in order."""
+    said: list[str] = []
+
+    def compile_as(name: str) -> None:
+        def compile_it() -> None:
+            assert current().end == np.inf  # no row's clock is running
+            said.append(name)
+
+        monkeypatch.setattr(stand_in, f"compile_{name}", compile_it)
+
+    compile_as("beginning")
+    compile_as("search")
+    monkeypatch.setattr(stand_in.STAND_IN, "begun", False)
+    return said
+
+
+def test_the_default_limit_begins_when_the_kernels_are_there(ahead: list[str]) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    explainer.explain(ROWS.iloc[:1])
+    assert ahead == ["beginning"]
+    stand_in.STAND_IN.left = 0.0  # the matrix solver's time is used up
+    explainer.explain(ROWS)  # several at a time
+    assert ahead == ["beginning", "search"]
+    explainer.explain(ROWS.iloc[:1])
+    assert ahead == ["beginning", "search"]
+
+
+@pytest.mark.parametrize("limit", [60.0, None])
+def test_a_limit_that_is_stated_covers_compiling(ahead: list[str], limit: float | None) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    stand_in.STAND_IN.left = 0.0
+    for rows in (ROWS.iloc[:1], ROWS):
+        explainer.explain(rows, time_limit=limit, solver="box")
+    assert ahead == []
+
+
+def test_the_search_is_compiled_ahead_where_it_is_asked_for(ahead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    explainer.explain(ROWS.iloc[:1], solver="box")
+    assert ahead == ["beginning", "search"]
+    stand_in.STAND_IN.searched = False
+    monkeypatch.setenv("OCF_COMPILE_FIRST", "1")
+    explainer.explain(ROWS.iloc[:1])
+    assert ahead == ["beginning", "search", "search"]
+    stand_in.STAND_IN.searched = False
+    monkeypatch.setattr(stand_in, "at_hand", lambda kernel: True)
+    explainer.explain(ROWS.iloc[:1])
+    assert ahead == ["beginning", "search", "search"]
