@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -66,6 +66,12 @@ def rules(
         ),
     ] = None,
     most: Annotated[int, typer.Option(metavar="N", help="With --cover: regions at most.")] = 10,
+    trade_off: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,P,…", help="What safety costs: for each of these probabilities the cheapest point in a rule."
+        ),
+    ] = None,
     level: Annotated[
         float, typer.Option(metavar="P", help="Probability that changing a set of features must reach.")
     ] = 0.9,
@@ -129,6 +135,8 @@ def rules(
         "n_rules": n_rules, "prefer": prefer, "sets": sets, "every_set": every_set, "method": method,
         "time_limit": time_limit,
     }  # fmt: skip
+    if trade_off is not None:
+        _trade_off(found, chosen, wanted, trade_off, output, settings)
     if cover is not None:
         answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
     elif regional:
@@ -226,11 +234,49 @@ def _covering(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, setti
     return found.rules
 
 
+def _trade_off(
+    rules: CounterfactualRules,
+    rows: pd.DataFrame,
+    target: Any,
+    levels: str,
+    path: Path | None,
+    settings: dict[str, Any],
+) -> NoReturn:
+    """Write the cheapest point in a rule for each probability and row, and end the command."""
+    import json
+
+    import pandas as pd
+
+    from ocf.support.json_records import plain
+
+    try:
+        asked = [float(word) for word in levels.split(",")]
+    except ValueError:
+        raise ProblemError(f"--trade-off {levels!r} is not understood: give probabilities, as 0.5,0.7,0.9") from None
+    parts = [rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings) for k in range(len(rows))]
+    table = pd.concat(parts, keys=rows.index, names=["row", None]).reset_index(level="row").reset_index(drop=True)
+    if path is None:
+        typer.echo(table.to_string(index=False))
+    else:
+        _write_text(
+            json.dumps(plain(table.to_dict("records")), ensure_ascii=False)
+            if path.suffix.lower() == ".json"
+            else table.to_csv(index=False),
+            path,
+        )
+    raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
+
+
 def _write(answer: RuleSets, path: Path | None) -> None:
     if path is None:
         typer.echo(str(answer))
         return
-    text = answer.to_json() + "\n" if path.suffix.lower() == ".json" else answer.to_frame().to_csv(index=False)
+    _write_text(
+        answer.to_json() + "\n" if path.suffix.lower() == ".json" else answer.to_frame().to_csv(index=False), path
+    )
+
+
+def _write_text(text: str, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

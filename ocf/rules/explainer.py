@@ -65,6 +65,7 @@ from ocf.rules.reachable import (
     subgroup_of,
 )
 from ocf.rules.search import FoundBox, most_used
+from ocf.rules.trading import LEVELS, checked_levels, safe_points
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
 from ocf.support.interruption import Interruption, is_interruption
@@ -553,6 +554,62 @@ class CounterfactualRules:
             found.depth,
             found.bound,
         )
+
+    def trade_off(
+        self,
+        x: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any = None,
+        *,
+        levels: Iterable[float] = LEVELS,
+        norm: str | Mapping[str, float] = "l1",
+        n_rules: int = 5,
+        method: str = "greedy",
+        **settings: Any,
+    ) -> pd.DataFrame:
+        """What safety costs: for each probability the cheapest point in a rule that reaches it.
+
+        Parameters
+        ----------
+        x : one row
+        target : object
+            As in `local`.
+        levels : iterable of float
+            Probabilities that the rule has to reach.
+        norm : str or mapping
+            The cost, as in `ocf.Explainer.explain`; separable.
+        n_rules : int
+            Disjoint rules of each level of which the cheapest point is taken.
+        method : {"greedy", "search", "milp"}
+        **settings
+            See `local`.
+
+        Returns
+        -------
+        DataFrame
+            One row for each level that some rule reaches, ascending: its `level`, the rule's `probability`, the `cost`,
+            whether the model gives the target there (`reached`, None without a model), the `rule` in words, and the
+            point's columns.
+        """
+        asked, cost = checked_levels(levels), Cost.parse(norm)
+        coded = self._row(x)[1]
+        settings |= {"n_rules": n_rules, "method": method}
+        rules = [(level, rule) for level in asked for rule in self.local(x, target, rule_level=level, **settings)]
+        found = safe_points(self.space, coded[0], rules, asked, cost)
+        points = np.array([own.point for own in found]).reshape(len(found), len(self.space))
+        reached: list[bool | None] = [None] * len(found)
+        if self.model is not None and found:
+            predicted = _plain(self._predicted(coded)[0])
+            reached = self._wanted(target, predicted).holds(self._predicted(points)).tolist()
+        told = pd.DataFrame(
+            {
+                "level": [own.level for own in found],
+                "probability": [own.rule.precision for own in found],
+                "cost": [own.cost for own in found],
+                "reached": reached,
+                "rule": [str(own.rule) for own in found],
+            }
+        )
+        return pd.concat([told, self.space.to_frame(points).reset_index(drop=True)], axis=1)
 
     def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:
         """The largest box within a rule that is as probable for a row as any leaf there; the rule where none is."""

@@ -84,6 +84,20 @@ def test_command_names_sets_of_decision_paths(folder: Path) -> None:
     assert "did you mean 'paths'" in run(folder, "forest.joblib", "rows.csv", "--rows", "0", "--sets", "path").err
 
 
+def test_command_tells_what_safety_costs(folder: Path) -> None:
+    words = ("forest.joblib", "rows.csv", "--rows", poor(folder, 2), "--trade-off")
+    for name in ("safe.csv", "safe.json"):
+        answer = run(folder, *words, "3e-1,6e-1", "-o", name)
+        assert answer.code == ExitCode.SOLVED, answer.err
+        path = folder / name
+        table = pd.read_csv(path) if path.suffix == ".csv" else pd.DataFrame(json.loads(path.read_text()))
+        assert table.level.tolist() == [0.3, 0.6] * 2
+        assert table.row.nunique() == 2
+        assert (table.groupby("row").cost.diff().dropna() >= 0).all()
+    assert "probability" in run(folder, *words, "6e-1").out
+    assert "give probabilities, as" in run(folder, *words, "much").err
+
+
 def test_command_prefers_the_most_probable_rule(folder: Path) -> None:
     precision = {}
     for prefer in ("large", "probable"):
