@@ -67,3 +67,39 @@ def test_cost_counts_bins(run: ModuleType) -> None:
     row = pd.DataFrame({"a": [own.train.a.min()], "b": [0.5]})
     assert run.bin_cost(own, row, row) == 0
     assert run.bin_cost(own, row, row.assign(a=own.train.a.max())) == pytest.approx(0.9)
+
+
+def test_californias_rules_are_of_the_forest_that_is_explained(
+    run: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    names = ["MedInc", "HouseAge", "AveRooms", "AveBedrms", "Population", "AveOccup", "Latitude", "Longitude"]
+    table = pd.DataFrame(rng.uniform(1, 40, (300, 8)), columns=names)
+    prices = np.minimum(table.MedInc / 6, 5.0)
+    monkeypatch.setattr(run, "load_dataset", lambda *_: Dataset("california", table, prices, {}))
+    own = run.case("california-raw", "RF", "raw")
+    coded = own.rules.space.from_frame(own.train)
+    answers = own.model.predict(own.train)
+    assert own.rules.forest.answers.tolist() == answers.tolist()
+    leaf_values = own.rules.forest.partition.ensemble.scores(coded)[:, 0]
+    np.testing.assert_allclose(leaf_values / (leaf_values[0] / answers[0]), answers, rtol=1e-9)
+    assert own.train.TotalRooms.max() > 40
+    assert len(own.train) + len(own.rows["below 1"]) < 300  # capped prices are left out
+    assert (own.model.predict(own.rows["below 1"]) < 1).all()
+
+
+def test_a_region_is_the_one_with_the_most_probable_rule(run: ModuleType) -> None:
+    own = run.case("diabetes", "RF", None)
+    row = own.rows[0].iloc[[0]]
+    best = run.region(own, row, 1, 0.6)
+    asked = {"method": "greedy", "prefer": "probable", "rule_level": 0.6}
+    around = own.rules.regions(1, row, most=None)
+    precise = [found[0].precision for g in around if (found := own.rules.regional(g, 1, **asked)).rules]
+    assert own.rules.regional(best, 1, **asked)[0].precision == max(precise)
+
+
+def test_noise_is_smaller_where_the_levels_are_standard_deviations(run: ModuleType) -> None:
+    own = run.case("diabetes", "RF", None)
+    edge = own.rows[0].iloc[[0]].assign(a=0.6)
+    kept = run.stability(own, edge, ("a",), 1, 0, np.array([0.0, 0.1, 1.0]))
+    assert kept[0] == 1.0 >= kept[1] > kept[2]
