@@ -342,10 +342,11 @@ def _flowoct(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> T
     try:
         with within(tree.time_limit, default_memory()):
             built = flowoct.build(problem)
-            form = compile_model(built.model, built.columns)
+            form = compile_model(built.model, built.all_columns)
+            start = built.start(problem, *_known(tree, bits, labels))
             check()
             left = None if tree.time_limit is None else seconds_left()
-            result = solver.solve(form, SolverOptions(time_limit=left))
+            result = solver.solve(form, SolverOptions(time_limit=left), warm_start=start)
     except TimeLimitError:
         raise SolverError(f"no tree within {tree.time_limit} s: raise time_limit or Q, or lower max_depth") from None
     if result.status is not Status.OPTIMAL or result.x is None:
@@ -360,6 +361,15 @@ def _flowoct(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> T
         return None if kind == "leaf" else (which, 2 * n, 2 * n + 1)
 
     return 1, split
+
+
+def _known(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Tests:
+    """A good tree to start from: STreeD's where pystreed is installed, or CART's."""
+    try:
+        found = _streed(tree, bits, labels)
+    except (ImportError, SolverError):
+        found = _cart(tree, bits, labels)
+    return found or (None, lambda node: None)
 
 
 #: How each method finds its tests.

@@ -12,6 +12,7 @@ from ocf import CounterfactualDiscretizer, SurrogateTree
 from ocf.compression.guessing import stumps
 from ocf.errors import DataError, ProblemError, SolverError
 from ocf.formulations import flowoct
+from ocf.solvers import compile_model
 
 
 def best_objective(bits: np.ndarray, y: np.ndarray, depth: int, penalty: float) -> float:
@@ -53,6 +54,42 @@ def test_the_milp_finds_the_same_optimum(seed, classes, penalty, solver):
     ]
     assert two[0].objective_ == pytest.approx(two[1].objective_)
     assert two[1].objective_ == pytest.approx(best_objective(bits, y, 2, penalty))
+
+
+@given(st.integers(0, 1000), st.integers(2, 3), st.sampled_from([0.0, 1.0, 2.5]))
+@settings(max_examples=8)
+def test_counted_losses_by_root_are_those_of_the_best_trees(seed, classes, penalty):
+    bits, y = random_rows(seed, classes=classes)
+    problem = flowoct.TreeProblem.of(bits, y, classes, 3, penalty)
+    tests, leaves = flowoct.root_losses(problem)
+    assert min(tests.min(), leaves.min()) == pytest.approx(best_objective(bits, y, 3, penalty))
+    for f, loss in enumerate(tests.tolist()):
+        sides = [best_objective(bits[bits[:, f] == bit], y[bits[:, f] == bit], 2, penalty) for bit in (0, 1)]
+        assert loss == pytest.approx(sum(sides))
+    assert leaves.tolist() == [penalty + np.sum(y != k) for k in range(classes)]
+
+
+def test_the_milp_proves_trees_of_depth_3():
+    bits, y = random_rows(3, n=300, features=12)
+    two = [SurrogateTree(method=m, leaf_penalty=3.0).fit(bits, y) for m in ("optimal", "flowoct")]
+    assert two[0].objective_ == pytest.approx(two[1].objective_)
+
+
+def test_a_known_tree_is_a_solution_of_the_milp():
+    bits, y = random_rows(2, n=60)
+    problem = flowoct.TreeProblem.of(bits, y, 2, 2, 1.0)
+    built = flowoct.build(problem)
+    form = compile_model(built.model, built.all_columns)
+    # the root tests feature 0, its right child feature 1
+    x = built.start(problem, "root", {"root": (0, "left", "right"), "right": (1, "a", "b")}.get)
+    total = form.A @ x
+    assert (total >= form.row_lower).all()
+    assert (total <= form.row_upper).all()
+    tests = {n: which for n, (kind, which) in built.decode(x).items() if kind == "test"}
+    assert tests == {1: 0, 3: 1}
+    leaf = np.where(bits[:, 0] == 0, 0, 1 + bits[:, 1])
+    errors = sum(np.bincount(y[leaf == k], minlength=2).min() for k in range(3))
+    assert form.objective(x) == pytest.approx(errors + 3)
 
 
 def test_equal_rows_are_one_group():
