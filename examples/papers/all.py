@@ -51,6 +51,7 @@ EXPERIMENTS = (
     Experiment("box-credit", "box/credit.py"),
     Experiment("box-digits", "box/digits.py", needs_data=False),
     Experiment("box-houses", "box/houses.py"),
+    Experiment("box-improvements", "box/improvements.py"),
     Experiment("fcca", "fcca/run.py", quick=("--sets", "boston")),
     Experiment("oblique-table1", "oblique/table1.py"),
     Experiment("oblique-table2", "oblique/tables23.py"),

@@ -70,3 +70,21 @@ def test_house_prices(tmp_path: Path) -> None:
     assert by_table["V"]["cost"] <= by_table["VI"]["cost"]  # type: ignore[operator]
     assert "decision regions" in text
     assert (tmp_path / "figure7.png").stat().st_size > 10_000
+
+
+@pytest.mark.data
+def test_improvements_of_algorithm_5(tmp_path: Path) -> None:
+    text = run("improvements.py", tmp_path, "--data", data())
+    costs: dict[tuple[object, object], set[float]] = {}
+    tasks: dict[object, int] = {}
+    for record in records(tmp_path):
+        job, result = record["job"], record["result"]
+        if result["status"] == "optimal":
+            costs.setdefault((job["trees"], job["row"]), set()).add(round(result["cost"], 9))  # type: ignore[call-overload]
+        if job["trees"] == 5:
+            tasks[job["step"]] = tasks.get(job["step"], 0) + result["tasks"]  # type: ignore[operator]
+    assert costs
+    assert all(len(found) == 1 for found in costs.values())  # all searches prove the same cost
+    assert tasks["algorithm 5"] >= tasks["+ nearest first"] >= tasks["+ sums of best leaves"]
+    assert "| box search |" in text
+    assert (tmp_path / "improvements-quick.csv").read_text().startswith("# ")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
 from cases import Words, arguments, changes, long_table, run_all, side_by_side
 from runs import Runs, write
 from sklearn.compose import ColumnTransformer
@@ -22,7 +23,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from xgboost import XGBClassifier
 
 from ocf import Explainer
-from ocf.compare.datasets import load_dataset
+from ocf.compare.datasets import Dataset, load_dataset
 
 SET = "german_credit_full"
 
@@ -82,18 +83,32 @@ def _setting(feature: str, setting: dict[str, Any]) -> dict[str, Any]:
     return {**setting, "step": 1} if setting["kind"] == "numeric" else setting
 
 
-def main() -> None:
-    parser = arguments(__doc__.split("\n")[0])
-    parser.add_argument("--cases", type=int, nargs=2, default=[5, 3], help="cases of tables I and II (default: 5 3)")
-    args = parser.parse_args()
-    trees, depth = (60, 5) if args.quick else (250, 8)
-    data = load_dataset(SET, args.data)
+def fit(folder: str | None, trees: int, depth: int) -> tuple[Pipeline, Explainer, Dataset, pd.DataFrame, pd.Series]:
+    """Pipeline, explainer, the data, and the test part with its labels.
+
+    Parameters
+    ----------
+    folder : str or None
+        Of the data sets.
+    trees, depth : int
+        Number of trees and their depth limit.
+    """
+    data = load_dataset(SET, folder)
     train, test, y, y_test = train_test_split(data.table, data.target, test_size=0.2, random_state=0)
     codes = OrdinalEncoder(categories=[list(levels) for levels in ORDER.values()])
     encode = ColumnTransformer([("codes", codes, list(ORDER))], remainder="passthrough")
     model = XGBClassifier(n_estimators=trees, max_depth=depth, n_jobs=1, random_state=0)
     pipeline = Pipeline([("encode", encode), ("model", model)]).fit(train, y)
     explainer = Explainer(pipeline, data=train, features={f: _setting(f, s) for f, s in data.settings.items()})
+    return pipeline, explainer, data, test, y_test
+
+
+def main() -> None:
+    parser = arguments(__doc__.split("\n")[0])
+    parser.add_argument("--cases", type=int, nargs=2, default=[5, 3], help="cases of tables I and II (default: 5 3)")
+    args = parser.parse_args()
+    trees, depth = (60, 5) if args.quick else (250, 8)
+    pipeline, explainer, data, test, y_test = fit(args.data, trees, depth)
     denied = test[pipeline.predict(test) == 0]
     runs, words = Runs(args.output), Words(SET, args.data)
 
