@@ -94,9 +94,9 @@ def test_a_table_says_how_it_was_made(
 @pytest.mark.parametrize(
     ("name", "written"),
     [
-        ("ocean-figure1", "figure1.md"),
+        ("ocean-figure1", "figure1-quick.csv"),
         ("ocean-figure4", "figure4.png"),
-        ("ocean-table3", "table3-quick.md"),
+        ("ocean-table3", "table3-quick.png"),
         ("ocean-table4", "table4-quick.csv"),
         ("ocean-record", "record.md"),
     ],

@@ -184,12 +184,21 @@ def _run(
 
 
 def seconds(group: pd.DataFrame, n_rows: int) -> str:
-    """Mean seconds of the processor a row, or the limit where the method did not prove every row in time."""
+    """Mean seconds of the processor a row, or the limit where the method did not prove every row in time.
+
+    Parameters
+    ----------
+    group : DataFrame
+        Runs of a method on a forest.
+    n_rows : int
+        Rows that there are; the method may have been given up before the last.
+    """
     proved = group.status.isin(PROVED) & (group.seconds <= group.limit)
     if not len(group):
         return "–"
     if not proved.all():
-        return f">{group.limit.iloc[0]:g} ({proved.sum()}/{n_rows})"
+        tried = f"/{n_rows}" if len(group) == n_rows else f" of {len(group)} tried"
+        return f">{group.limit.iloc[0]:g} ({proved.sum()}{tried})"
     return f"{group.seconds.mean():.2f}"
 
 

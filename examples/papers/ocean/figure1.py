@@ -12,8 +12,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from common import METHODS, PROVED, Case, arguments, measure, parse, seconds
-from runs import Runs, markdown, write
+from common import METHODS, PROVED, Case, arguments, limits, measure, parse, seconds
+from runs import Runs, markdown, publish
 
 NORMS = ("l0", "l1", "l2")
 
@@ -36,7 +36,8 @@ def main() -> None:
         for n in NORMS
         for m in args.methods
     ]
-    results = measure(Runs(args.output), jobs, args.data, weights)
+    kept = Runs(args.output)
+    results = measure(kept, jobs, args.data, weights)
     table = []
     figure, axes = plt.subplots(
         1, len(args.methods), figsize=(5.5 * len(args.methods), 3.6), sharey=True, squeeze=False
@@ -64,7 +65,8 @@ def main() -> None:
     axes[0, 0].legend(frameon=False)
     figure.tight_layout()
     figure.savefig(args.output / "figure1.png", dpi=150)
-    write(args.output, "figure1.md", markdown(table, ["set", "norm", "method", "mean s", "median s", "max s"]))
+    text = markdown(table, ["set", "norm", "method", "mean s", "median s", "max s"])
+    publish(args.output, "figure1-quick" if args.quick else "figure1", kept, text, results, limits(args))
 
 
 if __name__ == "__main__":

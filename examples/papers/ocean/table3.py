@@ -4,14 +4,21 @@ python examples/papers/ocean/table3.py --data DIR -o results/table3             
 python examples/papers/ocean/table3.py --data DIR -o results/table3 --forests trees       # A1, 10 to 500 trees
 python examples/papers/ocean/table3.py --data DIR -o results/table3 --forests depths      # A1, depth 3 to 8
 
-R is the sum of the costs over the sum of the proven optimal ones, on rows where both exist.
+R is the sum of the costs over the sum of the proven optimal ones, on rows where both exist. A1 is drawn as well, with
+95 % intervals of the mean (figures 2, 3, F1 and F2).
 """
 
 from __future__ import annotations
 
+import matplotlib as mpl
 import pandas as pd
-from common import METHODS, PROVED, arguments, measure, parse, seconds
-from runs import Runs, markdown, write
+from common import METHODS, PROVED, arguments, limits, measure, parse, seconds
+from runs import Runs, markdown, publish
+from scipy.stats import t
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 FORESTS = {
     "base": [(100, 5)],
@@ -32,10 +39,59 @@ PUBLISHED = {
 }
 
 
-def ratio(group: pd.DataFrame, optimal: pd.Series) -> str:
-    """Cost over optimal cost."""
+def ratio(group: pd.DataFrame, optimal: pd.Series, n_rows: int) -> str:
+    """Cost over optimal cost, and over how many rows where those are not all.
+
+    Parameters
+    ----------
+    group : DataFrame
+        Runs of a method on a forest.
+    optimal : Series
+        Proven optimal cost of each row that has one.
+    n_rows : int
+        Rows that there are.
+    """
     both = group.set_index("row").cost.astype(float).to_frame().join(optimal.rename("optimal"), how="inner").dropna()
-    return f"{both.cost.sum() / both.optimal.sum():.3f}" if len(both) and both.optimal.sum() > 0 else "–"
+    if not len(both) or both.optimal.sum() <= 0:
+        return "–"
+    of = "" if len(both) == n_rows else f" ({len(both)} rows)"
+    return f"{both.cost.sum() / both.optimal.sum():.3f}{of}"
+
+
+def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
+    """Mean seconds over the number of trees or their depth, with 95 % intervals: figures 2, 3, F1 and F2.
+
+    A method's line ends where it did not prove every row that was tried, as a mean over the easy rows says nothing.
+
+    Parameters
+    ----------
+    results : DataFrame
+    methods : list of str
+    over : {"trees", "depth"}
+    """
+    names = list(dict.fromkeys(results.set))
+    wide = min(len(names), 4)
+    tall = -(-len(names) // wide)
+    out, axes = plt.subplots(tall, wide, figsize=(3.4 * wide, 2.8 * tall), squeeze=False, sharey=True, sharex=True)
+    for axis, name in zip(axes.flat, names, strict=False):
+        for colour, method in enumerate(methods):
+            own = results[(results.set == name) & (results.method == method)]
+            in_time = own.status.isin(PROVED) & (own.seconds <= own.limit)
+            groups = own[in_time.groupby(own[over]).transform("all")].groupby(over).seconds
+            mean, number = groups.mean(), groups.count()
+            away = t.ppf(0.975, (number - 1).clip(lower=1)) * groups.std().fillna(0.0) / number**0.5
+            axis.plot(mean.index, mean, "o-", color=f"C{colour}", markersize=3, label=method)
+            low = (mean - away).clip(lower=mean / 10)  # the axis is logarithmic
+            axis.fill_between(mean.index, low, mean + away, color=f"C{colour}", alpha=0.2, linewidth=0)
+        axis.set(title=name, yscale="log")
+        axis.set_xscale("log" if over == "trees" else "linear")
+        axis.grid(alpha=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel(over)
+    axes[0, 0].set_ylabel("seconds per row")
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    out.tight_layout()
+    return out
 
 
 def main() -> None:
@@ -51,21 +107,26 @@ def main() -> None:
         for k in range(args.rows)
         for m in args.methods
     ]
-    results = measure(Runs(args.output), jobs, args.data)
+    kept = Runs(args.output)
+    results = measure(kept, jobs, args.data)
     rows = []
     for (trees, depth, name), same in results.groupby(["trees", "depth", "set"], sort=False):
         optimal = same[same.status.isin(PROVED)].groupby("row").cost.min().dropna().astype(float)
         rows.append([name, trees, depth])
         for method in args.methods:
-            group = same[same.method == method]
-            rows[-1] += [seconds(group, same.row.nunique()), ratio(group, optimal)]
+            group, n_rows = same[same.method == method], same.row.nunique()
+            rows[-1] += [seconds(group, n_rows), ratio(group, optimal, n_rows)]
         if (trees, depth) == (100, 5):
             rows[-1] += PUBLISHED[name]
     header = ["set", "trees", "depth", *(f"{m} {c}" for m in args.methods for c in ("T(s)", "R"))]
     if (100, 5) in sizes:
         header += ["OAE, published", "OCEAN, published"]
         rows = [row + [""] * (len(header) - len(row)) for row in rows]
-    write(args.output, f"table3-{'quick' if args.quick else args.forests}.md", markdown(rows, header))
+    stem = f"table3-{'quick' if args.quick else args.forests}"
+    publish(args.output, stem, kept, markdown(rows, header), results, limits(args))
+    if len(sizes) > 1:
+        over = "depth" if args.forests == "depths" else "trees"
+        figure(results, args.methods, over).savefig(args.output / f"{stem}.png", dpi=150)
 
 
 if __name__ == "__main__":
