@@ -17,13 +17,14 @@ from ocf.explain import pages, plots
 from ocf.explain import text as render
 from ocf.explain.answer import STATUSES, Answer
 from ocf.features.frames import PANDAS, FrameKind, as_pandas
+from ocf.features.reading import Reading
 from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import from_schema
 from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
-from ocf.support.schemas import BoxSchema, EndsSchema, ExplanationSchema
+from ocf.support.schemas import BoxSchema, EndsSchema, ExplanationSchema, SpaceSchema
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -417,7 +418,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "gap": np.inf if gap is None else gap,
         "history": tuple(Progress(*map(float, record)) for record in found.history),
         "checks": tuple(found.checks),
-        "space": None if found.features is None else FeatureSpace.from_schema(found.features),
+        "space": None if found.features is None else _space(found.features, found.method),
         "norm": None if found.norm is None else Cost(**asdict(found.norm)),
         "classes": tuple(found.classes),
         "ties": tuple(records.table_from_schema(table, row) for table in found.ties),
@@ -432,6 +433,12 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
     }
     del made["features"]
     return Explanation(**made)
+
+
+def _space(features: SpaceSchema, method: Mapping[str, Any]) -> FeatureSpace:
+    """The features, and how the table was read where the method keeps that."""
+    space = FeatureSpace.from_schema(features)
+    return replace(space, reading=Reading.from_dict(method["table"])) if "table" in method else space
 
 
 def _record(table: Any) -> dict[str, Any]:

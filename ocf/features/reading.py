@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.features.feature import Feature
+from ocf.support.documents import fit
 from ocf.support.messages import listed
+from ocf.support.schemas import ReadingSchema
 from ocf.support.wording import word
 
 #: Rows of data from which bounds, scales and levels are better not taken.
@@ -58,9 +60,27 @@ class Reading:
         return self.rows < FEW
 
     def to_dict(self) -> dict[str, Any]:
-        """What an answer keeps of it."""
-        suspects = {name: list(codes) for name, codes in self.suspects}
-        return {"rows": self.rows, "groups": list(self.groups)} | ({"suspects": suspects} if suspects else {})
+        """What an answer keeps of it, JSON-ready; `from_dict` is the inverse."""
+        rare = {
+            "suspects": {name: list(codes) for name, codes in self.suspects},
+            "told": list(self.told),
+            "whole": list(self.whole),
+            "asked": self.asked,
+        }
+        return {"rows": self.rows, "groups": list(self.groups)} | {key: said for key, said in rare.items() if said}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reading:
+        """Reading from what `to_dict` wrote.
+
+        Raises
+        ------
+        DataError
+            It is something else.
+        """
+        found = fit(data, ReadingSchema, "how the table was read")
+        suspects = tuple((name, tuple(codes)) for name, codes in found.suspects.items())
+        return cls(found.rows, tuple(found.told), tuple(found.groups), tuple(found.whole), suspects, found.asked)
 
 
 def counted(count: int, noun: str) -> str:

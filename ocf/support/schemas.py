@@ -128,6 +128,17 @@ class SpaceSchema(Struct):
     features: list[FeatureSchema]
 
 
+class ReadingSchema(Struct):
+    """A `Reading`: where the description of the features comes from."""
+
+    rows: Count
+    groups: list[str] = []
+    suspects: dict[str, list[float]] = {}
+    told: list[str] = []
+    whole: list[str] = []
+    asked: bool = False
+
+
 class CostSchema(Struct, forbid_unknown_fields=True):
     """A `Cost`."""
 

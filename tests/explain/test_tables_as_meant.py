@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Explainer, LinearExplainer
+from ocf import Explainer, Explanations, LinearExplainer
 from ocf.errors import DataError
 
 N = 150
@@ -154,6 +154,9 @@ def test_the_answer_says_which_categories_were_recognised() -> None:
     for line in lines[:5]:
         assert escape(line.strip(), quote=False) in several.to_html()
         assert escape(line.strip(), quote=False) in several._repr_html_()
+    loaded = Explanations.from_json(several.to_json())
+    assert (str(loaded), loaded.to_html()) == (str(several), several.to_html())
+    assert str(Explanations.from_json(several.to_json().replace('"table"', '"other"'))) != str(several)
     assert repr(explainer) == "<Explainer of a RandomForestClassifier: 4 features>"
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from ocf.errors import DataError
 from ocf.features.inference import infer_space
-from ocf.features.reading import code_like
+from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
 
 RNG = np.random.default_rng(0)
@@ -87,3 +91,16 @@ def test_whole_numbers_with_gaps_are_whole(values: object, kind: str) -> None:
 )
 def test_numbers_that_look_like_codes(numbers: list[float], codes: tuple[float, ...]) -> None:
     assert code_like(np.array(numbers, float)) == codes
+
+
+def test_a_reading_is_kept_in_json() -> None:
+    whole = Reading(80, ("age",), ("job",), ("rooms",), (("days", (-7.0, -9.0)),), asked=True)
+    for reading in (whole, Reading(7), Reading(0, groups=("job",))):
+        assert Reading.from_dict(json.loads(json.dumps(reading.to_dict()))) == reading
+    assert Reading(7).to_dict() == {"rows": 7, "groups": []}
+
+
+@pytest.mark.parametrize("data", [{}, {"rows": "many"}, {"rows": -1}, {"rows": 3, "suspects": {"days": 9}}, [], None])
+def test_what_is_no_reading(data: Any) -> None:
+    with pytest.raises(DataError, match="how the table was read"):
+        Reading.from_dict(data)
