@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ocf.compare.datasets import Dataset
+from ocf.errors import DataError
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "rules" / "run.py"
 
@@ -96,6 +98,38 @@ def test_a_region_is_the_one_with_the_most_probable_rule(run: ModuleType) -> Non
     around = own.rules.regions(1, row, most=None)
     precise = [found[0].precision for g in around if (found := own.rules.regional(g, 1, **asked)).rules]
     assert own.rules.regional(best, 1, **asked)[0].precision == max(precise)
+
+
+def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    pd.DataFrame({"a": [1, 2, None, 4], "word": ["x", "y", "y", "y"], "ill": ["no", "yes", "no", "yes"]}).to_csv(
+        path, index=False
+    )
+    data = run.own_table(path)
+    assert data.target.tolist() == [0, 1, 1]
+    assert data.table.columns.tolist() == ["a", "word_x", "word_y"]
+    with pytest.raises(DataError, match="must have two classes, not 4"):
+        run.own_table(_written(path, {"b": [0, 1, 0, 1], "a": [1, 2, 3, 4]}))
+    done = {(str(path), "RF", "local", 1, 0): {"probable": {"precision": 1.0, **dict.fromkeys(run.MEASURES, 1.0)}}}
+    frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
+    assert f"| {path} | RF | local, probable | 1 of 1 | 1.00" in run.quality(frame)
+    assert "paper" not in run.quality(frame)
+
+
+def test_propublicas_rows_are_those_that_it_kept(run: ModuleType, tmp_path: Path) -> None:
+    kept = dict.fromkeys(run.PROPUBLICA, 1) | {"sex": "Male", "race": "Other", "c_charge_degree": "F", "name": "A"}
+    kept |= {"days_b_screening_arrest": -30, "is_recid": 0, "score_text": "Low", "two_year_recid": 1}
+    others = [{"days_b_screening_arrest": 31}, {"is_recid": -1}, {"c_charge_degree": "O"}, {"score_text": "N/A"}]
+    rows = [kept, kept | {"two_year_recid": 0, "age": 7}, *(kept | other for other in others)]
+    data = run.own_table(_written(tmp_path / "p.csv", rows))
+    assert data.target.tolist() == [1, 0]
+    assert data.table.age.tolist() == [1, 7]
+    assert "name" not in data.table
+
+
+def _written(path: Path, rows: Any) -> Path:
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
 
 
 def test_noise_is_smaller_where_the_levels_are_standard_deviations(run: ModuleType) -> None:

@@ -34,8 +34,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ocf.compare.datasets import load_dataset
-from ocf.errors import SolverError
+from ocf.compare.datasets import Dataset, load_dataset
+from ocf.errors import DataError, SolverError
 from ocf.rules.explainer import CounterfactualRules
 from ocf.rules.objects import Subgroup
 from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, highest_level, largest_box
@@ -54,6 +54,11 @@ VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
+
+#: Columns of ProPublica's table that rules may speak of.
+PROPUBLICA = (
+    "sex", "age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree",
+)  # fmt: skip
 
 #: Accuracy, plausibility, sparsity and cost of the paper, class 1 and class 0 (tables 1 and 2).
 PAPER = {
@@ -88,7 +93,7 @@ def case(name: str, kind: str, folder: str | None) -> Case:
     """Fit a model to 75 % of a data set, and the rules to its predictions there."""
     if name == "california-raw":
         return california_raw(folder)
-    data = load_dataset(name, folder)
+    data = own_table(Path(name)) if name.endswith(".csv") else load_dataset(name, folder)
     train, test, y, _ = train_test_split(data.table, data.target, test_size=0.25, random_state=0)
     model = models(name)[kind].fit(train, y)
     free = {feature: {**setting, "actionability": "free"} for feature, setting in data.settings.items()}
@@ -97,6 +102,27 @@ def case(name: str, kind: str, folder: str | None) -> Case:
     if name == "california":
         return Case(model, rules, train, {"below 1": test[answers < 1]})
     return Case(model, rules, train, {label: test[answers == label] for label in (1, 0)})
+
+
+def own_table(path: Path) -> Dataset:
+    """A table of the user's own, for sets that may not be passed on: two classes in its column "target", or the last.
+
+    Rows with missing values are left out, and words become indicators. Of ProPublica's compas-scores-two-years.csv the
+    6,172 rows are kept that ProPublica kept, and what was known of a person at the arrest.
+    """
+    table = pd.read_csv(path)
+    if "days_b_screening_arrest" in table:
+        kept = table.days_b_screening_arrest.abs() <= 30
+        kept &= (
+            (table.is_recid != -1) & (table.c_charge_degree != "O") & table.score_text.notna()
+        )  # its N/A reads as missing
+        table = table.loc[kept, [*PROPUBLICA, "two_year_recid"]]
+    table = table.dropna()
+    answer = table.pop("target" if "target" in table else table.columns[-1])
+    if answer.nunique() != 2:
+        raise DataError(f"{path}: the column {answer.name!r} must have two classes, not {answer.nunique()}")
+    numbers = pd.get_dummies(table, dtype=int)
+    return Dataset(str(path), numbers, (answer == answer.max()).astype(int), {})
 
 
 def california_raw(folder: str | None) -> Case:
@@ -366,7 +392,8 @@ def quality(frame: pd.DataFrame) -> str:
         "| set | model | rules | rows with a rule | accuracy | plausibility | sparsity | cost |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for (name, kind, what), paper in PAPER.items():
+    others = {key: None for key in zip(frame.n, frame.k, frame.w, strict=True) if key[2] != "models"}
+    for (name, kind, what), paper in (others | PAPER).items():
         groups = list(rows_of(frame, name, kind, what))
         if not groups:
             continue
@@ -377,7 +404,8 @@ def quality(frame: pd.DataFrame) -> str:
                 cells.append(" / ".join(f"{np.mean(v):.2f}" if v else "–" for v in shares))
             found = " / ".join(f"{sum(rule in r for r in own)} of {len(own)}" for own in groups)
             lines.append(f"| {name} | {kind} | {what}, {rule} | {found} | {' | '.join(cells)} |")
-        lines.append(f"| {name} | {kind} | {what}, *paper* | | {' | '.join(paper)} |")
+        if paper is not None:
+            lines.append(f"| {name} | {kind} | {what}, *paper* | | {' | '.join(paper)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -486,7 +514,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="rows of each class; default 40, quick 3")
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
     parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
-    parser.add_argument("--sets", nargs="+", default=["compas", "diabetes", "heloc", "california", "california-raw"])
+    parser.add_argument(
+        "--sets",
+        nargs="+",
+        default=["compas", "diabetes", "heloc", "california", "california-raw"],
+        help="names, or CSV files of your own with two classes in the column 'target' or the last one",
+    )
     parser.add_argument("--models", nargs="+", default=["RF", "NN"], help="which explained models; default: both")
     parser.add_argument(
         "--parts",
