@@ -2,6 +2,10 @@
 
 python examples/papers/oblique/tables23.py --data DIR -o out/tables23                  # oblique trees (table 2)
 python examples/papers/oblique/tables23.py --data DIR -o out/tables23 --trees CART     # axis-aligned ones (table 3)
+python examples/papers/oblique/tables23.py --data DIR -o out/tables23 --solvers auto highs scip  # who solves the leaves
+
+As in the paper, features that are free have no bounds, but for pixels, which lie in [0, 1]; ``--bounded`` keeps numbers
+within the range of the training rows.
 
 Our method goes leaf by leaf. Beside it, for l2: the nearest of all known rows to which the tree gives the target
 (table 2), and feature tweaking (table 3), which knows no constraints. Milliseconds are those of the processor, so that
@@ -18,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import FIXED, arguments, cart, split, tao
-from runs import Runs, markdown, write
+from runs import Runs, markdown, publish
 from tweaking import tweak
 
 from ocf import Cost, Explainer
@@ -61,16 +65,23 @@ def fixed_features(name: str, level: int, folder: str | None) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def explainer(name: str, kind: str, folder: str | None, quick: bool) -> Explainer:
+def explainer(name: str, kind: str, folder: str | None, quick: bool, bounded: bool) -> Explainer:
+    """Of a set's tree; numbers that no fact of the data bounds are free without end, unless they are bounded."""
     the = split(name, folder)
     model = tao(name, folder, quick=quick) if kind == "TAO" else cart(name, folder)
-    return Explainer(model, data=the.train, features=the.settings)
+    settings = dict(the.settings)
+    for column in [c for c, s in settings.items() if s["kind"] == "numeric" and not bounded]:
+        width = float(np.ptp(the.train[column])) or 1.0
+        settings[column] = {"bounds": [-np.inf, np.inf], "scale": width, **settings[column]}
+    return Explainer(model, data=the.train, features=settings)
 
 
-def sources(name: str, kind: str, folder: str | None, rows: int, quick: bool) -> Iterator[tuple[int, Any]]:
+def sources(
+    name: str, kind: str, folder: str | None, rows: int, quick: bool, bounded: bool
+) -> Iterator[tuple[int, Any]]:
     """Places of test rows, some of each class, and another class as target."""
     the, rng = split(name, folder), np.random.default_rng(0)
-    model = explainer(name, kind, folder, quick).model.native
+    model = explainer(name, kind, folder, quick, bounded).model.native
     predicted = model.predict(the.test)
     classes = np.unique(the.y)
     for label in classes:
@@ -80,23 +91,23 @@ def sources(name: str, kind: str, folder: str | None, rows: int, quick: bool) ->
 
 def run(job: Mapping[str, Any], folder: str | None, quick: bool) -> dict[str, Any]:
     """One row, one method, one level of constraints."""
-    the, explain = split(job["set"], folder), explainer(job["set"], job["trees"], folder, quick)
+    the = split(job["set"], folder)
+    explain = explainer(job["set"], job["trees"], folder, quick, job["bounded"])
     row = the.test.iloc[[job["row"]]]
     stays = fixed_features(job["set"], job["level"], folder)
     vary = [c for c in the.train.columns if c not in set(stays)] if stays else "all"
     target = next(c for c in explain.classes if str(c) == job["target"])
-    begin = time.process_time()
+    begin, solver = time.process_time(), ""
     if job["method"] == "ours":
         problem = explain.problem(row, target, job["norm"], features_to_vary=vary)
-        explain.query(problem)  # compiles the matrix, once for all rows
+        explain.query(problem, solver=job["solver"])  # compiles the matrix, once for all rows
         middle = time.process_time()
-        solve_leaves(explain.query(problem, SolverOptions(time_limit=120)), lambda point: True)
+        solve_leaves(explain.query(problem, SolverOptions(time_limit=120), job["solver"]), lambda point: True)
         begin = time.process_time()
         solving = begin - middle
-        e = explain.explain(
-            row, target, job["norm"], features_to_vary=vary, formulation="oblique", progress=False, time_limit=120
-        )[0]
-        found, cost, status = e.found, e.cost, e.status
+        settings: dict[str, Any] = {"formulation": "oblique", "solver": job["solver"], "time_limit": 120}
+        e = explain.explain(row, target, job["norm"], features_to_vary=vary, progress=False, **settings)[0]
+        found, cost, status, solver = e.found, e.cost, e.status, e.method["solver"]
     elif job["method"] == "instances":
         known = pd.concat([the.train, the.test])
         e = nearest_instances(explain, row, known, target, job["norm"], features_to_vary=vary)[0]
@@ -111,66 +122,89 @@ def run(job: Mapping[str, Any], folder: str | None, quick: bool) -> dict[str, An
         "found": bool(found),
         "cost": cost,
         "status": status,
+        "solved_by": solver,
         "solving_ms": 1000 * solving,
         "total_ms": 1000 * (time.process_time() - begin),
     }
 
 
+def spread(values: pd.Series, digits: int = 3) -> str:
+    """Mean ± standard deviation over the rows, – where there are none."""
+    known = values.dropna().astype(float)
+    if known.empty:
+        return "–"
+    return f"{known.mean():.{digits}g} ± {known.std(ddof=0):.2g}"
+
+
+def milliseconds(rows: pd.DataFrame) -> str:
+    """Of the processor, mean ± standard deviation."""
+    return f"{rows.solving_ms.mean():.0f} ± {rows.solving_ms.std(ddof=0):.0f}"
+
+
 def table(results: pd.DataFrame, kind: str) -> str:
-    """Mean milliseconds, mean and deviation of the distances, feasible shares."""
+    """Milliseconds and distances with their deviations, shares of rows with an answer, and of those that are proved."""
     other = "instances" if kind == "TAO" else "tweaking"
     rows = []
     for (name, level), group in results.groupby(["set", "level"], sort=False):
-        line: list[object] = [name, f"{int(group.fixed.iloc[0])}"]
-        for norm in ("l2", "l1"):
-            ours = group[(group.method == "ours") & (group.norm == norm)]
-            cost = ours.cost.dropna().astype(float)
-            proved = ours.status.isin(["optimal", "infeasible"]).mean()
-            line += [f"{ours.solving_ms.mean():.0f}", f"{ours.total_ms.mean():.0f}"]
-            line += [f"{cost.mean():.3g} ± {cost.std():.2g}", f"{ours.found.mean():.0%}", f"{proved:.0%}"]
-        theirs = group[group.method == other]
-        cost = theirs.cost.dropna().astype(float)
-        line += (
-            ["–"] * 3
-            if theirs.empty
-            else [
-                f"{theirs.solving_ms.mean():.0f}",
-                f"{cost.mean():.3g} ± {cost.std():.2g}",
-                f"{theirs.found.mean():.0%}",
-            ]
-        )
-        line += ["{} / {}".format(*PUBLISHED[kind][name][level]), len(group[group.method == "ours"]) // 2]
-        rows.append(line)
-    columns = [f"{n} {c}" for n in ("l2", "l1") for c in ("ms", "ms in all", "distance", "feasible", "proved")]
-    header = ["set", "fixed", *columns, f"{other} ms", f"{other} l2", "feasible", "published ms (l2 / l1)", "rows"]
-    return markdown(rows, header)
+        ours, theirs = group[(group.method == "ours") & (group.solver == "auto")], group[group.method == other]
+        l2, l1 = (ours[ours.norm == norm] for norm in ("l2", "l1"))
+        line: list[object] = [name, int(group.fixed.iloc[0]), len(l2)]
+        line += [milliseconds(l2), milliseconds(l1), f"{l2.total_ms.mean():.0f} / {l1.total_ms.mean():.0f}"]
+        line += ["{} / {}".format(*PUBLISHED[kind][name][level]), spread(l2.cost), spread(l1.cost)]
+        line += [f"{ours.found.mean():.0%}", f"{ours.status.isin(['optimal', 'infeasible']).mean():.0%}"]
+        line += [spread(theirs.cost)] + ([f"{theirs.found.mean():.0%}"] if len(theirs) else ["–"])
+        rows.append([*line, f"{theirs.solving_ms.mean():.0f}" if len(theirs) else "–"])
+    header = ["set", "fixed", "rows", "ms, l2", "ms, l1", "in all", "paper", "distance, l2", "distance, l1"]
+    return markdown(rows, [*header, "with an answer", "proved", f"{other}: l2", "… found", "… ms"])
+
+
+def solver_table(results: pd.DataFrame) -> str:
+    """Who solves the leaves: milliseconds of each, over all levels, and how often a solver needed help."""
+    ours = results[results.method == "ours"]
+    columns = ["set", "level", "row", "target", "norm"]
+    known = ours[ours.solver == ours.solver.iloc[0]].set_index(columns).cost.astype(float)
+    rows = []
+    for (name, norm, solver), group in ours.groupby(["set", "norm", "solver"], sort=False):
+        words = group.solved_by.value_counts(normalize=True)
+        cost = group.set_index(columns).cost.astype(float)
+        gap = float((cost - known).abs().max())
+        proved = group.status.isin(["optimal", "infeasible"]).mean()
+        by = ", ".join(f"{word} {share:.0%}" for word, share in words.items())
+        rows.append([name, norm, solver, len(group), milliseconds(group), by, f"{proved:.0%}", f"{gap:.1g}"])
+    return markdown(rows, ["set", "norm", "solver", "rows", "ms", "solved by", "proved", "largest difference in cost"])
 
 
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=20, help="rows per class (default: 20, as in the paper)")
     parser.add_argument("--trees", choices=["TAO", "CART"], default="TAO")
+    parser.add_argument("--bounded", action="store_true", help="keep numbers within the range of the training rows")
+    parser.add_argument("--solvers", nargs="+", choices=["auto", "highs", "scip"], default=["auto"])
     args = parser.parse_args()
     names = ["Breast", "Spambase"] if args.quick else args.sets
     per_class = 2 if args.quick else args.rows
     runs, results = Runs(args.output), []
     other = "instances" if args.trees == "TAO" else "tweaking"
     for name in names:
-        for row, target in sources(name, args.trees, args.data, per_class, args.quick):
+        for row, target in sources(name, args.trees, args.data, per_class, args.quick, args.bounded):
             for level in range(3):
-                asked = [("ours", "l2"), ("ours", "l1")]
-                asked += [(other, "l2")] if other == "instances" or level == 0 else []
-                for method, norm in asked:
+                fixed = len(fixed_features(name, level, args.data))
+                asked = [("ours", norm, solver) for norm in ("l2", "l1") for solver in args.solvers]
+                asked += [(other, "l2", "")] if other == "instances" or level == 0 else []
+                for method, norm, solver in asked:
                     job = {"set": name, "trees": args.trees, "row": row, "target": str(target), "level": level}
                     job |= {"method": method, "norm": norm, "quick": args.quick}
+                    job |= {"solver": solver, "bounded": args.bounded}
                     if runs.get(job) is None:
                         runs.add(job, run(job, args.data, args.quick))
-                    fixed = len(fixed_features(name, level, args.data))
                     results.append({**job, "fixed": fixed, **(runs.get(job) or {})})
         print(name, "done", flush=True)
-    number = 2 if args.trees == "TAO" else 3
-    text = table(pd.DataFrame(results), args.trees)
-    write(args.output, f"table{number}-quick.md" if args.quick else f"table{number}.md", text)
+    found, stem = pd.DataFrame(results), f"table{2 if args.trees == 'TAO' else 3}{'-quick' * args.quick}"
+    text = table(found, args.trees) if "auto" in args.solvers else ""
+    if len(args.solvers) > 1:
+        text += f"\n{solver_table(found)}"
+    limits = f"{per_class} rows a class, 120 s a row"
+    publish(args.output, stem, runs, text, found.drop(columns=["quick", "trees"]), limits)
 
 
 if __name__ == "__main__":
