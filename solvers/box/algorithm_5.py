@@ -62,7 +62,7 @@ class Improvements:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _BoxTask:
     leaves: IntArray
     dist: float
     chosen: tuple[int, ...]
@@ -123,7 +123,7 @@ class _Search:
         need = cells.requirements.need
         self.slack = 1e-9 * (1.0 + np.abs(need))
         self.votes = cells.requirements.gain >= (need - self.slack) / part.ensemble.n_trees
-        self.stack = [_Task(np.flatnonzero(cells.live), 0.0, ())]
+        self.stack = [_BoxTask(np.flatnonzero(cells.live), 0.0, ())]
         self.best: IntArray | None = None
         self.n_tasks = 0
 
@@ -140,7 +140,7 @@ class _Search:
                 self._split(task)
         return True
 
-    def _split(self, task: _Task) -> None:
+    def _split(self, task: _BoxTask) -> None:
         """Push what is of use below a task (lines 13 to 32)."""
         i = len(task.chosen)
         leaves = task.leaves
@@ -151,12 +151,12 @@ class _Search:
             k = int(ranks[np.argmin(self.price[i][ranks])])
             dist = task.dist + float(self.price[i][k])
             if dist <= self._most and self._may_reach(inside):
-                children.append(_Task(inside, dist, (*task.chosen, int(self.opened[i][k]))))
+                children.append(_BoxTask(inside, dist, (*task.chosen, int(self.opened[i][k]))))
         if self.improvements.nearest_first:
             children.sort(key=lambda child: -child.dist)
         self.stack += children
 
-    def _finish(self, task: _Task) -> None:
+    def _finish(self, task: _BoxTask) -> None:
         """Take a box that is decided on every feature (lines 34 to 38)."""
         better = task.dist < self.limit or (self.best is None and task.dist <= self.limit)
         if not better or len(task.leaves) != self.cells.partition.ensemble.n_trees:
