@@ -165,7 +165,7 @@ class MeanOfShares:
                     unit[term.output] = sign
                     parts.append(score_row(self.ensemble, unit, sign * end, sign * float(beyond)))
         points = [np.clip(point, box.low, box.high)[box.places] for point in refused] or [box.outer.just_passing()]
-        return joined_requirements([*parts, *(box.outer.tangent(point) for point in points)], box)
+        return joined_requirements([*(box.outer.tangent(point) for point in points), *parts], box)
 
     def sure_part(self) -> tuple[FloatArray, FloatArray]:
         """Lowest and highest scores of a part of the box in which the mean passes; infinite where none is found."""

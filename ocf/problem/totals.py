@@ -292,7 +292,8 @@ class TotalThreshold:
                 sign = -1.0 if term.rises else 1.0
                 parts.append(score_row(self.ensemble, self._unit(k, sign), sign * end, sign * end))
         points = [np.clip(point, box.low, box.high) for point in refused] or [box.just_passing()]
-        return joined_requirements([*parts, *(box.tangent(point) for point in points)], box)
+        # searches prune most by the first row, which tells more than an end of an interval does
+        return joined_requirements([*(box.tangent(point) for point in points), *parts], box)
 
     def _unit(self, k: int, sign: float) -> FloatArray:
         return _coefficients(self.ensemble, (self.total.terms[k],), [sign])
@@ -376,8 +377,14 @@ class TotalThreshold:
         """Value of each term's hull at a point, (n_terms,)."""
         return np.array([np.interp(s, *hull) for s, hull in zip(point, self._hulls, strict=True)])
 
+    def points(self) -> list[tuple[FloatArray, FloatArray]] | None:
+        """Scores of the box, rising, and the most that each term can be there, where all are linear between them."""
+        if not all(_is_piecewise(term) for term in self.total.terms):
+            return None
+        return [_top_points(*interval) for interval in self._intervals]
+
     @cached_property
-    def _need(self) -> float:
+    def need(self) -> float:
         """What the sum of the hulls reaches wherever the total passes."""
         size = sum(float(np.abs(y).max()) for _, y in self._hulls) + abs(self.total.base)
         error = self.total.rounding * (size + abs(self.value) * self.total.divisor)
@@ -387,7 +394,7 @@ class TotalThreshold:
         """Scores between the worst and the best corner at which the hull just passes."""
 
         def holds(share: float) -> bool:
-            return float(self._on_hull(self.worse + share * (self._better - self.worse)).sum()) >= self._need
+            return float(self._on_hull(self.worse + share * (self._better - self.worse)).sum()) >= self.need
 
         share = 0.0 if holds(0.0) else _first(holds, 0.0, 1.0) if holds(1.0) else 1.0
         point: FloatArray = self.worse + share * (self._better - self.worse)
@@ -402,7 +409,7 @@ class TotalThreshold:
             constant += height
             size += abs(height) + abs(slope) * float(np.abs(x).max())
         coefficients = _coefficients(self.ensemble, self.total.terms, slopes)
-        need = self._need - constant - TANGENT * size
+        need = self.need - constant - TANGENT * size
         return score_row(self.ensemble, coefficients, need, need)
 
     # -- branching -----------------------------------------------------------------------------------------
@@ -538,10 +545,8 @@ def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     if not term.maps:
         x = np.array([low, high])
         return x, term.between(x, x)[1]
-    if term.maps[0].kind == "table" and all(m.kind == "affine" for m in term.maps[1:]):
-        bends = np.asarray(term.maps[0].x)
-        x = np.concatenate([[low], bends[(low < bends) & (bends < high)], [high]])
-        return _upper_hull(x, term.between(x, x, exact=False)[1])
+    if _is_piecewise(term):
+        return _upper_hull(*_top_points(term, low, high))
     near = (high - low) * 2.0 ** -np.arange(2, 50)
     edges = [e for m in term.maps[:1] for x in m.edges for e in (math.nextafter(x, -math.inf), x)]
     beside = [low, math.nextafter(low, math.inf), math.nextafter(high, -math.inf), high]
@@ -552,6 +557,18 @@ def _hull(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     np.maximum.at(corners, np.arange(len(tops)), tops)
     np.maximum.at(corners, np.arange(1, len(tops) + 1), tops)
     return _upper_hull(x, corners)
+
+
+def _is_piecewise(term: Term) -> bool:
+    """Whether a term is a table, linear between its points."""
+    return bool(term.maps) and term.maps[0].kind == "table" and all(m.kind == "affine" for m in term.maps[1:])
+
+
+def _top_points(term: Term, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Ends of an interval and points of a table between them, and the most that its term can be at each."""
+    bends = np.asarray(term.maps[0].x)
+    x = np.unique(np.concatenate([[low], bends[(low < bends) & (bends < high)], [max(low, high)]]))
+    return x, term.between(x, x, exact=False)[1]
 
 
 def _upper_hull(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatArray]:

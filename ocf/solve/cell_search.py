@@ -24,8 +24,10 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent, find_incumbent
 from ocf.cells.reduction import MAX_PAIRS, reduce
+from ocf.cells.score_sum import hold_sum
 from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
+from ocf.problem.requirements import Requirements
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
@@ -54,6 +56,10 @@ FEW_PAIRS = 200_000
 #: better points itself. A thirtieth of what pays before a matrix solver finds nearly the same points: on adult one of
 #: 220 searches ends in another point than with twice as many scans.
 LITTLE_EFFORT = 1_000
+
+#: Points that the model may refuse one by one where the search knows a curve up to rounding. After that many there is
+#: a tie, of which each next point is cut off by a tangent.
+FEW_REFUSED = 10
 
 #: Rows of the data from which the first, short search for an incumbent starts, besides the row itself. On adult and
 #: compas the row itself leads to the best point in 19 of 20 cases, and no start after the second to any.
@@ -187,6 +193,32 @@ def merged_progress(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, 
         incumbent = min(incumbent, progress.incumbent)
         out.append(Progress(seconds, min(*bounds, incumbent), incumbent))
     return monotone(out)
+
+
+def judge_of(requirements: Requirements, admits: Callable[[IntArray], bool]) -> Callable[[IntArray], bool] | None:
+    """What a search over cells asks about its points; None where a refused one is cut off by more than its leaves.
+
+    Parameters
+    ----------
+    requirements : Requirements
+        That the search looks for.
+    admits : callable
+        Whether the user's constraints and the user's model accept a choice of cells.
+    """
+    left = FEW_REFUSED
+    if requirements.curve is None:
+        return admits
+    if not hold_sum(requirements):
+        return None
+
+    def few_refused(choice: IntArray) -> bool:
+        nonlocal left
+        if left == 0 or admits(choice):
+            return True
+        left -= 1
+        return False
+
+    return few_refused
 
 
 def _free_cells(cells: CellProblem) -> IntArray | None:
@@ -336,8 +368,7 @@ class CellRun(Run):
             self.cells,
             options,
             cutoff=self.upper,
-            # a refused point of a curve is cut off by more than its leaves, and not by the search
-            confirm=None if self.cells.requirements.curve else self._admits,
+            confirm=judge_of(self.cells.requirements, self._admits),
             relaxation=relaxation,
         )
         self.times["solve"] -= building

@@ -34,6 +34,8 @@ class Bits(NamedTuple):
         Leaf of the instance at each bit; bits of a tree are sorted by falling gain of the first requirement.
     gain : (n_live, n_rows) float64
         Of the leaf at each bit.
+    most : (n_trees, n_rows) float64
+        Largest gain of each tree.
     first, last : (n_open, n_words) uint64
         Leaves that begin at a cell or before, and that end at it or beyond; of an unordered feature, both are the
         leaves that admit the level.
@@ -43,6 +45,7 @@ class Bits(NamedTuple):
 
     leaf: IntArray
     gain: FloatArray
+    most: FloatArray
     first: Words
     last: Words
     unordered: IntArray
@@ -114,7 +117,8 @@ def make_bits(instance: Instance) -> Bits:
             first[span] = _packed(instance.member[leaf, span].T, n_words)
             last[span] = first[span]
     gain = np.ascontiguousarray(instance.gain[leaf])
-    return Bits(leaf.astype(np.int64), gain, first, last, np.flatnonzero(~instance.ordered).astype(np.int64))
+    most = np.maximum.reduceat(instance.gain, instance.trees[:-1])
+    return Bits(leaf.astype(np.int64), gain, most, first, last, np.flatnonzero(~instance.ordered).astype(np.int64))
 
 
 def _packed(flags: BoolArray, n_words: int) -> Words:
@@ -261,15 +265,14 @@ def level_count(instance: Instance, bits: Bits, level: BoolArray, f: int, skippe
 
 
 @helper
-def best_gains(trees: IntArray, gain: FloatArray, live: Words, r: int, best: FloatArray) -> float:
+def best_gains(trees: IntArray, bits: Bits, live: Words, r: int, best: FloatArray) -> float:
     """Sum over trees of the best live leaf's gain in requirement r; -inf when a tree has none left.
 
     Parameters
     ----------
     trees : (n_trees + 1,) int64
         Where the bits of each tree begin.
-    gain : (n_live, n_rows) float64
-        Of the leaf at each bit.
+    bits : Bits
     live : (n_words,) uint64
     r : int
     best : (n_trees,) float64
@@ -288,9 +291,9 @@ def best_gains(trees: IntArray, gain: FloatArray, live: Words, r: int, best: Flo
                 continue
             lowest = word & (~word + np.uint64(1))
             a += POSITION[np.int64((lowest * _DEBRUIJN) >> np.uint64(58))]
-            if gain[a, r] > top:
-                top = gain[a, r]
-            if r == 0:
+            if bits.gain[a, r] > top:
+                top = bits.gain[a, r]
+            if r == 0 or top == bits.most[tree, r]:  # none is better
                 break
             a += 1
         if top == -np.inf:

@@ -24,6 +24,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.score_sum import has_terms, term_value
 from ocf.solvers.box.bitsets import (
     POSITION,
     STACK,
@@ -61,14 +62,19 @@ def _slack(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: 
 
     `room` is a size of gains to measure by; rounding is allowed for.
     """
-    least = np.inf
+    least, value, sums = np.inf, 0.0, instance.sums
     for r in range(len(room)):
-        total = best_gains(instance.trees, bits.gain, live, r, best)
+        total = best_gains(instance.trees, bits, live, r, best)
         spare = total - instance.need[r] + _ROUNDING * room[r]
         if spare < 0:
             return -1.0
         least = min(least, spare / room[r])
-    return least
+        if sums.term[r] >= 0:
+            value += term_value(sums, sums.term[r], total)
+    if not has_terms(sums):
+        return least
+    spare = (value - sums.need[0]) / (abs(sums.need[0]) + len(sums.start))
+    return -1.0 if spare < 0 else min(least, spare)
 
 
 @helper
@@ -129,7 +135,7 @@ def _relax(
 @helper
 def _drop_poor(instance: Instance, bits: Bits, live: Words, room: FloatArray, best: FloatArray) -> None:
     """Take off the leaves with which the first requirement is out of reach: the last ones of each tree."""
-    spare = best_gains(instance.trees, bits.gain, live, 0, best) - instance.need[0] + _ROUNDING * room[0]
+    spare = best_gains(instance.trees, bits, live, 0, best) - instance.need[0] + _ROUNDING * room[0]
     for tree in range(len(best)):
         for a in range(instance.trees[tree + 1] - 1, instance.trees[tree] - 1, -1):
             if best[tree] - bits.gain[a, 0] <= spare:
@@ -463,12 +469,16 @@ def _judge(
 
     A point that misses the target, is excluded, or stands in a leaf that died is not admissible.
     """
-    sure = True
+    sure, value, sums = True, 0.0, instance.sums
     for r in range(len(room)):
-        total = best_gains(instance.trees, bits.gain, live, r, best)
+        total = best_gains(instance.trees, bits, live, r, best)
         if total < instance.need[r] - _ROUNDING * room[r]:
             return INTERRUPTED
+        if sums.term[r] >= 0:
+            value += term_value(sums, sums.term[r], total)
         sure &= total >= instance.need[r] + error_bound[r] + _ROUNDING * room[r]
+    if value < sums.need[0]:
+        return INTERRUPTED
     if len(excluded):
         for tree in range(len(leaves)):
             for a in range(instance.trees[tree], instance.trees[tree + 1]):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.score_sum import ScoreSum, score_sum
 from ocf.support.loops import copy_to
 from ocf.support.numba_cache import helper, kernel
 
@@ -53,6 +54,8 @@ class Instance(NamedTuple):
         Feature, first and last rank.
     member : (n_live, n_open) bool
         Whether a leaf admits a cell of an unordered feature; empty, (n_live, 0), when all are ordered.
+    sums : ScoreSum
+        What the rows hold from outside, where it is known better.
     """
 
     offsets: IntArray
@@ -69,6 +72,7 @@ class Instance(NamedTuple):
     low: IntArray
     high: IntArray
     member: BoolArray
+    sums: ScoreSum
 
 
 class Domain(NamedTuple):
@@ -117,6 +121,7 @@ def make_instance(cells: CellProblem) -> Instance:
         low[at, feature],
         high[at, feature],
         member,
+        score_sum(cells.requirements),
     )
 
 

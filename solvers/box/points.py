@@ -9,6 +9,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import Position, SearchArrays, locate, new_position, open_costs, scan, search_arrays
+from ocf.cells.score_sum import ScoreSum, has_terms, score_sum, term_value
 from ocf.solvers.box.instance import Domain, Instance, cheapest_open
 from ocf.support.loops import copy_to, least
 from ocf.support.numba_cache import array_kernel, helper, kernel
@@ -25,6 +26,7 @@ class Evaluator(NamedTuple):
     arrays : SearchArrays
     gain : (n_leaves, n_rows) float64
     need : (n_rows,) float64
+    sums : ScoreSum
     cost : (n_cells,) float64
         inf where the cell is closed.
     line : (largest number of cells, n_rows) float64
@@ -36,6 +38,7 @@ class Evaluator(NamedTuple):
     arrays: SearchArrays
     gain: FloatArray
     need: FloatArray
+    sums: ScoreSum
     cost: FloatArray
     line: FloatArray
     at: Position
@@ -46,16 +49,22 @@ def make_evaluator(cells: CellProblem) -> Evaluator:
     arrays, need = search_arrays(cells.partition), cells.requirements.need
     line = np.empty((int(cells.partition.widths.max()), len(need)))
     gain = np.ascontiguousarray(cells.requirements.gain)
-    return Evaluator(arrays, gain, need, open_costs(cells), line, new_position(arrays, len(need)))
+    sums, at = score_sum(cells.requirements), new_position(arrays, len(need))
+    return Evaluator(arrays, gain, need, sums, open_costs(cells), line, at)
 
 
 @helper
-def _meets(need: FloatArray, sums: FloatArray) -> bool:
-    failed = 0
+def _meets(evaluator: Evaluator, totals: FloatArray) -> bool:
+    need, failed, value = evaluator.need, 0, 0.0
     for r in range(len(need)):
         # the caller judges by exact sums; here nothing within rounding may be lost
-        failed += sums[r] < need[r] - 1e-12 * (1.0 + abs(need[r]))
-    return failed == 0
+        failed += totals[r] < need[r] - 1e-12 * (1.0 + abs(need[r]))
+    if failed > 0 or not has_terms(evaluator.sums):
+        return failed == 0
+    for r in range(len(need)):
+        if evaluator.sums.term[r] >= 0:
+            value += term_value(evaluator.sums, evaluator.sums.term[r], totals[r])
+    return value >= evaluator.sums.need[0]
 
 
 @helper
@@ -86,7 +95,7 @@ def meets_target(evaluator: Evaluator, x: IntArray) -> bool:
     """
     trees = evaluator.arrays.trees
     locate(trees.root, trees.node, trees.sets, evaluator.gain, x, evaluator.at)
-    return bool(_meets(evaluator.need, evaluator.at.sums))
+    return bool(_meets(evaluator, evaluator.at.sums))
 
 
 @kernel
@@ -190,7 +199,7 @@ def pull_back(evaluator: Evaluator, x: IntArray) -> None:
             scan(trees.node, trees.sets, member, column, evaluator.gain, x, f, evaluator.at, line)
             for j in range(len(cost)):
                 saving = cost[x[f]] - cost[j]
-                if saving > best and _meets(evaluator.need, line[j]):
+                if saving > best and _meets(evaluator, line[j]):
                     best, best_f, best_cell = saving, f, j
         if best_f < 0:
             return

@@ -28,6 +28,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.reduction import drop_useless_leaves
+from ocf.cells.score_sum import has_terms, least_total, term_value
 from ocf.solvers.box.instance import Domain, Instance, cheapest_between, cheapest_open, least_of
 from ocf.support.loops import fill
 from ocf.support.numba_cache import helper, kernel
@@ -140,10 +141,48 @@ def _combinatorial(instance: Instance, domain: Domain, limit: float, work: Works
             instance.trees, instance.gain, instance.need, domain.live, work.best
         ):
             return np.inf
+        if has_terms(instance.sums) and not _drop_by_sum(instance, domain.live, work.best):
+            return np.inf
         moved = _drop_dear_cells(instance, domain, instance.cost, limit - base, work.least)
         if not _shrink_to_hull(instance, domain, work) and not moved:
             break
     return bound
+
+
+@helper
+def _best_total(instance: Instance, live: BoolArray, r: int, best: FloatArray) -> float:
+    """Sum over trees of the best live leaf's gain in requirement r; each tree must have one."""
+    total = 0.0
+    for tree in range(len(best)):
+        best[tree] = -np.inf
+        for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+            if live[leaf]:
+                best[tree] = max(best[tree], instance.gain[leaf, r])
+        total += best[tree]
+    return total
+
+
+@helper
+def _drop_by_sum(instance: Instance, live: BoolArray, best: FloatArray) -> bool:
+    """Kill leaves with which the sum of the functions of scores misses its need; False when all leaves do."""
+    sums, value = instance.sums, 0.0
+    for r in range(len(instance.need)):
+        if sums.term[r] >= 0:
+            value += term_value(sums, sums.term[r], _best_total(instance, live, r, best))
+    if value < sums.need[0]:
+        return False
+    for r in range(len(instance.need)):
+        k = sums.term[r]
+        if k < 0:
+            continue
+        total = _best_total(instance, live, r, best)
+        least = least_total(sums, k, sums.need[0] - value + term_value(sums, k, total))
+        spare = max(total - least, 0.0) + 1e-12 * (1.0 + abs(total))
+        for tree in range(len(best)):
+            for leaf in range(instance.trees[tree], instance.trees[tree + 1]):
+                if best[tree] - instance.gain[leaf, r] > spare:
+                    live[leaf] = False
+    return True
 
 
 @helper

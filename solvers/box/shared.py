@@ -294,7 +294,7 @@ class Shared:
             choices = [*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded))]
         return exclusions(self.cells, choices)
 
-    def offer(self, x: IntArray, leaves: IntArray) -> bool:
+    def offer(self, x: IntArray, leaves: IntArray, fits: bool = True) -> bool:
         """Judge a point and its leaves; whether it is admissible. Keep it if it is the best.
 
         Parameters
@@ -303,13 +303,15 @@ class Shared:
             Cells of the partition.
         leaves : (n_trees,) int64
             Leaves of the ensemble.
+        fits : bool
+            Whether it has the target as far as kernels tell.
         """
         with self.turn:
             key = leaves.tobytes()
             if key in self.excluded or self.cells.is_excluded(leaves):
                 return False
             margins = self.cells.margins(leaves)
-            if not (self.cells.live[leaves].all() and (margins >= 0).all()):
+            if not (fits and self.cells.live[leaves].all() and (margins >= 0).all()):
                 self.excluded.add(key)
                 return False
             uncertain = bool((margins < self.cells.requirements.error_bound).any())

@@ -265,5 +265,5 @@ class Worker:
 
     def _offer(self, x: IntArray) -> bool:
         """Put a point before the search; whether it is admissible."""
-        meets_target(self.evaluator, x)
-        return self.search.offer(x, self.evaluator.at.leaf)
+        fits = bool(meets_target(self.evaluator, x))
+        return self.search.offer(x, self.evaluator.at.leaf, fits)
