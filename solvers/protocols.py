@@ -92,6 +92,7 @@ class CellSolver(Protocol):
         cutoff: float = math.inf,
         confirm: Callable[[IntArray], bool] | None = None,
         relaxation: Compiled | Callable[[], Compiled | None] | None = None,
+        lone: bool = False,
     ) -> SolveResult:
         """Find the cheapest choice of open cells that meets the target.
 
@@ -105,6 +106,8 @@ class CellSolver(Protocol):
             Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
         relaxation : Compiled, or a function that gives one, optional
             The interval model, for LP bounds; the function is called when it is needed.
+        lone : bool
+            Whether to show, too, that no point in other leaves costs as little; see `SolveResult.alone`.
 
         Returns
         -------

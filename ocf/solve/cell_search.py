@@ -34,7 +34,7 @@ from ocf.solve.turns import Turns
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
 from ocf.support.limits import current, within
-from ocf.support.tolerances import meets
+from ocf.support.tolerances import meets, with_ties
 
 if TYPE_CHECKING:
     from ocf.solvers import Solver
@@ -108,6 +108,7 @@ def solve_alternatives(
     use_reduction: bool = True,
     others: Callable[[], Sequence[Solver | CellSolver]] = tuple,
     limit: float = np.inf,
+    lone: bool = False,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -131,9 +132,12 @@ def solve_alternatives(
         point.
     limit : float
         Points of this cost, and dearer ones, are of no interest: ``infeasible`` says that there is none below.
+    lone : bool
+        Whether a search over cells is to show, too, that no point in other leaves costs as little; see `Outcome.alone`.
     """
     start, best = time.perf_counter(), None
-    runs = [CellRun(cells, solver, others, options, confirm, start, limit) for cells in alternatives]
+    lone = lone and use_reduction and len(alternatives) == 1 and _leaves_decide(alternatives[0])
+    runs = [CellRun(cells, solver, others, options, confirm, start, limit, lone) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
@@ -232,6 +236,20 @@ def _free_cells(cells: CellProblem) -> IntArray | None:
     return choice if free and not cells.is_excluded(part.leaves_at(choice)) else None
 
 
+def _leaves_decide(cells: CellProblem) -> bool:
+    """Whether all points in the same leaves are as admissible, and cost what their cells cost."""
+    return cells.values is None and cells.leaf_cost is None and cells.requirements.curve is None
+
+
+def _beside(cells: CellProblem, reduced: CellProblem, best: Incumbent | None) -> CellProblem:
+    """What may cost as little as the best point, without the leaves of that: reduction has kept what costs less."""
+    if best is None:
+        return reduced
+    closed = (*reduced.excluded, cells.partition.leaves_at(best.cells))
+    asked = cells.with_(excluded=closed, requirements=reduced.requirements)
+    return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
+
+
 class CellRun(Run):
     """State of the solve of one alternative."""
 
@@ -244,9 +262,10 @@ class CellRun(Run):
         confirm: Callable[[FloatArray], bool],
         start: float,
         limit: float = np.inf,
+        lone: bool = False,
     ) -> None:
         super().__init__(options, ("incumbent", "reduce", "instance"), start)
-        self._judge, self._limit = confirm, limit
+        self._judge, self._limit, self._lone = confirm, limit, lone
         self.original = self.cells = cells
         self._others, self._turns = others, Turns(solver, others)
         self._parts: list[CellProblem] = []
@@ -274,9 +293,8 @@ class CellRun(Run):
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
-        longer, most = ({}, MAX_PAIRS)
-        if isinstance(self._turns.now, CellSolver):
-            longer, most = ({"effort": LITTLE_EFFORT}, FEW_PAIRS)
+        by_cells = isinstance(self._turns.now, CellSolver)
+        longer, most = ({"effort": LITTLE_EFFORT}, FEW_PAIRS) if by_cells else ({}, MAX_PAIRS)
         if np.isfinite(self._limit):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
@@ -289,8 +307,7 @@ class CellRun(Run):
 
     def _search(self, candidates: IntArray | None, **search: int) -> None:
         begin, spent = time.perf_counter(), self.times["confirm"]
-        found = find_incumbent(self.original, candidates, self.confirm, limit=self._limit, **search)
-        self.adopt(found)
+        self.adopt(find_incumbent(self.original, candidates, self.confirm, limit=self._limit, **search))
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
         self.record()
 
@@ -364,12 +381,14 @@ class CellRun(Run):
                 building = time.perf_counter() - begin
             return formulation if formulation.formulation == "interval" else None
 
+        lone = self._lone and (self.best is None or self.upper < self._limit)
         result = solver.solve_cells(
-            self.cells,
+            _beside(self.original, self.cells, self.best) if lone else self.cells,
             options,
             cutoff=self.upper,
             confirm=judge_of(self.cells.requirements, self._admits),
             relaxation=relaxation,
+            lone=lone,
         )
         self.times["solve"] -= building
         if self._noted(result, offset):
@@ -384,9 +403,8 @@ class CellRun(Run):
         self.times["instance"] += time.perf_counter() - begin
         form = instance.form
         self.measure(form)
-        offset = time.perf_counter() - self.start
-        cutoff = self.upper + self._tangent_error if np.isfinite(self.upper) else None
-        result = solver.solve(form, options, cutoff=cutoff)
+        offset, worst = time.perf_counter() - self.start, self.upper + self._tangent_error
+        result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None)
         if solver is not self._turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on
             self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))

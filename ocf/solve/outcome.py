@@ -44,6 +44,8 @@ class Outcome:
         Bound and incumbent over time.
     message : str
         What went wrong, where something did.
+    alone : bool
+        Whether the search for the point has shown, too, that no point in other leaves costs as little.
     """
 
     status: Status
@@ -58,6 +60,7 @@ class Outcome:
     sizes: dict[str, int] = field(default_factory=dict)
     history: tuple[Progress, ...] = ()
     message: str = ""
+    alone: bool = False
 
 
 def unproven(outcome: Outcome, why: str) -> Outcome:
@@ -259,4 +262,5 @@ class Run:
             self.sizes,
             tuple(self.history),
             self.message,
+            self.status is Status.OPTIMAL and bool(self.results) and self.results[-1].alone,
         )

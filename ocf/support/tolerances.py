@@ -20,6 +20,11 @@ def slack(cost: float, gap: float = 0.0) -> float:
     return max(PROOF_TOLERANCE, gap) * max(abs(cost), PROOF_TOLERANCE)
 
 
+def with_ties(cost: float) -> float:
+    """Cost below which a point costs as little as one of a cost, with room for the rounding of both."""
+    return cost + 4 * slack(cost)
+
+
 def meets(bound: float, cost: float, gap: float = 0.0) -> bool:
     """Whether a bound proves that nothing is cheaper than a cost; never where nothing was found (inf).
 

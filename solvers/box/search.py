@@ -48,6 +48,7 @@ from ocf.solvers.box.shared import Shared
 from ocf.solvers.box.worker import Worker
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import CUTOFF, Progress, SolverOptions, Status, monotone
+from ocf.support.tolerances import with_ties
 
 #: Pairs of leaves that the first reduction probes at most: some 10 ms.
 PAIRS = 200_000
@@ -80,6 +81,8 @@ class BoxResult:
         Bound and incumbent over time.
     message : str
         Which limit stopped the search, or ``"cutoff"``.
+    alone : bool
+        Whether it was asked for and shown that no point in other leaves costs as little.
     """
 
     status: Status
@@ -93,6 +96,7 @@ class BoxResult:
     lp_seconds: float = 0.0
     refused: int = 0
     message: str = ""
+    alone: bool = False
 
 
 def solve_cells(
@@ -102,6 +106,7 @@ def solve_cells(
     cutoff: float = np.inf,
     confirm: Callable[[IntArray], bool] | None = None,
     relaxation: Compiled | Callable[[], Compiled | None] | None = None,
+    lone: bool = False,
 ) -> BoxResult:
     """Find the cheapest choice of open cells that meets the target, with proof.
 
@@ -120,13 +125,17 @@ def solve_cells(
     relaxation : ocf.solvers.cell_form.Compiled, or a function that gives one, optional
         A formulation for LP bounds; without it, or without highspy, the search dives over bitsets instead. The
         function is called when a first dive has left something open.
+    lone : bool
+        Whether to show, too, that no point in other leaves costs as little: as the point that is found, or as the
+        cutoff, where none is cheaper. One proof serves for both, since all that is left of the first is the box of the
+        best point. Leaves must cost nothing, and there must be no gap that serves.
 
     Returns
     -------
     BoxResult
     """
-    shared = Shared(cells, options or SolverOptions(), cutoff, confirm, relaxation)
-    reduction = reduce_cells(cells, cutoff, max_pairs=PAIRS)
+    shared = Shared(cells, options or SolverOptions(), cutoff, confirm, relaxation, lone=lone)
+    reduction = reduce_cells(cells, with_ties(cutoff) if lone else cutoff, max_pairs=PAIRS)
     if not reduction.proved:
         log_compilation(propagate)
         log_compilation(dive)
@@ -180,8 +189,10 @@ def _work(worker: Worker, shared: Shared, number: int) -> None:
 
 
 def _result(shared: Shared) -> BoxResult:
-    bound, message = min(shared.bound(), shared.limit), shared.stopped
-    if shared.stopped and shared.queue:
+    least = min(shared.upper, shared.cutoff)
+    bound, message = min(shared.bound(), shared.limit, least), shared.stopped
+    unfinished = bool(shared.stopped and shared.queue)
+    if unfinished and not (shared.lone and bound >= least):
         status = Status.UNKNOWN if shared.best is None else Status.FEASIBLE
     elif shared.best is None:
         status, bound = Status.INFEASIBLE, shared.cutoff
@@ -203,4 +214,5 @@ def _result(shared: Shared) -> BoxResult:
         shared.lp_seconds,
         shared.refused,
         message,
+        shared.lone and not unfinished,
     )

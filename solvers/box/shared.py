@@ -20,6 +20,7 @@ from ocf.solvers.box.relaxation import Basis, no_relaxation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import Progress, SolverOptions
 from ocf.support.limits import current
+from ocf.support.tolerances import with_ties
 
 #: Options of the search itself, in `SolverOptions.options`.
 NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
@@ -63,6 +64,8 @@ class Shared:
         The limit, where kernels in other threads see it.
     tolerance : float
         What is cheaper than the incumbent by less than this, relatively, is of no use.
+    lone : bool
+        Whether the search goes on for what costs as little as the incumbent in other leaves; off once that is found.
     """
 
     def __init__(
@@ -72,12 +75,16 @@ class Shared:
         cutoff: float,
         confirm: Callable[[IntArray], bool] | None,
         relaxation: Compiled | Callable[[], Compiled | None] | None,
+        *,
+        lone: bool = False,
     ) -> None:
         self.begin = time.perf_counter()
         self.cells, self.options, self.cutoff = cells, options, cutoff
         self.confirm, self.relaxation = confirm, relaxation
         self.tolerance = max(TOLERANCE, options.mip_gap)
-        self.shared = np.array([cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf])
+        self.lone = lone
+        beside = with_ties(cutoff) if lone else cutoff - TOLERANCE * abs(cutoff)
+        self.shared = np.array([beside if np.isfinite(cutoff) else np.inf])
         self.best: IntArray | None = None
         self.upper = np.inf
         self.refused = self.nodes = self.visits = self.created = self.generation = 0
@@ -294,6 +301,10 @@ class Shared:
             choices = [*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded))]
         return exclusions(self.cells, choices)
 
+    def is_closed(self, leaves: IntArray) -> bool:
+        """Whether a choice of leaves, (n_trees,), is excluded or was refused, or belongs to the best point."""
+        return leaves.tobytes() in self.excluded or self.cells.is_excluded(leaves)
+
     def offer(self, x: IntArray, leaves: IntArray, fits: bool = True) -> bool:
         """Judge a point and its leaves; whether it is admissible. Keep it if it is the best.
 
@@ -307,9 +318,9 @@ class Shared:
             Whether it has the target as far as kernels tell.
         """
         with self.turn:
-            key = leaves.tobytes()
-            if key in self.excluded or self.cells.is_excluded(leaves):
+            if self.is_closed(leaves):
                 return False
+            key = leaves.tobytes()
             margins = self.cells.margins(leaves)
             if not (fits and self.cells.live[leaves].all() and (margins >= 0).all()):
                 self.excluded.add(key)
@@ -319,8 +330,38 @@ class Shared:
                 self.excluded.add(key)
                 self.refused += 1
                 return False
+            if self.lone:
+                self._offer_alone(cheapest_within(self.cells, leaves), key)
+                return True
             cost = self.cells.cost_of(x)
             if cost < min(self.upper, self.cutoff):
                 self.best, self.upper, self._improved = x.copy(), cost, True
                 self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
             return True
+
+    def _offer_alone(self, x: IntArray, key: bytes) -> None:
+        """Keep the cheapest point of its leaves if it is the best, and close the leaves: what is left is beside it."""
+        self.excluded.add(key)
+        cost, least = self.cells.cost_of(x), min(self.upper, self.cutoff)
+        strictly = least - self.tolerance * abs(least) if np.isfinite(least) else np.inf
+        if cost < strictly:
+            self.best, self.upper, self._improved = x, cost, True
+            self.shared[0] = min(self.shared[0], with_ties(cost))
+        elif cost < self.limit:
+            self.lone = False
+            self.shared[0] = strictly
+
+
+def cheapest_within(cells: CellProblem, leaves: IntArray) -> IntArray:
+    """The cheapest open cell of each feature within some leaves that meet, (n_features,).
+
+    Parameters
+    ----------
+    cells : CellProblem
+    leaves : (n_trees,) int64
+    """
+    part = cells.partition
+    costs = [
+        np.where(inside, cells.cost[part.cells_of(i)], np.inf) for i, inside in enumerate(cells.open_within(leaves))
+    ]
+    return np.array([own.argmin() for own in costs], np.int64)

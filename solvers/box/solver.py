@@ -35,15 +35,16 @@ class BoxSolver:
         cutoff: float = np.inf,
         confirm: Callable[[IntArray], bool] | None = None,
         relaxation: Compiled | Callable[[], Compiled | None] | None = None,
+        lone: bool = False,
     ) -> SolveResult:
         """Search a problem over cells; the result's `x` is the choice of cells, (n_features,).
 
         Parameters
         ----------
-        cells, options, cutoff, confirm, relaxation
+        cells, options, cutoff, confirm, relaxation, lone
             See `ocf.solvers.protocols.CellSolver.solve_cells`.
         """
-        found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation)
+        found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation, lone=lone)
         return SolveResult(
             found.status,
             None if found.cells is None else found.cells.astype(np.float64),
@@ -58,4 +59,5 @@ class BoxSolver:
             dict(options.options) if options else {},
             raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
             message=found.message,
+            alone=found.alone,
         )

@@ -216,6 +216,7 @@ class Worker:
         bits, stack = self._bits, self._stack
         weights = Multipliers(multipliers.constant, multipliers.leaf[bits.leaf], multipliers.cell)
         push(stack, bits, self.domain, bound)
+        error_bound = search.cells.requirements.error_bound
         ended, spent, boxes = UNCERTAIN, 0, 0
         while ended == UNCERTAIN or (boxes == SLICE and spent < most and not search.late):
             ended, boxes, cost = dive(
@@ -224,7 +225,8 @@ class Worker:
                 stack,
                 self._dive_scratch,
                 weights,
-                search.cells.requirements.error_bound,
+                # where no verdict is sure the box of each point that is found stays open
+                np.full_like(error_bound, np.inf) if search.lone else error_bound,
                 search.rejected(),
                 search.shared,
                 search.tolerance,
@@ -248,14 +250,14 @@ class Worker:
         """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
         cheapest_point(self.instance, self.domain, self.x)
         found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
-        return found and not self._leaves_cost  # else a dearer cell may lie in cheaper leaves
+        # a dearer cell may lie in cheaper leaves, and something that costs as little in others
+        return found and not self._leaves_cost and not self.search.lone
 
     def _only_excluded(self) -> bool:
         """Whether each tree has a single live leaf left, and their choice is excluded."""
-        cells = self.search.cells
-        if not cells.excluded or self.domain.live.sum() > len(self.instance.trees) - 1:
+        if self.domain.live.sum() > len(self.instance.trees) - 1:
             return False
-        return cells.is_excluded(self.instance.leaf[self.domain.live])
+        return self.search.is_closed(self.instance.leaf[self.domain.live])
 
     def _round(self, share: FloatArray) -> None:
         """Look for a better incumbent near the LP's point."""

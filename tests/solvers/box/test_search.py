@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import exhaustive, random_problem
+from small_problems import Exhaustive, exhaustive, random_problem
 
 from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
 from ocf.cells.partition import partition
 from ocf.cells.reduction import reduce
@@ -20,6 +21,7 @@ from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
 from ocf.solvers.box import solve_cells
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.tolerances import slack
 
 from .cases import check, compiled, large_problem
 
@@ -114,6 +116,50 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
     feasible = everything.feasible & ~(uncertain & refused)
     optimum = everything.cost[feasible].min(initial=np.inf)
     check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
+
+
+def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:
+    """Whether something in other leaves costs as little."""
+    near = everything.choices[everything.feasible & (everything.cost <= cost + 2 * slack(cost))]
+    return any((cells.partition.leaves_at(choice) != leaves).any() for choice in near)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("use_lp", [False, True])
+def test_one_proof_shows_that_a_point_stands_alone(use_lp: bool, threads: int) -> None:
+    """With and without an incumbent, whose leaves are closed: never claimed where a tie is, and claimed elsewhere."""
+    claimed = {True: 0, False: 0}
+    missed = 0
+    for seed in range(40):
+        cells = random_problem(seed)
+        cells = cells.with_(cost=np.ceil(5 * cells.cost) / 5) if seed % 2 else cells  # more of them cost the same
+        everything = exhaustive(cells)
+        if cells.leaf_cost is not None or not 0 < everything.optimum < np.inf:
+            continue
+        formulation, options = compiled(cells) if use_lp else None, SolverOptions(threads=threads)
+        result = solve_cells(cells, options, relaxation=formulation, lone=True)
+        check(cells, result, everything.optimum)
+        feasible = np.flatnonzero(everything.feasible)
+        by_cost = feasible[np.argsort(everything.cost[feasible], kind="stable")]
+        known = everything.choices[by_cost[0]], everything.choices[by_cost[len(by_cost) // 2]]
+        for point in (result.cells, *known):
+            leaves = cells.partition.leaves_at(point)
+            cost = min(cells.cost_of(c) for c in everything.choices[feasible] if same(cells, c, leaves))
+            closed, asked = cells.with_(excluded=(leaves,)), {"cutoff": cost, "relaxation": formulation, "lone": True}
+            again = solve_cells(closed, options, **asked) if point is not result.cells else result
+            if again.cells is not None:
+                assert again.cost == pytest.approx(everything.optimum, rel=1e-9)
+                leaves, cost = cells.partition.leaves_at(again.cells), again.cost
+            tied = beside(cells, everything, leaves, cost)
+            assert not (again.alone and tied)
+            missed += not (again.alone or tied)  # a tie with a point that was not the best ends the proof
+            claimed[again.alone] += 1
+    assert min(claimed.values()) > 10
+    assert missed <= 3
+
+
+def same(cells: CellProblem, choice: IntArray, leaves: IntArray) -> bool:
+    return bool((cells.partition.leaves_at(choice) == leaves).all())
 
 
 @pytest.mark.parametrize("boosted", [False, True])
