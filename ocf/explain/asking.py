@@ -108,7 +108,8 @@ class Asking(ABC, Generic[P]):
         self._common: Prepared[P] = prepared
         self._engines: tuple[Engine[P], ...] = tuple(engines)
         self._frames = frames
-        self._checking = 0.0
+        #: Seconds that the check of the last answer took; they are kept free of the time of the next.
+        self.checking = 0.0
 
     @property
     def model(self) -> UserModel:
@@ -391,10 +392,10 @@ class Asking(ABC, Generic[P]):
         detector = self._common.detector(task.plausibility, problem.target)
         judge = self._common.judge(row, problem, detector)
         # the check of the answer is part of the time
-        with within(max(seconds_left() - self._checking, 0.0)):
+        with within(max(seconds_left() - self.checking, 0.0)):
             found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
         explanation = self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
-        self._checking = explanation.times["verify"]
+        self.checking = explanation.times["verify"]
         return explanation
 
     def explained(

@@ -24,6 +24,7 @@ from ocf.explain.explanation import Explanation
 from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import Foreseen
 from ocf.solve.engines import Engine, Finding, Judge, P, answer, make_ready
+from ocf.support.limits import seconds_left, within
 
 if TYPE_CHECKING:
     from ocf.explain.asking import Asking
@@ -122,7 +123,8 @@ class Together(Generic[P]):
             return answer(self._engine, problem, self._task, believed)
 
         def limited() -> Finding[P]:
-            with self._task.within_limits():
+            # the model's word on the answer is part of the time
+            with self._task.within_limits(), within(max(seconds_left() - self._asking.checking, 0.0)):
                 return search()
 
         found = self._asking.unless_it_fails(row, self._task, limited)
@@ -143,6 +145,8 @@ class Together(Generic[P]):
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin
         each = self._judging / max(len(waiting), 1)
+        if waiting:
+            self._asking.checking = each
         while waiting:
             explanations = self._explained(waiting[0], each)
             del waiting[0]

@@ -13,6 +13,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.models.user_model import UserModel
+from ocf.problem.problem import Problem
+from ocf.solve.engines import Finding, answer
+from ocf.support.limits import seconds_left
 
 from .people import refused
 
@@ -184,3 +187,22 @@ def test_processes_take_parts_of_the_rows(credit, jobs: int) -> None:
     found = explainer.explain(rows, target="granted", n_jobs=jobs)
     assert [e.row for e in found] == list(rows.index)
     assert [e.cost for e in found] == [e.cost for e in explainer.explain(rows, target="granted")]
+
+
+def test_the_time_of_a_row_leaves_room_for_the_models_word_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(x, (x.a + x.b > 0).astype(int))
+    explainer = Explainer(forest, data=x)
+    row = x[forest.predict(x) == 0].iloc[:1]
+    assert explainer.explain(row, target=1, time_limit=1000.0)[0].status == "optimal"
+    left: list[float] = []
+
+    def search(*args: object) -> Finding[Problem]:
+        left.append(seconds_left())
+        return answer(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("ocf.explain.together.answer", search)
+    explainer.checking = 800.0  # as if the model had taken so long to judge the last answer
+    assert explainer.explain(row, target=1, time_limit=1000.0)[0].status == "optimal"
+    assert 0 < left[0] <= 200
+    assert explainer.checking < 800
