@@ -144,8 +144,8 @@ def in_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
     try:
         with np.errstate(all="ignore"):
             typed = held.astype(dtype)
-        # halves would be cut off, large numbers wrap around, and a value of the row itself stays exact
-        if number and not np.array_equal(_floats(typed), _floats(held), equal_nan=True):
+        # halves would be cut off, large numbers wrap around, a value of the row itself stays exact; all hold 0 and 1
+        if number and values.dtype != bool and not np.array_equal(_floats(typed), _floats(held), equal_nan=True):
             return held
         return typed
     except (TypeError, ValueError, OverflowError):
