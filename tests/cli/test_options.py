@@ -183,7 +183,14 @@ def test_missing_values_without_a_rule(files: Path, changed: Callable[..., Path]
     model = GradientBoostingClassifier(n_estimators=2).fit(table, table["income"] > 50)
     skops_io.dump(model, tmp_path / "gb.skops")
     path = changed(lambda t: t.assign(income=np.where(t.index == 2, np.nan, t.income)))
-    refused("solve", tmp_path / "gb.skops", path, words=["income", "missing"])
+    answer = Answer("solve", tmp_path / "gb.skops", path, "--rows", "0:4", "-o", tmp_path / "o.json")
+    assert answer.code == 1
+    assert "4 rows: 3 optimal, 1 error" in answer.err
+    faulty = Explanations.from_json(tmp_path / "o.json")[2]
+    assert faulty.status == "error"
+    assert "'income'" in faulty.message
+    assert "missing" in faulty.message
+    refused("solve", tmp_path / "gb.skops", path, "--rows", "2", words=["income", "missing"])
 
 
 def test_unknown_category(files: Path, changed: Callable[..., Path], write: Callable[[str, str], Path]) -> None:
