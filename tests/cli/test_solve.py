@@ -156,7 +156,10 @@ def test_completions_of_missing_values_come_from_a_table(tmp_path: Path, write: 
         assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
     draws[first].to_csv(tmp_path / "one.csv", index=False)
     assert Answer(*asked[:-1], str(first), "--imputations", tmp_path / "one.csv").code == 0
-    refused(*asked, "--imputations", tmp_path / "one.csv", words=["imputations", "lacks"])
+    answer = Answer(*asked, "--imputations", tmp_path / "one.csv", "-o", out)
+    assert answer.code == 1
+    assert "2 rows: 1 optimal, 1 error; 1 verified" in answer.err
+    assert "lacks" in Explanations.from_json(out)[1].message
     both.assign(row=0.5).to_csv(tmp_path / "bad.csv", index=False)
     refused(*asked, "--imputations", tmp_path / "bad.csv", words=["'row'", "whole numbers"])
     refused(*asked, "--share", "0.5", words=["share", "imputations"])
