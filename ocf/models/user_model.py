@@ -136,8 +136,6 @@ class UserModel:
             )
         if before.steps:
             return self if base is None else self._naming_behind(space, base)
-        if not self.trees.nameless:
-            return self
         columns = before.columns(space.names)
         features = {j: space.features[space.index(columns[j])] for j in self.trees.categories}
         for feature in features.values():
@@ -145,7 +143,10 @@ class UserModel:
                 raise DataError(
                     f"the model treats feature {feature.name!r} as categories: describe it as kind 'categorical'"
                 )
-        return _alone(self.native, self.trees.naming({j: f.levels for j, f in features.items()}), self.frames)
+        levels = {j: f.levels for j, f in features.items()}
+        if levels == self.trees.categories:
+            return self
+        return _alone(self.native, self.trees.naming(levels), self.frames)
 
     def _naming_behind(self, space: FeatureSpace, base: FloatArray) -> UserModel:
         """The same with the categories that steps make of the levels of a table's features."""

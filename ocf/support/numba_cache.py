@@ -33,6 +33,7 @@ KERNELS = (
     "cells/kernels.py",
     "cells/nearby.py",
     "cells/reduction.py",
+    "cells/score_sum.py",
     "regional/forest.py",
     "rules/points.py",
     "solvers/box/bitsets.py",

@@ -65,7 +65,7 @@ def test_rows_of_a_batch_get_what_each_gets_by_itself(name: str, judged: list[in
     for missing in (None, True, WISH):
         for k, found in enumerate(explainer.explain(rows, 1, missing=missing)):
             same(found, explainer.explain(rows.iloc[[k]], 1, missing=missing)[0])
-    assert judged == [len(rows)] * 3
+    assert [n for n in judged if n > 1] == [len(rows)] * 3
 
 
 def test_rows_with_completions_are_judged_one_by_one(judged: list[int]) -> None:
