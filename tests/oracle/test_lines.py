@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import linprog
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -215,7 +216,7 @@ def test_a_final_model_that_weighs_no_number_has_no_line() -> None:
 
 def test_whole_numbers_behind_a_scaler() -> None:
     x, y = table()
-    model = make_pipeline(MinMaxScaler(), STACKS["a forest"]).fit(x.abs(), y > 0)
+    model = make_pipeline(MinMaxScaler(), clone(STACKS["a forest"])).fit(x.abs(), y > 0)
     found = Explainer(model, x.abs()).explain(x.abs().iloc[[0]], "opposite", progress=False)[0]
     assert (found.status, found.verified) == ("optimal", True)
 
