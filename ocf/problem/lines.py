@@ -153,10 +153,17 @@ def _conditions(ensemble: Ensemble, target: Target) -> Iterator[tuple[Total, flo
         yield rule.margin.times(sign), sign * rule.threshold, sign * rule.threshold
 
 
-def each_target(target: Target) -> list[Target]:
-    """The targets of which one is enough, in the order of the alternatives of the whole."""
+def each_target(target: Target, n: int) -> list[Target]:
+    """The targets of which one is enough, in the order of the alternatives of the whole.
+
+    Parameters
+    ----------
+    target : Target
+    n : int
+        Alternatives; one of several classes of three or more, where no line is, stands for the whole target.
+    """
     if isinstance(target, ClassSetTarget) and len(target.indices) == 1:
         return [ClassTarget(k) for k in target.indices]
     if isinstance(target, ProbabilityTarget):
         return [ProbabilityTarget((k,), target.probability) for k in target.indices]
-    return [target]
+    return [target] * n

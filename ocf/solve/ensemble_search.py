@@ -41,7 +41,8 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
     """
     run = _Global(query, confirm)
     problem = query.model.problem
-    for requirements, target in zip(problem.alternatives, each_target(problem.target), strict=True):
+    alternatives = problem.alternatives
+    for requirements, target in zip(alternatives, each_target(problem.target, len(alternatives)), strict=True):
         run.search(requirements, target)
     return run.outcome()
 

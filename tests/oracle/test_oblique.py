@@ -10,6 +10,8 @@ from oracle.harness import Method, check_case, prepare
 from oracle.instances import Spec, specs
 from oracle.playing import bounded
 
+from ocf.problem.targets import ClassSetTarget
+
 BY_VALUE = [Method("hyperplanes", "highs", True), Method("hyperplanes", "scip", True)]
 
 
@@ -26,3 +28,11 @@ def test_values_instead_of_cells_equal_brute_force(library: str) -> None:
 
     run()
     assert seen["optimal"] > seen["infeasible"] / 2
+
+
+def test_one_of_several_classes_by_value() -> None:
+    """Two of three classes will do: the target has an alternative for each."""
+    case = prepare(Spec("tree", "frame", 1481, 0))
+    assert isinstance(case.problem.target, ClassSetTarget)
+    assert len(case.problem.alternatives) == 2
+    assert check_case(case, [*BY_VALUE, Method("oblique", "highs", True)]) == "optimal"
