@@ -16,7 +16,7 @@ help:
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
-	@echo "make papers   the five papers' experiments, small, in ten minutes (OCF_DATA=folder: with the papers' data sets)"
+	@echo "make papers   the five papers' experiments, small (OCF_DATA=folder: with the papers' data sets)"
 	@echo "make clean    remove .venv and everything that was built"
 
 $(BIN)/python:

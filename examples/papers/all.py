@@ -1,6 +1,6 @@
 """All experiments of the five papers, one after the other; each goes on where it was stopped.
 
-python examples/papers/all.py --data DIR -o out --quick    # `make papers`: small models and few rows, ten minutes
+python examples/papers/all.py --data DIR -o out --quick    # `make papers`: small models and few rows
 python examples/papers/all.py --data DIR -o out            # the papers' sizes: days
 
 Each experiment writes into a folder of its own in the output folder. One that fails does not keep the others from
