@@ -11,10 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.support.numba_cache import array_kernel, kernel
+from ocf.support.numba_cache import array_kernel, helper, kernel
 
 #: `SplitKind.LEAF` and `SplitKind.SUBSET`; ensembles import this module.
 _LEAF, _SUBSET = 0, 2
+
+
+@helper
+def _goes_left(
+    value: float,
+    node: int,
+    kind: NDArray[np.uint8],
+    threshold: NDArray[np.float64],
+    set_index: NDArray[np.int32],
+    sets: NDArray[np.bool_],
+    missing_left: NDArray[np.bool_],
+) -> bool:
+    """Whether a row with this value of the split's feature goes left at a node."""
+    if np.isnan(value) and len(missing_left):
+        return bool(missing_left[node])
+    if kind[node] == _SUBSET:
+        return bool(-1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)])
+    return bool(value <= threshold[node])
 
 
 @array_kernel
@@ -48,12 +66,7 @@ def leaves_reached(
             node = roots[tree]
             while kind[node] != _LEAF:
                 value = x[row, feature[node]]
-                if np.isnan(value) and len(missing_left):
-                    goes = missing_left[node]
-                elif kind[node] == _SUBSET:
-                    goes = -1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)]
-                else:
-                    goes = value <= threshold[node]
+                goes = _goes_left(value, node, kind, threshold, set_index, sets, missing_left)
                 node = np.int64(left[node] if goes else right[node])
             out[row, tree] = leaf[node]
     return out
@@ -91,16 +104,11 @@ def mark_borders(
             node = roots[tree]
             while kind[node] != _LEAF:
                 value = x[row, feature[node]]
-                if np.isnan(value) and len(missing_left):
-                    goes = missing_left[node]
-                elif kind[node] == _SUBSET:
-                    goes = -1.0 < value < sets.shape[1] and sets[set_index[node], np.int64(value)]
-                else:
-                    goes = value <= threshold[node]
                 if kind[node] != _SUBSET:
                     met[node, 0] |= value == threshold[node]
                     met[node, 1] |= value == above[node]
                     met[node, 2] |= np.isnan(value)
+                goes = _goes_left(value, node, kind, threshold, set_index, sets, missing_left)
                 node = np.int64(left[node] if goes else right[node])
 
 
