@@ -260,7 +260,8 @@ class CellEngine(Engine[Problem]):
         known = prepared.known_cells(problem, cells.partition)
         if problem.cost.couples and task.reduce:
             return cells.with_ties(cells.finding(cells.search_in_balls(known, prepared.known_points(problem))))
-        found = cells.finding(cells.search(known, lone=_counts_changes(problem, task)))
+        lone = _counts_changes(problem, _stages(problem, task))
+        found = cells.finding(cells.search(known, lone=lone))
         return cells.with_ties(found if cells.couples else self._of_equals(request, found, cells.cost, cells))
 
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
@@ -306,21 +307,21 @@ class CellEngine(Engine[Problem]):
             With all points that cost as little as the one that was found.
         """
         problem, task, outcome = request.problem, request.task, found.outcome
-        optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin" and task.options.mip_gap == 0
-        stages = breakers(problem) if task.break_ties and optimal else []
+        optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin"
+        stages = _stages(problem, task) if optimal else []
+        by_sums = _counts_changes(problem, stages)
+        part = self._prepared.tree_partition(problem) if by_sums else None
         before, proven = [problem], True
         for stage in stages:
             point = outcome.point
             assert point is not None
             assert outcome.cost is not None
             changes = count_changes(problem, point)
-            counts = stage.cost.l0 > 0
-            by_sums = stages == [stage] and counts and not problem.cuts_cells
-            part = self._prepared.tree_partition(problem) if by_sums else None
-            certain = counts and changes < 2
+            certain = stage.cost.l0 > 0 and changes < 2
             certain = certain or (part is not None and not may_tie(cost, part.offsets, outcome.cost, changes))
-            # sums of costs take less time than a reduction
-            if not certain and cells is not None and outcome is found.outcome and cells.leaves_alone(outcome):
+            # sums of costs take less time than a reduction, which tells no more than a search that has shown it
+            first = outcome is found.outcome and not outcome.alone
+            if not certain and first and cells is not None and cells.leaves_alone(outcome):
                 break
             if by_sums and not certain:
                 certain, outcome = self._stands_alone(request, outcome, cost, cells)
@@ -388,10 +389,14 @@ class CellEngine(Engine[Problem]):
         return _CellForms(to_alternatives(asked), own, prepared, shared=False)
 
 
-def _counts_changes(problem: Problem, task: Task) -> bool:
+def _stages(problem: Problem, task: Task) -> list[Problem]:
+    """By what ties are broken, one after the other."""
+    return breakers(problem) if task.break_ties and task.options.mip_gap == 0 else []
+
+
+def _counts_changes(problem: Problem, stages: Sequence[Problem]) -> bool:
     """Whether ties are broken by the number of changes alone, which is no matter where an answer stands alone."""
-    stages = breakers(problem) if task.break_ties and task.options.mip_gap == 0 and not problem.cuts_cells else []
-    return len(stages) == 1 and stages[0].cost.l0 > 0
+    return len(stages) == 1 and stages[0].cost.l0 > 0 and not problem.cuts_cells
 
 
 class _CellForms:
