@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -28,6 +28,37 @@ if TYPE_CHECKING:
     from ocf.solve.task import AskedRow
 
 
+class AnswerTables(NamedTuple):
+    """What the user's model is asked about for an answer, beside the row.
+
+    Attributes
+    ----------
+    point : DataFrame (1, n_columns)
+        Of the point that was found.
+    between : list of DataFrame (1, n_columns)
+        The row with the first of its changes, with the first two, and so on, without the last. None of a row with
+        completions.
+    """
+
+    point: pd.DataFrame
+    between: list[pd.DataFrame]
+
+
+def answer_tables(found: Finding[Any], row: AskedRow) -> AnswerTables | None:
+    """Tables of the point that was found and of the way to it; None where none was.
+
+    Parameters
+    ----------
+    found : Finding
+    row : AskedRow
+    """
+    if found.outcome.point is None:
+        return None
+    point = _table(found, row, found.outcome.point)
+    columns = [f.columns for f in found.problem.space.features]
+    return AnswerTables(point, [] if row.imputed is not None else partway_tables(row.original, point, columns))
+
+
 def from_finding(
     found: Finding[Any],
     row: AskedRow,
@@ -36,8 +67,7 @@ def from_finding(
     *,
     detector: Detector | None = None,
     seconds: float | None = None,
-    answers_at_hand: bool = False,
-    table: pd.DataFrame | None = None,
+    tables: AnswerTables | None = None,
 ) -> Explanation:
     """Explanation of what an engine found, verified.
 
@@ -52,20 +82,16 @@ def from_finding(
         Of the plausibility that was asked for.
     seconds : float, optional
         All that finding took; by default what its steps took.
-    answers_at_hand : bool
-        Whether the model has its answers at hand; else it is asked about row, answer and ties in one call.
-    table : DataFrame, optional
-        Of the point that was found, where it is at hand.
+    tables : AnswerTables, optional
+        About which the model has its answers at hand; else it is asked about row, answer and ties in one call.
     """
     problem, outcome = found.problem, found.outcome
     status, message = _honest_status(outcome)
     begin = time.perf_counter()
-    counterfactual = table
-    if table is None and outcome.point is not None:
-        counterfactual = _table(found, row, outcome.point)
+    asked = tables or answer_tables(found, row)
+    counterfactual, between = asked or (None, [])
     ties = tuple(_table(found, row, point) for point in found.ties)
-    between = [] if counterfactual is None else tables_between(problem.space, row.original, counterfactual)
-    if counterfactual is not None and row.imputed is None and not answers_at_hand:
+    if counterfactual is not None and row.imputed is None and tables is None:
         model = with_answers(model, (row.original, counterfactual, *ties, *between))
     verification, plausible = _check(found, row, model, classes, detector, counterfactual)
     of_ties = [_check(found, row, model, classes, detector, table)[0].problems for table in ties]
@@ -147,17 +173,6 @@ def failed(
 def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFrame:
     """A coded point as a table of one row, like the user's."""
     return counterfactual_frame(found.problem.space, row.original, found.problem.origin, point)
-
-
-def tables_between(space: FeatureSpace, original: pd.DataFrame, counterfactual: pd.DataFrame) -> list[pd.DataFrame]:
-    """The row with the first of its changes, with the first two, and so on, without the last.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-    original, counterfactual : DataFrame (1, n_columns)
-    """
-    return partway_tables(original, counterfactual, [f.columns for f in space.features])
 
 
 def _check(

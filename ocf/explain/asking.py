@@ -17,7 +17,7 @@ import pandas as pd
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, TimeLimitError
 from ocf.explain import kept_rows
-from ocf.explain.answers import failed, from_finding
+from ocf.explain.answers import AnswerTables, failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.faulty_rows import faulty_rows
@@ -406,7 +406,7 @@ class Asking(ABC, Generic[P]):
         detector: Detector | None = None,
         seconds: float | None = None,
         model: UserModel | None = None,
-        table: pd.DataFrame | None = None,
+        tables: AnswerTables | None = None,
     ) -> Explanation:
         """Explanation of what was found, verified, without claims that rest on what is not known of the model.
 
@@ -420,8 +420,8 @@ class Asking(ABC, Generic[P]):
             All that finding took; by default what its steps took.
         model : UserModel, optional
             The user's model, with answers at hand.
-        table : DataFrame, optional
-            Of the point that was found, where it is at hand.
+        tables : AnswerTables, optional
+            Of the answer, about which that model has its answers.
         """
         why = self._common.unproven(found.problem)
         if why:
@@ -439,8 +439,7 @@ class Asking(ABC, Generic[P]):
             self.classes,
             detector=detector,
             seconds=seconds,
-            answers_at_hand=model is not None,
-            table=table,
+            tables=tables,
         )
 
     def _failed(self, row: AskedRow, task: Task, message: str, status: str = "error") -> Explanation:

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
-import pandas as pd
 
 from ocf.arrays import FloatArray
-from ocf.explain.answers import tables_between
+from ocf.explain.answers import AnswerTables, answer_tables
 from ocf.explain.explanation import Explanation
-from ocf.features.space import counterfactual_frame
 from ocf.models.foreseen import Foreseen
 from ocf.solve.engines import Engine, Finding, Judge, P, answer, make_ready
 from ocf.support.limits import seconds_left, within
@@ -47,15 +45,15 @@ class _Waiting(Generic[P]):
     row : AskedRow
     found : Finding or list of Explanation
         What was found, to be judged; or the explanations of a row that failed.
-    point : DataFrame or None
-        The table of the point that was found.
+    tables : AnswerTables or None
+        Of the answer that was found.
     seconds : float
         Of the search.
     """
 
     row: AskedRow
     found: Finding[P] | list[Explanation]
-    point: pd.DataFrame | None
+    tables: AnswerTables | None
     seconds: float
 
 
@@ -128,19 +126,17 @@ class Together(Generic[P]):
                 return search()
 
         found = self._asking.unless_it_fails(row, self._task, limited)
-        point = None
-        if isinstance(found, Finding) and found.outcome.point is not None:
-            problem = found.problem
-            point = counterfactual_frame(problem.space, row.original, problem.origin, found.outcome.point)
-        return _Waiting(row, found, point, time.perf_counter() - begin)
+        tables = answer_tables(found, row) if isinstance(found, Finding) else None
+        return _Waiting(row, found, tables, time.perf_counter() - begin)
 
     def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
-        tables = [table for one in waiting for table in _tables(one.row, one.found, one.point)]
+        rows = [one.row.original for one in waiting]
+        answers = [table for one in waiting if one.tables for table in (one.tables.point, *one.tables.between)]
         try:
             believed = any(one.row.believed for one in waiting)
-            self._foreseen.foresee(tables, probabilities=True, columns=believed)
+            self._foreseen.foresee(rows + answers, probabilities=True, columns=believed)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin
@@ -163,16 +159,9 @@ class Together(Generic[P]):
         found: Finding[Any] = one.found
 
         def explained() -> list[Explanation]:
-            if one.point is not None and not self._foreseen.model.meets(found.problem.target, one.point)[0]:
-                return asking.explain_row(row, task)
             seconds, model = one.seconds + judging, self._foreseen.model
-            return [asking.explained(row, found, seconds=seconds, model=model, table=one.point)]
+            if one.tables is not None and not model.meets(found.problem.target, one.tables.point)[0]:
+                return asking.explain_row(row, task)
+            return [asking.explained(row, found, seconds=seconds, model=model, tables=one.tables)]
 
         return asking.unless_it_fails(row, task, explained)
-
-
-def _tables(row: AskedRow, found: Finding[Any] | list[Explanation], point: pd.DataFrame | None) -> list[pd.DataFrame]:
-    """All rows that the model will be asked about for the answer of one."""
-    if point is None or not isinstance(found, Finding):
-        return [row.original]
-    return [row.original, point, *tables_between(found.problem.space, row.original, point)]
