@@ -199,7 +199,7 @@ def merged_progress(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, 
     return monotone(out)
 
 
-def judge_of(requirements: Requirements, admits: Callable[[IntArray], bool]) -> Callable[[IntArray], bool] | None:
+def asked_of_points(requirements: Requirements, admits: Callable[[IntArray], bool]) -> Callable[[IntArray], bool] | None:
     """What a search over cells asks about its points; None where a refused one is cut off by more than its leaves.
 
     Parameters
@@ -386,7 +386,7 @@ class CellRun(Run):
             _beside(self.original, self.cells, self.best) if lone else self.cells,
             options,
             cutoff=self.upper,
-            confirm=judge_of(self.cells.requirements, self._admits),
+            confirm=asked_of_points(self.cells.requirements, self._admits),
             relaxation=relaxation,
             lone=lone,
         )

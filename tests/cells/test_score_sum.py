@@ -17,7 +17,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget, ProbabilityTarget, Target
 from ocf.readers import read_model
-from ocf.solve.cell_search import FEW_REFUSED, judge_of
+from ocf.solve.cell_search import FEW_REFUSED, asked_of_points
 from ocf.solvers.box import solve_cells
 from ocf.solvers.box.points import make_evaluator, meets_target
 from ocf.solvers.result import Status
@@ -64,7 +64,7 @@ def solved(cells: CellProblem) -> tuple[float, int]:
         asked.append(bool(wanted_of(cells, choice[None])[0]))
         return asked[-1]
 
-    result = solve_cells(cells, confirm=judge_of(cells.requirements, admits))
+    result = solve_cells(cells, confirm=asked_of_points(cells.requirements, admits))
     assert result.status is Status.OPTIMAL
     assert result.cost is not None
     return result.cost, asked.count(False)
@@ -94,14 +94,14 @@ def test_other_calibrators_are_held_by_their_rows() -> None:
     cells = calibrated(0, ClassTarget(1), "sigmoid")
     assert cells.requirements.curve is not None
     assert not hold_sum(cells.requirements)
-    assert judge_of(cells.requirements, lambda choice: True) is None
+    assert asked_of_points(cells.requirements, lambda choice: True) is None
 
 
 def test_only_a_few_points_are_refused_one_by_one() -> None:
     """A tie that the model refuses may hold any number of them."""
     cells = calibrated(0, ClassTarget(1))
     asked: list[IntArray] = []
-    judge = judge_of(cells.requirements, lambda choice: bool(asked.append(choice)))
+    judge = asked_of_points(cells.requirements, lambda choice: bool(asked.append(choice)))
     assert judge is not None
     choice = np.zeros(3, np.int64)
     assert [judge(choice) for _ in range(FEW_REFUSED + 2)] == [False] * FEW_REFUSED + [True] * 2
