@@ -25,6 +25,8 @@ from ocf.solve.engines import Engine, Finding, Judge, P, answer, make_ready
 from ocf.support.limits import seconds_left, within
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ocf.explain.asking import Asking
     from ocf.models.user_model import UserModel
     from ocf.solve.task import AskedRow, Task
@@ -132,11 +134,14 @@ class Together(Generic[P]):
     def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
-        rows = [one.row.original for one in waiting]
-        answers = [table for one in waiting if one.tables for table in (one.tables.point, *one.tables.between)]
+        tables: list[pd.DataFrame] = [one.row.original for one in waiting]
+        for one in waiting:
+            if one.tables is not None:
+                tables.append(one.tables.point)
+                tables.extend(one.tables.between)
         try:
             believed = any(one.row.believed for one in waiting)
-            self._foreseen.foresee(rows + answers, probabilities=True, columns=believed)
+            self._foreseen.foresee(tables, probabilities=True, columns=believed)
         except Exception as error:  # the model is the user's: one row that it refuses never loses the others
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin

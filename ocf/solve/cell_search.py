@@ -199,7 +199,9 @@ def merged_progress(histories: Sequence[Sequence[Progress]]) -> tuple[Progress, 
     return monotone(out)
 
 
-def asked_of_points(requirements: Requirements, admits: Callable[[IntArray], bool]) -> Callable[[IntArray], bool] | None:
+def asked_of_points(
+    requirements: Requirements, admits: Callable[[IntArray], bool]
+) -> Callable[[IntArray], bool] | None:
     """What a search over cells asks about its points; None where a refused one is cut off by more than its leaves.
 
     Parameters
