@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from ocf.compare import endings
 from ocf.errors import OcfError
 from ocf.support.documents import parse_json
 
@@ -162,7 +163,7 @@ class Process:
             self._said += chunk
             return bool(chunk)
         if self.look() > self.memory:
-            raise Ended("memory", f"killed at {self.memory / 1e9:.3g} GB of memory")
+            raise Ended("memory", endings.large(self.memory))
         if time.monotonic() > deadline:
             raise _late(seconds)
         return True
@@ -183,11 +184,7 @@ class Process:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         code = self._process.poll()
-        if code is None:
-            return "it closed its output without an answer"
-        if code >= 0:
-            return f"the program ended by itself with exit code {code}"
-        return f"the program died of signal {signal.Signals(-code).name}"
+        return "it closed its output without an answer" if code is None else endings.crashed("program", code)
 
     def kill(self) -> None:
         """End it and what it has started."""
@@ -207,7 +204,7 @@ def _reaped() -> float:
 
 
 def _late(seconds: float) -> Ended:
-    return Ended("timeout", f"killed after {seconds:g} s")
+    return Ended("timeout", endings.late(seconds))
 
 
 def parsed(said: bytes) -> Any:

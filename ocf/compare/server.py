@@ -33,6 +33,8 @@ from typing import Any
 
 import psutil
 
+from ocf.compare import endings
+
 #: Seconds between two looks at a run's memory.
 POLL = 0.02
 
@@ -200,8 +202,7 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
     }
     if end == "ended":
         return out | _ending(text, os.waitstatus_to_exitcode(status))
-    said = f"killed after {seconds:g} s" if end == "timeout" else f"killed at {memory / 1e9:.3g} GB of memory"
-    return out | {"end": end, "message": said}
+    return out | {"end": end, "message": endings.late(seconds) if end == "timeout" else endings.large(memory)}
 
 
 def _child(work: Callable[[], Any], write: int) -> None:
@@ -276,11 +277,8 @@ def _ending(text: bytes, code: int) -> dict[str, Any]:
         return said
     except ValueError:
         pass
-    if code >= 0:
-        return {"end": "crash", "message": f"the process ended by itself with exit code {code}"}
-    name = signal.Signals(-code).name
     hint = ": the machine may have run out of memory" if -code == signal.SIGKILL else ""
-    return {"end": "crash", "message": f"the process died of signal {name}{hint}"}
+    return {"end": "crash", "message": endings.crashed("process", code) + hint}
 
 
 def _place(fd: int) -> int | None:
