@@ -6,13 +6,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_OUT ?= bench-results
 PAPERS_OUT ?= paper-results
 
-.PHONY: demo test variant check layout lint format types docs bench papers clean help
+.PHONY: demo test slow variant check layout lint format types docs bench papers clean help
 
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
-	@echo "make test     run the test suite"
+	@echo "make test     run the test suite, without what takes long"
+	@echo "make slow     run the rest of it"
 	@echo "make variant  the numeric tests once more, with other kernels of linear algebra and a generic processor"
-	@echo "make check    what CI runs: lint, types, tests, variant, docs"
+	@echo "make check    what CI runs: lint, types, tests, slow tests, variant, docs"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
@@ -35,14 +36,18 @@ demo: $(VENV)/.core
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# many instances of what `make test` tries on some, and what waits for seconds
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 # the same answers are due from other kernels of linear algebra and other processors: the numeric rooms once more
 variant: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic \
 		$(BIN)/python -m pytest -n 2 --dist loadfile tests/solve tests/cells tests/solvers
 
-check: lint types test variant docs
+check: lint types test slow variant docs
 
 # an editable install hides the mapping of formulations/ and solvers/ from tools, so they look at what a user gets
 layout: $(VENV)/.dev

@@ -65,6 +65,7 @@ def test_compress_without_classes_takes_the_models_own(folder: Path) -> None:
     assert "every row counts as classified correctly" in answer.err
 
 
+@pytest.mark.slow
 def test_compress_heeds_constraints_and_plausibility_of_the_problem_file(
     cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, folder: Path
 ) -> None:

@@ -255,6 +255,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_finished_is_kept_and_gone_on_from(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from command_line import Answer
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_has_done() -> None:
     done = Answer("warm-up")
     assert done.code == 0, done.err

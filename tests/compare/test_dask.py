@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("distributed") is None,
 EXAMPLE = Path(__file__).parents[2] / "examples" / "compare_on_dask.py"
 
 
+@pytest.mark.slow
 def test_example_spreads_a_suite_over_a_cluster(cache: Path, tmp_path: Path) -> None:
     suite = tmp_path / "tiny.toml"
     suite.write_text(TINY.replace("[2, 4]", "[2]"))

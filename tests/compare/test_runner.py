@@ -216,6 +216,7 @@ def descendants(pid: int) -> set[int]:
     return children.union(*map(descendants, children))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at processes through /proc")
 def test_interrupted_and_killed_runs_go_on(with_liar: Callable[[str], Results], tmp_path: Path) -> None:
     suite, folder = tmp_path / "suite.toml", tmp_path / "results"

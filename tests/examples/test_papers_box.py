@@ -33,6 +33,7 @@ def records(output: Path) -> list[dict[str, dict[str, object]]]:
     return [json.loads(line) for line in (output / "runs.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_digits_of_scikit_learn(tmp_path: Path) -> None:
     text = run("digits.py", tmp_path)
     results = [record["result"] for record in records(tmp_path)]

@@ -44,6 +44,7 @@ def at_peers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PEERS)
 
 
+@pytest.mark.slow
 def test_adapters_answer_and_never_beat_the_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ocf.compare.loans import make_loans
 

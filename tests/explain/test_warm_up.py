@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from numba.core import event
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
@@ -25,6 +26,7 @@ class _Compiled(event.Listener):
         pass
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_be_compiled() -> None:
     told: list[str] = []
     warm_up(told.append)

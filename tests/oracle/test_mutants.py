@@ -39,6 +39,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_mutants_are_refused_or_read_alike(campaign: dict[str, Any], name: str) -> None:
     found = campaign[name]
