@@ -14,7 +14,11 @@ from ocf.support.messages import nearest
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
+    from ocf.cells.partition import Partition
     from ocf.formulations.base import Formulated
+    from ocf.formulations.blocks.splits import Global
+    from ocf.problem.problem import Problem
+    from ocf.problem.requirements import Requirements
 
 #: Name -> module that has `build`.
 FORMULATIONS = {
@@ -28,7 +32,11 @@ FORMULATIONS = {
 VALUE_FORMULATIONS = {
     "oblique": "ocf.formulations.oblique",
     "hyperplanes": "ocf.formulations.hyperplanes",
+    "ocean_hyperplanes": "ocf.formulations.ocean_hyperplanes",
 }
+
+#: A formulation over cells -> the one over values that is the same paper's, for trees with oblique splits.
+WITH_VALUES = {"ocean": "ocean_hyperplanes"}
 
 #: Instead of a name: "oblique" for a single tree with oblique splits or a cost of pairs, "hyperplanes" for several
 #: trees with oblique splits, "interval" otherwise.
@@ -61,4 +69,15 @@ def get_formulation(name: str) -> Callable[[CellProblem], Formulated]:
     if name not in FORMULATIONS:
         raise ProblemError(f"unknown formulation {nearest(name, FORMULATIONS)}")
     build: Callable[[CellProblem], Formulated] = import_module(FORMULATIONS[name]).build
+    return build
+
+
+def get_value_formulation(name: str) -> Callable[[Problem, Requirements, Partition], Global]:
+    """The `build` function of a formulation that has all trees in one model, with values in the place of cells.
+
+    Parameters
+    ----------
+    name : {"hyperplanes", "ocean_hyperplanes"}
+    """
+    build: Callable[[Problem, Requirements, Partition], Global] = import_module(VALUE_FORMULATIONS[name]).build
     return build

@@ -320,7 +320,8 @@ class Explainer(TreeAsking):
         formulation : str
             See `ocf.formulations.FORMULATIONS`; the box search takes its bounds from ``"interval"``. By default
             ``"oblique"`` (leaf by leaf) for single trees with oblique splits or a split margin,
-            ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise.
+            ``"hyperplanes"`` for several trees with oblique splits, and ``"interval"`` otherwise. ``"ocean"`` with
+            oblique splits is ``"ocean_hyperplanes"``, that paper's model of them.
         solver : str
             ``"auto"`` chooses (`ocf.solve.method.choose`), and ``method["why"]`` of the answer says why. Or one of
             `ocf.solvers.SOLVERS`, or ``"box"``: the exact box branch-and-bound. Leaves of oblique trees are given to

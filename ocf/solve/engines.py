@@ -607,12 +607,12 @@ class LeafEngine(Engine[Problem]):
         problem, task, judge = request.problem, request.task, request.judge
         way = request.way or Way(task.formulation, task.solver)
         query = self.query(problem, task.options, way.solver)
-        if way.formulation == "hyperplanes":
+        if way.formulation == "oblique":
+            outcome, problem = self._leaf_by_leaf(query, problem, task, judge)
+        else:
             from ocf.solve.ensemble_search import solve_globally
 
-            outcome = solve_globally(query, judge)
-        else:
-            outcome, problem = self._leaf_by_leaf(query, problem, task, judge)
+            outcome = solve_globally(query, judge, way.formulation)
         way = Way(way.formulation, query.run.method_name)
         method = task.method(way, outcome)
         model, matrix = query.model, query.model.matrix

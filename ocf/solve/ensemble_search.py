@@ -1,4 +1,4 @@
-"""All trees at once: the driver of `ocf.formulations.hyperplanes`."""
+"""All trees at once: the driver of `ocf.formulations.hyperplanes` and `ocf.formulations.ocean_hyperplanes`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from ocf.arrays import FloatArray
-from ocf.formulations import hyperplanes
+from ocf.formulations import get_value_formulation
 from ocf.problem.lines import LineBound, each_target, line_bounds
 from ocf.problem.requirements import Requirements
 from ocf.problem.targets import Target
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MAX_CHOICES = 200
 
 
-def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outcome:
+def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulation: str = "hyperplanes") -> Outcome:
     """Answer a query for an ensemble of any size, by one MILP or MIQP over all leaves.
 
     Parameters
@@ -38,8 +38,10 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
     query : Query
     confirm : callable
         Whether the user's own model gives the target to a coded point.
+    formulation : str
+        Of `ocf.formulations.VALUE_FORMULATIONS`, with all trees in one model.
     """
-    run = _Global(query, confirm)
+    run = _Global(query, confirm, formulation)
     problem = query.model.problem
     alternatives = problem.alternatives
     for requirements, target in zip(alternatives, each_target(problem.target, len(alternatives)), strict=True):
@@ -50,8 +52,9 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool]) -> Outco
 class _Global:
     """State of one global search: the best choice of leaves, and what is proven of the others."""
 
-    def __init__(self, query: Query, confirm: Callable[[FloatArray], bool]) -> None:
+    def __init__(self, query: Query, confirm: Callable[[FloatArray], bool], formulation: str) -> None:
         self.query, self.run, self._confirm = query, query.run, confirm
+        self._build = get_value_formulation(formulation)
         self.best: LeafAnswer | None = None
         self.bound = np.inf
 
@@ -71,7 +74,7 @@ class _Global:
         query, model = self.query, self.query.model
         if model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
-        models = hyperplanes.build(model.problem, requirements, model.search.part)
+        models = self._build(model.problem, requirements, model.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
         name = "scip" if form.Q is not None else query.solver
         solver = cast(Solver, get_solver(name))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import ProblemError, SolverError
-from ocf.formulations import VALUE_FORMULATIONS, check_formulation
+from ocf.formulations import VALUE_FORMULATIONS, WITH_VALUES, check_formulation
 from ocf.models.plausibility import Plausibility
 from ocf.solvers import CELL_SOLVERS, SOLVERS, CellSolver, Solver, get_solver
 from ocf.trees.ensemble import Ensemble
@@ -106,6 +106,8 @@ def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausib
     single = ensemble.n_trees == 1 and wish is None
     if asked == AUTO:
         asked = ("oblique" if single or of_tree else "hyperplanes") if oblique or of_tree else BOUNDS_FROM
+    if oblique:
+        asked = WITH_VALUES.get(asked, asked)
     if of_tree and asked != "oblique":
         raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
     if asked == "oblique" and not single:
@@ -160,7 +162,7 @@ def second_way(cells: CellProblem, first: Way) -> Way:
 
 
 def second_value_way(first: Way, single: bool) -> Way:
-    """A way through hyperplanes of another formulation or, for several trees, of another solver at least.
+    """A way through hyperplanes of another formulation and, where there is a choice, by another solver.
 
     Parameters
     ----------
@@ -174,7 +176,8 @@ def second_value_way(first: Way, single: bool) -> Way:
     SolverError
         There is none here.
     """
-    formulation = "hyperplanes" if first.formulation == "oblique" or not single else "oblique"
+    others = ("hyperplanes", "oblique" if single else "ocean_hyperplanes")
+    formulation = next(name for name in others if name != first.formulation)
     # what is left to choice goes to HiGHS first
     solver = "highs" if first.solver == "scip" else "scip"
     if _usable(solver) is None:

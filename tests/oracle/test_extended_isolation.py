@@ -32,9 +32,10 @@ def case(seed: int) -> tuple[Explainer, Any, pd.DataFrame]:
     return Explainer(model, data=table, features=features), forest, table[model.predict(table) == 0].iloc[:2]
 
 
+@pytest.mark.parametrize("formulation", ["auto", "ocean"])
 @pytest.mark.parametrize("solver", ["highs", "scip"])
 @pytest.mark.parametrize("seed", range(2))
-def test_the_cheapest_of_all_points_is_found(seed: int, solver: str) -> None:
+def test_the_cheapest_of_all_points_is_found(seed: int, solver: str, formulation: str) -> None:
     explainer, forest, rows = case(seed)
     grid = pd.DataFrame(list(itertools.product(*(range(s + 1) for s in SIZES.values()))), columns=list(SIZES))
     depth = forest.predict(grid.astype(float), output="avg_depth")
@@ -42,10 +43,12 @@ def test_the_cheapest_of_all_points_is_found(seed: int, solver: str) -> None:
     allowed = grid[(depth >= least) & (explainer.model.native.predict(grid) == 1)]
     assert len(allowed)
     scales = np.array([f.scale for f in explainer.space.features])
-    found = explainer.explain(rows, target=1, plausibility={"forest": forest, "depth": least}, solver=solver)
+    wish = {"forest": forest, "depth": least}
+    found = explainer.explain(rows, target=1, plausibility=wish, solver=solver, formulation=formulation)
     for e, row in zip(found, rows.to_numpy(), strict=True):
         cheapest = float((np.abs(allowed.to_numpy() - row) / scales).sum(axis=1).min())
         assert e.status == "optimal", e.message
+        assert e.method["formulation"] == ("hyperplanes" if formulation == "auto" else "ocean_hyperplanes")
         assert e.verified, e.checks
         assert e.cost == pytest.approx(cheapest, rel=1e-9)
         assert e.plausibility["depth"] >= least

@@ -1,4 +1,4 @@
-"""Leaf by leaf and the global model with hyperplanes, on the harness's axis-aligned instances of every feature kind."""
+"""Leaf by leaf and the models with hyperplanes, on the harness's axis-aligned instances of every feature kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oracle.playing import bounded
 
 from ocf.problem.targets import ClassSetTarget
 
-BY_VALUE = [Method("hyperplanes", "highs", True), Method("hyperplanes", "scip", True)]
+BY_VALUE = [Method(name, solver, True) for name in ("hyperplanes", "ocean_hyperplanes") for solver in ("highs", "scip")]
 
 
 @pytest.mark.parametrize("library", ["tree", "forest"])

@@ -125,10 +125,16 @@ def test_leaf_by_leaf_and_the_whole_model_check_each_other() -> None:
     target = 1 - int(forest.predict(table.iloc[[2]])[0])
     found = explainer.explain(table.iloc[[2]], target=target, cross_check=True)[0]
     assert found.method["cross_check"]["solver"] != found.method["solver"]
+    assert found.method["cross_check"]["formulation"] == "ocean_hyperplanes"
     assert found.method["cross_check"]["verdict"] == "agrees"
-    # squares and whole numbers together have one solver
-    alone = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
-    assert alone.status == "error"
-    assert "independently" in alone.message
+    ocean = explainer.explain(table.iloc[[2]], target=target, formulation="ocean", cross_check=True)[0]
+    assert ocean.method["cross_check"]["formulation"] == "hyperplanes"
+    assert ocean.method["cross_check"]["verdict"] == "agrees"
+    # squares and whole numbers together have one solver, and two models
+    squares = explainer.explain(table.iloc[[2]], target=target, norm="l2", cross_check=True)[0]
+    assert "scip" in squares.method["cross_check"]["solver"]
+    assert "scip" in squares.method["solver"]
+    assert squares.method["cross_check"]["formulation"] == "ocean_hyperplanes"
+    assert squares.method["cross_check"]["verdict"] == "agrees"
     with pytest.raises(ProblemError, match="nothing to check it by"):
         Explainer(tree, data=table).explain(table.iloc[[2]], target=1, split_margin=0.01, cross_check=True)

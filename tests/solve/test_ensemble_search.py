@@ -35,6 +35,9 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         if (requirements.gain[list(chosen)].sum(axis=0) >= requirements.need).all():
             best = min(best, query.solve_leaf(chosen).cost)
     assert_same(found, best)
+    ocean = explainer.explain(row, target=2, norm=norm, formulation="ocean")[0]
+    assert ocean.method["formulation"] == "ocean_hyperplanes"
+    assert_same(ocean, best)
     with pytest.raises(ProblemError, match="hyperplanes"):
         explainer.explain(row, target=2, formulation="interval")
     with pytest.raises(ProblemError, match="single tree"):
