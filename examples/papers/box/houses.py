@@ -6,6 +6,10 @@ XGBoost regression on the sales of Ames, Iowa. The seller asks which changes of 
 an interval (tables IV to VI), the buyer which concessions lower it (tables VII and VIII). Figure 7 shows for which
 living and lot areas the model gives a price near 200,000, the rest of a house being as it is up to small changes.
 
+Two tables of trade-offs follow. By price: the least change of the seller of table V for one asking price after the
+other. By lot: which living areas have a price near 200,000 on lots of one size after the other, over all decision
+regions of some houses; the paper reads off its figure 7 that a larger lot is paid for by living area.
+
 As in the paper, values are scaled to [0, 1] and categories ordered by how they are appreciated: here by the mean price
 of the houses that have them, where the paper has an order of its own.
 """
@@ -20,7 +24,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from cases import Words, arguments, changes, long_table, run_all
-from runs import Runs, markdown, write
+from runs import Runs, markdown, publish, write
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
@@ -76,6 +80,13 @@ PRICE, TOLERANCE, AXES = 200_000, 5_000, ("gr_liv_area", "lot_area")
 WINDOW = ((500.0, 3000.0), (1500.0, 20_000.0))
 BESIDES = ("overall_cond",)
 
+#: Squared distance within which the features besides the axes may change.
+RADIUS = 0.02
+
+#: The trade-offs: asking prices of the seller of table V, and lots in square feet.
+ASKING = tuple(range(198_000, 219_000, 3_000))
+LOTS = (4_000, 6_000, 8_000, 10_000, 12_000, 14_000, 16_000)
+
 
 def ordered_levels(data: Dataset) -> dict[str, list[Any]]:
     """Levels of the categories by the mean price of their houses."""
@@ -112,17 +123,20 @@ def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--trees", type=int, default=250, help="trees of the model (default: 250)")
     parser.add_argument("--depth", type=int, default=6, help="their depth (default: 6)")
-    parser.add_argument("--boxes", type=int, default=20_000, help="most decision regions of figure 7")
+    parser.add_argument("--boxes", type=int, default=20_000, help="most decision regions of a house in figure 7")
+    parser.add_argument("--houses", type=int, default=10, help="houses whose decision regions are counted by lot")
     args = parser.parse_args()
-    trees, depth = (40, 3) if args.quick else (args.trees, args.depth)
+    trees, depth, houses = (40, 3, 2) if args.quick else (args.trees, args.depth, args.houses)
     data = load_dataset("ames", args.data)
     pipeline, explainer, _, test, r2 = fit(data, trees, depth)
     prices = pipeline.predict(test)
     runs, words = Runs(args.output), Words("ames", args.data)
     cases = {name: rest for name, *rest in TABLES}
+    usual = houses_near(test, prices)
 
-    def run(job: Mapping[str, Any]) -> dict[str, Any]:
+    def change(job: Mapping[str, Any]) -> dict[str, Any]:
         price, interval, vary, _ = cases[job["table"]]
+        interval = (job.get("asking", interval[0]), interval[1])
         row = test.iloc[[int(np.argmin(np.abs(prices - price)))]]
         e = explainer.explain(
             row,
@@ -145,8 +159,15 @@ def main() -> None:
             "changes": changes(e) if found else {},
         }
 
+    def areas(job: Mapping[str, Any]) -> dict[str, Any]:
+        cells, boxes = regions(explainer, usual.iloc[[job["house"]]], job["boxes"])
+        return {"status": f"{len(boxes)} regions", "regions": len(boxes), "living": living_areas(cells, boxes)}
+
     base = {"trees": trees, "depth": depth, "limit": args.time_limit}
-    results = run_all(runs, [{**base, "table": name} for name in cases], run)
+    results = run_all(runs, [{**base, "table": name} for name in cases], change)
+    asked = run_all(runs, [{**base, "table": "V", "asking": price} for price in ASKING], change)
+    of = {"trees": trees, "depth": depth, "boxes": args.boxes}
+    lots = run_all(runs, [{**of, "house": k} for k in range(min(houses, len(usual)))], areas)
     text = [f"# House prices\n\n{trees} trees of depth {depth}, R2 on the test part {r2:.3f}.\n"]
     for result in results:
         price, interval, vary, new = cases[result["table"]]
@@ -156,11 +177,17 @@ def main() -> None:
             f"${interval[1]:,}]; {len(vary)} characteristics may change. {_answer(result)} The paper's: ${new:,}.\n",
             _changes(words, result["changes"]) if result["changes"] else "",
         ]
-    figure, about = regions(explainer, test, prices, args.boxes, 0.02)
+    figure, about = drawn(explainer, usual.iloc[[0]], args.boxes)
     figure.savefig(Path(args.output) / "figure7.png", dpi=130)
     plt.close(figure)
     text.append(f"## Figure 7\n\n{about}\n\n![decision regions](figure7.png)\n")
     write(args.output, "tables.md", "\n".join(text))
+    quick = "-quick" if args.quick else ""
+    limits = f"one house, {args.time_limit:g} s a price"
+    publish(args.output, f"asking{quick}", runs, by_price(asked), pd.DataFrame(asked).drop(columns="changes"), limits)
+    table, every = by_lot(lots)
+    limits = f"{len(lots)} houses, at most {args.boxes:,} decision regions each"
+    publish(args.output, f"lots{quick}", runs, table, every, limits)
     long_table(results, ["table", "price", "new", "cost", "status"]).to_csv(args.output / "changes.csv", index=False)
 
 
@@ -181,12 +208,14 @@ def _changes(words: Words, found: Mapping[str, Sequence[Any]]) -> str:
     )
 
 
-def regions(
-    explainer: Explainer, test: pd.DataFrame, prices: np.ndarray[Any, Any], limit: int, radius: float
-) -> tuple[Any, str]:
-    """Figure 7 for the house whose price is nearest to the paper's 200,000, and what it shows in words."""
+def houses_near(test: pd.DataFrame, prices: np.ndarray[Any, Any]) -> pd.DataFrame:
+    """Houses of usual size, the one whose price is nearest to 200,000 first."""
     usual = np.flatnonzero(test.lot_area.between(*WINDOW[1]) & test.gr_liv_area.between(*WINDOW[0]))
-    row = test.iloc[[usual[int(np.argmin(np.abs(prices[usual] - PRICE)))]]]
+    return test.iloc[usual[np.argsort(np.abs(prices[usual] - PRICE), kind="stable")]]
+
+
+def regions(explainer: Explainer, row: pd.DataFrame, limit: int) -> tuple[CellProblem, list[PureBox]]:
+    """Decision regions around a house in which the price is near 200,000."""
     # along the axes any value is as good as any other: the radius bounds what else changes
     problem = explainer.problem(
         row,
@@ -197,7 +226,69 @@ def regions(
         permitted_range=dict(zip(AXES, WINDOW, strict=True)),
     )
     cells = explainer.cells(problem)
-    boxes = list(decompose(cells, radius=radius, target_only=True, limit=limit))
+    return cells, list(decompose(cells, radius=RADIUS, target_only=True, limit=limit))
+
+
+def living_areas(cells: CellProblem, boxes: Sequence[PureBox]) -> dict[str, list[tuple[float, float]]]:
+    """Intervals of the living area, without overlap, that have the price on each lot.
+
+    Parameters
+    ----------
+    cells : CellProblem
+    boxes : sequence of PureBox
+        Decision regions.
+    """
+    across, along = (cells.problem.space.index(name) for name in AXES)
+    out: dict[str, list[tuple[float, float]]] = {}
+    for lot in LOTS:
+        ends = [_interval(cells, box, along) for box in boxes]
+        found = sorted({_interval(cells, box, across) for box, (a, b) in zip(boxes, ends, strict=True) if a < lot <= b})
+        joined: list[tuple[float, float]] = []
+        for low, high in found:
+            if joined and low <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(joined[-1][1], high))
+            else:
+                joined.append((low, high))
+        out[str(lot)] = joined
+    return out
+
+
+def by_price(asked: Sequence[Mapping[str, Any]]) -> str:
+    """The least change for each asking price."""
+    rows = [
+        [f"${r['asking']:,}", r["status"], *([f"{r['cost']:.4g}", len(r["changes"]), f"${r['new']:,.0f}"]
+         if r["changes"] else ["–"] * 3), f"{r['seconds']:.1f}"]
+        for r in asked
+    ]  # fmt: skip
+    return markdown(rows, ["asking price", "status", "cost (l2)", "changes", "new price", "seconds"])
+
+
+def by_lot(lots: Sequence[Mapping[str, Any]]) -> tuple[str, pd.DataFrame]:
+    """Living areas at the price on each lot: the least, the middle and the greatest, in the mean over the houses."""
+    every = pd.DataFrame(
+        [
+            {"house": r["house"], "regions": r["regions"], "lot": int(lot), "least": spans[0][0],
+             "middle": sum(b * b - a * a for a, b in spans) / sum(b - a for a, b in spans) / 2,
+             "greatest": spans[-1][1]}
+            for r in lots
+            for lot, spans in r["living"].items()
+            if spans
+        ]
+    )  # fmt: skip
+    rows = [
+        [
+            f"{lot:,}",
+            f"{same.house.nunique()}/{len(lots)}",
+            *(f"{v:,.0f}" for v in same[["least", "middle", "greatest"]].mean()),
+        ]
+        for lot, same in every.groupby("lot")
+    ]
+    return markdown(rows, ["lot", "houses", "least living area", "middle", "greatest"]), every
+
+
+def drawn(explainer: Explainer, row: pd.DataFrame, limit: int) -> tuple[Any, str]:
+    """Figure 7 for one house, and what it shows in words."""
+    cells, boxes = regions(explainer, row, limit)
     axes = [explainer.space.index(name) for name in AXES]
     house = [float(row[name].iloc[0]) for name in AXES]
     figure, ax = plt.subplots(figsize=(7.5, 5.5))
@@ -225,7 +316,7 @@ def regions(
     about = (
         f"{found.capitalize()} {len(boxes)} decision regions with a price within ${TOLERANCE:,} of ${PRICE:,} around a "
         f"house of {house[0]:.0f} square feet on a lot of {house[1]:.0f}, projected on the two areas; "
-        f"{' and '.join(BESIDES).replace('_', ' ')} may change too, within a squared distance of {radius:g}."
+        f"{' and '.join(BESIDES).replace('_', ' ')} may change too, within a squared distance of {RADIUS:g}."
     )
     return figure, about
 
