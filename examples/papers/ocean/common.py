@@ -20,6 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import pandas as pd
 import runs
+from baselines import BASELINES
 from runs import Runs, key
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -57,6 +58,9 @@ PATIENCE = 2
 
 PROVED = ("optimal", "infeasible")
 
+#: Of baselines that ended without a proof, with a point or without one.
+ENDED = ("found", "none")
+
 #: A solver knows limits by the clock only: one that got less of the processor than this share of its limit, because the
 #: machine had other work, is asked once more, with as much more time by the clock; at most so many times more.
 ENOUGH, MOST = 0.9, 10.0
@@ -67,6 +71,7 @@ class Case:
     """One forest: the explainer, its training rows with their labels, and the rows that ask for another decision."""
 
     explainer: Explainer
+    settings: Mapping[str, Mapping[str, Any]]
     train: pd.DataFrame
     labels: pd.Series
     rows: pd.DataFrame
@@ -89,7 +94,7 @@ def case(name: str, folder: str | None, trees: int, depth: int) -> Case:
     train, test, y, _ = train_test_split(data.table, data.target, test_size=0.2, random_state=0)
     model = one_hot_pipeline(data, RandomForestClassifier(trees, max_depth=depth, random_state=0)).fit(train, y)
     rows = test[model.predict(test) == 0]
-    return Case(Explainer(model, data=train, features=data.settings), train, y, rows)
+    return Case(Explainer(model, data=train, features=data.settings), data.settings, train, y, rows)
 
 
 def measure(
@@ -129,7 +134,7 @@ def measure(
                 result = _run(the, job, settings(the, job), remark)
                 kept.add(job, result)
         if result is not None:
-            in_time = result["status"] in PROVED and result["seconds"] <= job["limit"]
+            in_time = result["status"] in (*PROVED, *ENDED) and result["seconds"] <= job["limit"]
             late[group] = 0 if in_time else late.get(group, 0) + 1
             results.append({**job, **result})
     print(f"\r{len(results)} of {len(jobs)} runs\033[K", file=sys.stderr)
@@ -157,6 +162,10 @@ def _run(
     remark: Callable[[Case, Mapping[str, Any], Explanation], dict[str, Any]],
 ) -> dict[str, Any]:
     clock = limit = job["limit"]
+    if job["method"] in BASELINES:
+        begin = time.process_time()
+        status, cost = BASELINES[job["method"]](the, the.rows.iloc[[job["row"]]], job["norm"], limit)
+        return {"status": status, "cost": cost, "seconds": time.process_time() - begin}
     for _ in range(2):
         begin = time.process_time()
         e = the.explainer.explain(
@@ -184,7 +193,7 @@ def _run(
 
 
 def seconds(group: pd.DataFrame, n_rows: int) -> str:
-    """Mean seconds of the processor a row, or the limit where the method did not prove every row in time.
+    """Mean seconds of the processor a row, or the limit where the method did not prove, or end on, every row in time.
 
     Parameters
     ----------
@@ -193,7 +202,7 @@ def seconds(group: pd.DataFrame, n_rows: int) -> str:
     n_rows : int
         Rows that there are; the method may have been given up before the last.
     """
-    proved = group.status.isin(PROVED) & (group.seconds <= group.limit)
+    proved = group.status.isin((*PROVED, *ENDED)) & (group.seconds <= group.limit)
     if not len(group):
         return "–"
     if not proved.all():
