@@ -59,6 +59,7 @@ EXPERIMENTS = (
     Experiment("oblique-table6", "oblique/table6.py"),
     Experiment("oblique-figure4", "oblique/figure4.py"),
     Experiment("ocean-figure1", "ocean/figure1.py"),
+    Experiment("ocean-figureF3", "ocean/figure1.py", ("--plausible",), None),
     Experiment("ocean-figure4", "ocean/figure4.py", needs_data=False),
     Experiment("ocean-table3", "ocean/table3.py"),
     Experiment("ocean-tableA1-trees", "ocean/table3.py", ("--forests", "trees"), None),

@@ -11,17 +11,14 @@ their label, as in the paper (``--rows-by label``), or those to which the model 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 from common import METHODS, Case, arguments, limits, measure, parse, seconds
+from plausible import judge, wish
 from runs import Runs, markdown, publish
-from sklearn.ensemble import IsolationForest
-from sklearn.pipeline import make_pipeline
 
-from ocf import Explanation, Plausibility
-from ocf.models.plausibility import Detector, TargetRows, make_detector
+from ocf import Explanation
 
 #: Points that are asked for.
 KINDS = ("all", "plausible")
@@ -37,28 +34,6 @@ PUBLISHED = {
     "SP": ("100 %", 0.02, 2.71, "100 %", 0.02, 4.43),
     "ST": ("40 %", 1.18, 0.62, "100 %", 1.63, 1.36),
 }
-
-
-@lru_cache(maxsize=2)
-def judge(case: Case, depth: int, by: str) -> Detector:
-    """The forest by which all points are judged, fitted on all training rows of class 1.
-
-    Isolation trees of at most some depth: a tree over ``2**depth`` rows stops there.
-    """
-    model = case.explainer.model.native
-    classes = case.labels.to_numpy() if by == "label" else model.predict(case.train)
-    rows = case.train[classes == 1]
-    forest = IsolationForest(n_estimators=100, max_samples=min(2**depth, len(rows)), random_state=0)
-    if hasattr(model, "steps"):  # the encoder of the categories, which sets without any do not have
-        forest = make_pipeline(model[:-1], forest)
-    return make_detector(Plausibility(forest.fit(rows)), case.explainer.model, TargetRows(rows, by), ())
-
-
-@lru_cache(maxsize=2)
-def wish(case: Case, depth: int, by: str) -> Plausibility:
-    """The same forest and depth, as they are asked for."""
-    detector = judge(case, depth, by)
-    return Plausibility(detector.wish.forest, depth=detector.least)
 
 
 def settings(case: Case, job: Mapping[str, Any]) -> dict[str, Any]:
