@@ -103,7 +103,7 @@ def command(words: Sequence[str]) -> str:
     return shlex.join(shown)
 
 
-def publish(folder: Path, stem: str, kept: Runs, text: str, results: pd.DataFrame, limits: str) -> None:
+def publish(folder: Path, stem: str, kept: Runs | None, text: str, results: pd.DataFrame, limits: str) -> None:
     """Write a table with the date, the command and its limits above it, and its runs as a CSV file.
 
     Parameters
@@ -111,8 +111,8 @@ def publish(folder: Path, stem: str, kept: Runs, text: str, results: pd.DataFram
     folder : Path
     stem : str
         Of the files: ``stem.md`` and ``stem.csv``, which `pandas.read_csv` reads with ``comment="#"``.
-    kept : Runs
-        That the table was made from.
+    kept : Runs or None
+        That the table was made from; None where all of it was made now.
     text : str
         The table in Markdown.
     results : DataFrame
@@ -120,7 +120,8 @@ def publish(folder: Path, stem: str, kept: Runs, text: str, results: pd.DataFram
     limits : str
         How many rows, and how long each might take.
     """
-    about = f"{kept.days}, {command(sys.argv)}: {limits}"
+    days = date.today().isoformat() if kept is None else kept.days
+    about = f"{days}, {command(sys.argv)}: {limits}"
     write(folder, f"{stem}.md", f"{about}\n\n{text}")
     with (folder / f"{stem}.csv").open("w") as file:
         file.write(f"# {about}\n")

@@ -98,7 +98,7 @@ def test_a_table_says_how_it_was_made(
         ("ocean-figure4", "figure4.png"),
         ("ocean-table3", "table3-quick.png"),
         ("ocean-table4", "table4-quick.csv"),
-        ("ocean-record", "record.md"),
+        ("ocean-record", "record-quick.csv"),
     ],
 )
 def test_quick_experiments_of_ocean(tmp_path: Path, name: str, written: str) -> None:

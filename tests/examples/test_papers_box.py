@@ -71,10 +71,10 @@ def test_house_prices(tmp_path: Path) -> None:
         if by_table[table]["status"] == "optimal":
             assert low <= by_table[table]["new"] <= high  # type: ignore[operator]
     assert by_table["V"]["cost"] <= by_table["VI"]["cost"]  # type: ignore[operator]
-    asked = pd.read_csv(tmp_path / "asking-quick.csv", comment="#").sort_values("asking")
+    asked = pd.read_csv(tmp_path / "houses-asking-quick.csv", comment="#").sort_values("asking")
     assert asked.cost.is_monotonic_increasing  # a higher price never takes less
     assert (asked.new >= asked.asking).all()
-    lots = pd.read_csv(tmp_path / "lots-quick.csv", comment="#")
+    lots = pd.read_csv(tmp_path / "houses-lots-quick.csv", comment="#")
     assert (lots.least < lots.middle).all()
     assert (lots.middle < lots.greatest).all()
     assert "decision regions" in text

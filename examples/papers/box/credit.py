@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 from cases import Words, arguments, changes, long_table, run_all, side_by_side
-from runs import Runs, write
+from runs import Runs, publish
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
@@ -157,10 +157,9 @@ def main() -> None:
     for number, result in enumerate(restricted, 1):
         own = next(r for r in free if r["row"] == result["row"])
         text += [f"Case {number}, {amounts[result['row']]} refused\n", _table(words, own, [result])]
-    write(args.output, "tables.md", "\n".join(text))
-    long_table([*free, *restricted], ["row", "fixed", "cost", "status"]).to_csv(
-        args.output / "changes.csv", index=False
-    )
+    changed = long_table([*free, *restricted], ["row", "fixed", "cost", "status"])
+    stem, limits = f"credit{'-quick' * args.quick}", f"{n_rows} rows, {args.time_limit:g} s a row"
+    publish(args.output, stem, runs, "\n".join(text), changed, limits)
 
 
 def _table(words: Words, result: Mapping[str, Any], others: list[dict[str, Any]]) -> str:

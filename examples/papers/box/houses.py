@@ -24,7 +24,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from cases import Words, arguments, changes, long_table, run_all
-from runs import Runs, markdown, publish, write
+from runs import Runs, markdown, publish
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
@@ -181,14 +181,15 @@ def main() -> None:
     figure.savefig(Path(args.output) / "figure7.png", dpi=130)
     plt.close(figure)
     text.append(f"## Figure 7\n\n{about}\n\n![decision regions](figure7.png)\n")
-    write(args.output, "tables.md", "\n".join(text))
     quick = "-quick" if args.quick else ""
+    changed = long_table(results, ["table", "price", "new", "cost", "status"])
+    limits = f"a house a table, {args.time_limit:g} s each"
+    publish(args.output, f"houses{quick}", runs, "\n".join(text), changed, limits)
     limits = f"one house, {args.time_limit:g} s a price"
-    publish(args.output, f"asking{quick}", runs, by_price(asked), pd.DataFrame(asked).drop(columns="changes"), limits)
+    publish(args.output, f"houses-asking{quick}", runs, by_price(asked), pd.DataFrame(asked).drop(columns="changes"), limits)
     table, every = by_lot(lots)
     limits = f"{len(lots)} houses, at most {args.boxes:,} decision regions each"
-    publish(args.output, f"lots{quick}", runs, table, every, limits)
-    long_table(results, ["table", "price", "new", "cost", "status"]).to_csv(args.output / "changes.csv", index=False)
+    publish(args.output, f"houses-lots{quick}", runs, table, every, limits)
 
 
 def _answer(result: Mapping[str, Any]) -> str:
@@ -283,7 +284,10 @@ def by_lot(lots: Sequence[Mapping[str, Any]]) -> tuple[str, pd.DataFrame]:
         ]
         for lot, same in every.groupby("lot")
     ]
-    return markdown(rows, ["lot", "houses", "least living area", "middle", "greatest"]), every
+    ranks = every[["lot", "middle"]].groupby(every.house).corr("spearman").xs("lot", level=1).middle
+    text = markdown(rows, ["lot", "houses", "least living area", "middle", "greatest"])
+    told = f"from {ranks.min():.2f} to {ranks.max():.2f}, negative for {(ranks < 0).sum()} of {len(ranks)} houses"
+    return f"{text}\nRank correlation of the lot and the middle within a house: {told}.\n", every
 
 
 def drawn(explainer: Explainer, row: pd.DataFrame, limit: int) -> tuple[Any, str]:

@@ -10,8 +10,8 @@ command goes on where it was stopped. The data sets particle and vehicle of the 
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,11 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 import pandas as pd
+from runs import Runs, arguments, publish
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -41,6 +44,8 @@ SETS = {"boston": 1.0, "arrhythmia": 1.0, "ionosphere": 1.0, "magic": 0.7}
 MISSING = ("particle", "vehicle")
 #: Sets above this size are cut to so many training rows; the rest is the external test set.
 MOST_ROWS = 5000
+#: Models: boosted stumps, and those of section 4.3.
+TARGETS = ("boosting", "forest", "svm", "svc")
 TREES = {"CART": "cart", "optimal": "optimal"}
 #: Table 2 of the paper: accuracy of the target in percent, seconds a fold.
 PAPER = {"boston": (82.81, 7.73), "arrhythmia": (79.44, 21.54), "ionosphere": (91.46, 8.15), "magic": (83.13, 23.81)}
@@ -185,7 +190,7 @@ def table_figures(results: list[dict[str, Any]]) -> str:
 
 
 def csv(results: list[dict[str, Any]]) -> pd.DataFrame:
-    """Every fold and method, with what is known of the fold, for `tables.csv`."""
+    """Every fold and method, with what is known of the fold."""
     facts = ("accuracy", "seconds", "cpu", "counterfactuals")
     folds = [{k: r[k] for k in ("set", "target", "fold", *facts)} for r in results]
     return frame(results).merge(pd.DataFrame(folds).rename(columns={"accuracy": "accuracy of the target"}))
@@ -274,47 +279,42 @@ def draw_targets(plt: Any, means: pd.DataFrame, path: Path) -> None:
 
 
 def units(args: argparse.Namespace) -> list[Unit]:
-    folds = range(1 if args.quick else 5)
+    folds = range(1) if args.quick else args.folds
     sets = args.sets or (["boston", "ionosphere"] if args.quick else list(SETS))
     common = {"solver": args.solver, "n_jobs": args.n_jobs, "progress": False}
-    out = [Unit(s, "boosting", k, {"p1": SETS[s], **common}) for s in sets for k in folds]
-    if "boston" in sets and not args.no_targets:
+    targets = ["boosting"] if args.no_targets else args.targets
+    out = [Unit(s, "boosting", k, {"p1": SETS[s], **common}) for s in sets for k in folds if "boosting" in targets]
+    if "boston" in sets:
         # every row of a linear model gives a threshold of its own; within 1 % of the range they count as one
         linear = {"margin": 1.0, "merge": 0.01, "solver": "highs"}
         for target, settings in (("forest", {}), ("svm", linear), ("svc", linear)):
-            out += [Unit("boston", target, k, {**common, **settings}) for k in folds]
+            out += [Unit("boston", target, k, {**common, **settings}) for k in folds if target in targets]
     return out
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", default=os.environ.get("OCF_DATA"), help="folder of the papers' data sets (OCF_DATA)")
+    parser = arguments(__doc__.split("\n")[0], "one fold of boston and ionosphere")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), help="default: all four")
     parser.add_argument("--solver", default="highs", help="highs, scip or box")
     parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="one fold of boston and ionosphere")
+    parser.add_argument("--folds", nargs="+", type=int, choices=range(5), default=list(range(5)), help="default: all")
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS), help="models (default: all)")
     parser.add_argument("--no-targets", action="store_true", help="leave out section 4.3")
     parser.add_argument("--tables-only", action="store_true", help="tables and figures of the folds that are finished")
-    parser.add_argument("-o", "--output", type=Path, default=Path("fcca-results"), help="folder for the results")
     args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
-    results = []
+    kept, results = Runs(args.output), []
     for unit in units(args):
-        kept = args.output / f"{unit.stem}.json"
-        if not kept.exists() and args.tables_only:
-            continue
-        if not kept.exists():
+        job = {"fold": unit.stem}
+        if kept.get(job) is None and not args.tables_only:
             result = run(unit, args.data, args.output)
-            kept.write_text(json.dumps(result))
+            kept.add(job, result)
             print(f"{unit.stem}: accuracy {result['accuracy']:.4f}, {result['seconds']:.1f} s", flush=True)
-        results.append(json.loads(kept.read_text()))
+        results += [result] if (result := kept.get(job)) is not None else []
     if not results:
         parser.error(f"no fold is finished in {args.output}")
     text = f"{table_2(results)}\n\n{table_figures(results)}\n"
-    (args.output / "tables.md").write_text(text)
-    csv(results).to_csv(args.output / "tables.csv", index=False, float_format="%.6g")
+    publish(args.output, f"tables{'-quick' * args.quick}", kept, text, csv(results), "no limit")
     draw(results, args.output)
-    print(text)
 
 
 if __name__ == "__main__":

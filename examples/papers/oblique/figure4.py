@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from common import arguments, split, tao
-from runs import write
+from runs import markdown, publish
 
 from ocf import Cost, Explainer, quadratic_cost
 from ocf.explain.leaf_queries import nearest_instances
@@ -81,7 +81,7 @@ def main() -> None:
     predicted = model.predict(the.test)
     pairs = PAIRS[:2] if args.quick else PAIRS
     figure, axes = plt.subplots(len(pairs), 11, figsize=(13, 1.35 * len(pairs)), layout="constrained", squeeze=False)
-    lines = ["| pair | answer | status | distance | ms |", "| --- | --- | --- | --- | --- |"]
+    rows, header = [], ["pair", "answer", "status", "distance", "ms"]
     for (source, target), line in zip(pairs, axes, strict=True):
         place = int(np.flatnonzero((the.y_test == source) & (predicted == source))[0])
         row = the.test.iloc[[place]]
@@ -90,13 +90,14 @@ def main() -> None:
         for title, e in found.items():
             cost = "–" if e.cost is None else f"{e.cost:.3g}"
             ms = 1000 * sum(e.times[k] for k in ("reduce", "instance", "solve"))
-            lines.append(f"| {source} → {target} | {title} | {e.status} | {cost} | {ms:.0f} |")
-            print(lines[-1], flush=True)
+            rows.append([f"{source} → {target}", title, e.status, cost, f"{ms:.0f}"])
+            print(*rows[-1], flush=True)
     for ax in axes.ravel():
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
     figure.savefig(args.output / "figure4.png", dpi=150)
-    write(args.output, "figure4.md", "\n".join(lines) + "\n")
+    stem, limits = f"figure4{'-quick' * args.quick}", f"{len(pairs)} pairs, no limit"
+    publish(args.output, stem, None, markdown(rows, header), pd.DataFrame(rows, columns=header), limits)
 
 
 if __name__ == "__main__":

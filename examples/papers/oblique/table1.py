@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 from common import arguments, split, tao
-from runs import markdown, write
+from runs import markdown, publish
 
 from ocf import Explainer
 
@@ -45,7 +45,7 @@ def main() -> None:
         ms = 1000 * sum(e.times[k] for k in ("reduce", "instance", "solve"))
         cost = "–" if e.cost is None else f"{e.cost:.4f}"
         notes.append(f"- {name}: {e.status}, distance {cost}, {ms:.0f} ms, verified: {e.verified}")
-    rows = []
+    rows: list[list[object]] = []
     for feature in the.train.columns:
         line: list[object] = [feature, row[feature].iloc[0]]
         for e in columns.values():
@@ -54,7 +54,8 @@ def main() -> None:
             line.append("==" if same else f"{new:.4g}" if isinstance(new, float) else new)
         rows.append(line)
     text = markdown(rows, ["feature", "source", *columns]) + "\n" + "\n".join(notes) + "\n"
-    write(args.output, "table1-quick.md" if args.quick else "table1.md", text)
+    stem, header = f"table1{'-quick' * args.quick}", ["feature", "source", *columns]
+    publish(args.output, stem, None, text, pd.DataFrame(rows, columns=header), "one row, no limit")
 
 
 if __name__ == "__main__":

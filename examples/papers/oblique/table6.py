@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 from common import SETS, arguments, cart, forest, last_step, split, tao_cv
-from runs import Runs, markdown, write
+from runs import Runs, markdown, publish
 
 #: Train and test error of CART, its depth; the same of TAO; train and test error of the forest.
 PUBLISHED = {
@@ -81,8 +81,7 @@ def main() -> None:
                     runs.add(job, errors(name, model, args.data, seed, args.quick))
                 rows.append({"set": name, "model": model, "split": seed, **(runs.get(job) or {})})
     found, stem = pd.DataFrame(rows), "table6-quick" if args.quick else "table6"
-    found.to_csv(args.output / f"{stem}.csv", index=False, float_format="%.6g")
-    write(args.output, f"{stem}.md", table(found))
+    publish(args.output, stem, runs, table(found), found, f"{splits} splits, no limit")
 
 
 if __name__ == "__main__":

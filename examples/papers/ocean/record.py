@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
-from common import PROVED, SETS, Case, arguments, case, parse, warm_up
-from runs import Runs, markdown, write
+from common import PROVED, SETS, Case, arguments, case, limits, parse, warm_up
+from runs import Runs, markdown, publish
 
 from ocf import Plausibility
 from ocf.solve.compile import compile_formulation
@@ -136,8 +136,9 @@ def main() -> None:
     trees, depth = (20, 3) if args.quick else (100, 5)
     runs = Runs(args.output)
     if args.sizes:
-        rows = sizes(runs, args.sets, args.data, trees, args.sizes)
-        write(args.output, "sizes.md", markdown(rows, ["set", "depth", *FORMULATIONS]))
+        rows, header = sizes(runs, args.sets, args.data, trees, args.sizes), ["set", "depth", *FORMULATIONS]
+        text, counted = markdown(rows, header), pd.DataFrame(rows, columns=header)
+        publish(args.output, "sizes", runs, text, counted, "nonzeros / binaries, the first row of a set")
         return
     table = collect(runs, args.sets, args.data, trees, depth, args.rows, args.time_limit)
     models = [["set", "formulation", "nonzeros", "binaries", "LP bound", "cost", "HiGHS", "SCIP", "HiGHS, reduced",
@@ -160,7 +161,7 @@ def main() -> None:
             costs = [f"{both[c].astype(float).mean():.4f}" for c in ("cost", "cost_in")]
             plausible.append([name, s, cell(without, args.rows), cell(inside, args.rows), *costs])
     text = "".join(markdown(rows[1:], rows[0]) + "\n" for rows in (models, plausible))
-    write(args.output, "record.md", text)
+    publish(args.output, f"record{'-quick' * args.quick}", runs, text, table.drop(columns="times"), limits(args))
 
 
 if __name__ == "__main__":
