@@ -186,7 +186,8 @@ def main() -> None:
     limits = f"a house a table, {args.time_limit:g} s each"
     publish(args.output, f"houses{quick}", runs, "\n".join(text), changed, limits)
     limits = f"one house, {args.time_limit:g} s a price"
-    publish(args.output, f"houses-asking{quick}", runs, by_price(asked), pd.DataFrame(asked).drop(columns="changes"), limits)
+    costs = pd.DataFrame(asked).drop(columns="changes")
+    publish(args.output, f"houses-asking{quick}", runs, by_price(asked), costs, limits)
     table, every = by_lot(lots)
     limits = f"{len(lots)} houses, at most {args.boxes:,} decision regions each"
     publish(args.output, f"houses-lots{quick}", runs, table, every, limits)
