@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -55,6 +55,21 @@ def counterfactual_frame(
             if value is None or pd.isna(old) or old != value:
                 _write(table, place, feature.gap if value is None else value, dtypes[place])
     return table
+
+
+def in_order(columns: Sequence[str]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """What gives tables these columns in this order, named by text; a table that has them so is given back itself.
+
+    Parameters
+    ----------
+    columns : sequence of str
+    """
+    wanted = list(columns)
+
+    def ordered(table: pd.DataFrame) -> pd.DataFrame:
+        return table if table.columns.tolist() == wanted else table.rename(columns=str)[wanted]
+
+    return ordered
 
 
 def _write(table: pd.DataFrame, place: int, value: Any, dtype: Any) -> None:

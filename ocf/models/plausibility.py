@@ -31,7 +31,7 @@ import pandas as pd
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
-from ocf.features.space import FeatureSpace
+from ocf.features.space import FeatureSpace, in_order
 from ocf.models.encoding import Encoding
 from ocf.models.user_model import UserModel, preprocessing_of
 from ocf.problem.isolation_depth import IsolationDepth
@@ -343,6 +343,7 @@ def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: 
         native, way, seen = _fitted(wish, model, known)
     forest = read_isolation_forest(_last_step(native))
     given, preprocessing = way or _columns_of(native, forest, model, known.table)
+    given = _of_any_order(given, known.table)
     least = None if wish.depth is None or not wish.required else float(wish.depth)
     detector = Detector(wish, key, forest, given, preprocessing, least, seen)
     if wish.required and least is None:
@@ -362,6 +363,12 @@ def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: 
         least = float(np.quantile(detector.measure(seen.table)[0], wish.quantile, method="lower"))
         detector = replace(detector, least=least, rows=seen)
     return detector
+
+
+def _of_any_order(given: _Columns, data: pd.DataFrame) -> _Columns:
+    """What a forest is given of tables that may have the columns of the data in another order."""
+    own = in_order(data.columns.tolist())
+    return lambda table: given(own(table))
 
 
 def _last_step(forest: Any) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ModelError, OcfError, UnsupportedModelError
 from ocf.features.frames import PANDAS, FrameKind
-from ocf.features.space import FeatureSpace
+from ocf.features.space import FeatureSpace, in_order
 from ocf.models.encoding import Encoding
 from ocf.models.last_table import LastTable
 from ocf.models.named import categories_behind, coded
@@ -52,6 +52,8 @@ class UserModel:
         Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
     frames : FrameKind
         Of the user's data. A Pipeline that knows the names of its columns is given tables of that kind.
+    order : tuple of str or None
+        Columns of the user's data. Tables may have them in any order: a model that takes arrays is given this one.
     """
 
     native: Any
@@ -62,6 +64,7 @@ class UserModel:
     preprocessing: Ways
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
     frames: FrameKind = PANDAS
+    order: tuple[str, ...] | None = None
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
         """Which rows of a table in the user's columns have a target, by the user's own model, (n,).
@@ -84,6 +87,26 @@ class UserModel:
         monotone : mapping of step name to {"increasing", "decreasing"} or None
         """
         return replace(self, preprocessing=self.preprocessing.saying(monotone or {}))
+
+    def over(self, columns: tuple[str, ...] | None) -> UserModel:
+        """The same, asked about tables with these columns in any order.
+
+        Parameters
+        ----------
+        columns : tuple of str or None
+            Those of the user's data; a table's own labels may be numbers. None: it stays as it is.
+        """
+        if columns is None or columns == self.order:
+            return self
+        decide, encode, show = self.decide, self.encode, self.probabilities
+        own = in_order(columns)
+        return replace(
+            self,
+            order=columns,
+            decide=lambda table: decide(own(table)),
+            encode=lambda table: encode(own(table)),
+            probabilities=None if show is None else lambda table: show(own(table)),
+        )
 
     def in_frames(self, frames: FrameKind, table: pd.DataFrame) -> UserModel:
         """The same, asked about tables of the user's kind where it was most likely fitted on such.
@@ -114,7 +137,7 @@ class UserModel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The way to another process: the native model, read anew there."""
-        return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames)
+        return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames, self.order)
 
     def naming(self, space: FeatureSpace, base: FloatArray | None = None) -> UserModel:
         """The same with the levels of a table's features, for a library that keeps no names of categories.
@@ -146,7 +169,7 @@ class UserModel:
         levels = {j: f.levels for j, f in features.items()}
         if levels == self.trees.categories:
             return self
-        return _alone(self.native, self.trees.naming(levels), self.frames)
+        return _alone(self.native, self.trees.naming(levels), self.frames).over(self.order)
 
     def _naming_behind(self, space: FeatureSpace, base: FloatArray) -> UserModel:
         """The same with the categories that steps make of the levels of a table's features."""
@@ -154,7 +177,8 @@ class UserModel:
         columns = Encoding(space, self.encode, base, self.preprocessing.read).columns
         Encoding(space, self.encode, base, lambda *_: columns).check_width(self.trees.feature_names)
         levels = categories_behind(self.trees, columns, _passage(self.native, self.frames)[2], space, base)
-        return _pipeline(self.native, self.frames, self.trees.naming(levels)).saying(self.preprocessing.monotone)
+        own = _pipeline(self.native, self.frames, self.trees.naming(levels))
+        return own.saying(self.preprocessing.monotone).over(self.order)
 
     @property
     def rests_on(self) -> str:
@@ -224,15 +248,18 @@ def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
         return arranged(table) if known else table.to_numpy()
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
-        return trees.decide(given(table))
+        with working(model, table):
+            return trees.decide(given(table))
 
     show = trees.probabilities
     shown = None if show is None else lambda table: show(given(table))
     return UserModel(model, trees, known, encode, decide, preprocessing_of(known, given), shown, frames)
 
 
-def _read_again(native: Any, monotone: Mapping[str, str], frames: FrameKind) -> UserModel:
-    return as_user_model(native, frames=frames).saying(monotone)
+def _read_again(
+    native: Any, monotone: Mapping[str, str], frames: FrameKind, order: tuple[str, ...] | None = None
+) -> UserModel:
+    return as_user_model(native, frames=frames).saying(monotone).over(order)
 
 
 def preprocessing_of(

@@ -97,7 +97,7 @@ class PreparedModel:
         check: bool,
         labelled: LabelledRows | None = None,
     ) -> None:
-        self.model, self.space = model.naming(space), space
+        self.model, self.space = model.over(space.columns).naming(space), space
         _reserve_for(len(self.model.trees.ensemble.kind))
         self.data = read_known_rows(space, table, self.model.decide)
         self.model = self.model.naming(space, self.data.base(space))

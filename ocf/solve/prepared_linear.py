@@ -39,7 +39,7 @@ class PreparedLinear:
     """
 
     def __init__(self, model: UserModel, space: FeatureSpace, table: pd.DataFrame, *, check: bool) -> None:
-        self.model, self.space = model, space
+        self.model, self.space = model.over(space.columns), space
         self.classes = model.classes
         coded = space.from_frame(table)
         if np.isnan(coded).any():
