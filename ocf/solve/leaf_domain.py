@@ -185,6 +185,9 @@ class RowDomain:
         ):
             at = columns.role == role
             lower[at], upper[at] = a[at], b[at]
+        # of neighbouring ends the distances to the origin may be one number
+        empty = np.isin(columns.role, ("delta", "up", "down")) & (low > high)[columns.feature]
+        lower[empty], upper[empty] = 1.0, 0.0
         for i, own in self.levels.items():
             upper[own] = self.allowed(leaf, i)
         return lower, upper

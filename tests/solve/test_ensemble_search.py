@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from ocf import Explainer
 from ocf.errors import ProblemError
@@ -42,3 +44,17 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         explainer.explain(row, target=2, formulation="interval")
     with pytest.raises(ProblemError, match="single tree"):
         explainer.explain(row, target=2, formulation="oblique")
+
+
+def test_leaves_on_both_sides_of_one_threshold_have_no_common_point() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 2)).round(1), columns=["a", "b"])
+    tree = DecisionTreeRegressor(max_depth=2, random_state=0)
+    model = StackingRegressor([("a", tree), ("b", tree)], cv=2, passthrough=True).fit(table, table["a"] + table["b"])
+    explainer = Explainer(model, data=table)
+    for k in range(20):
+        problem = explainer.problem(table.iloc[[k]], (1e3, None))
+        query, (first, second, line, *_) = explainer.query(problem), problem.ensemble.leaf_offsets.tolist()
+        for own, other in itertools.product(range(first, second), range(second, line)):
+            claim = query.solve_leaf((own, other, line)).claim
+            assert (claim == "empty") == (other - second != own - first), (k, own, other)
