@@ -28,7 +28,9 @@ def answers_row_by_row(model: UserModel) -> bool:
     """
     library = model.trees.library.partition(" ")[0]
     ensemble = getattr(model.trees, "ensemble", None)  # linear models have none
-    return library in ROW_BY_ROW and ensemble is not None and not ensemble.decision.stands_on_others
+    if library not in ROW_BY_ROW or ensemble is None or not model.trees.row_by_row:
+        return False
+    return not ensemble.decision.stands_on_others
 
 
 class Foreseen:

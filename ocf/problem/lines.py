@@ -10,7 +10,7 @@ trees are chosen, what the target asks is one more half-space, and `line_bounds`
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,32 +18,59 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError
 from ocf.features.space import FeatureSpace
-from ocf.problem.requirements import scores_at
+from ocf.problem.requirements import SoftmaxThreshold
 from ocf.problem.targets import ClassSetTarget, ClassTarget, IntervalTarget, ProbabilityTarget, Target
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around
-from ocf.trees.totals import Total
+from ocf.trees.totals import Term, Total, identity
 
 #: Rounding of the library's sum over the row's numbers, in multiples of the bound of a sum of their products alone.
 _ALL_TERMS = 8
 
+#: Difference of weights in tangents of a softmax, whose weights are at most 1, of which the later alone is kept.
+ALIKE = 1e-4
+
 
 @dataclass(frozen=True)
 class LineBound:
-    """``sign * line <= most``.
+    """``sum of weight * line <= most``.
 
     Attributes
     ----------
-    tree : int
-        Of the line.
-    sign : float
-        1 or -1.
+    parts : tuple of (int, float)
+        Trees of the lines, and their weights; that of a line by itself is 1 or -1.
     most : float
     """
 
-    tree: int
-    sign: float
+    parts: tuple[tuple[int, float], ...]
     most: float
+
+
+@dataclass(frozen=True)
+class LineCondition:
+    """A total of the scores that must reach a number.
+
+    Attributes
+    ----------
+    total : Total
+    low, high : float
+        All points with the target reach the one; those that reach the other surely have it.
+    """
+
+    total: Total
+    low: float
+    high: float
+
+    def raised(self, by: float) -> LineCondition:
+        """The same of numbers that are larger by so much."""
+        return replace(self, low=self.low + by, high=self.high + by)
+
+    def resembles(self, other: LineCondition) -> bool:
+        """Whether two totals weigh the scores so much alike that half-spaces of both only confuse a solver."""
+        weights = [{t.output: t.weight for t in c.total.terms} for c in (self, other)]
+        return weights[0].keys() == weights[1].keys() and all(
+            abs(w - weights[1][k]) <= ALIKE for k, w in weights[0].items()
+        )
 
 
 def with_line_ends(ensemble: Ensemble, space: FeatureSpace, origin: FloatArray) -> Ensemble:
@@ -97,73 +124,111 @@ def _ends(ensemble: Ensemble, root: int, space: FeatureSpace, origin: FloatArray
     return low, high, size
 
 
-def line_bounds(ensemble: Ensemble, target: Target, leaves: IntArray, *, sure: bool) -> list[LineBound] | None:
-    """What a target asks of the line where the leaves of all other trees are chosen; None: no point has it.
+def line_bounds(
+    ensemble: Ensemble, conditions: Sequence[LineCondition], leaves: IntArray, *, sure: bool
+) -> list[LineBound] | None:
+    """What a target asks of the lines where the leaves of all other trees are chosen; None: no point has it.
 
     Parameters
     ----------
     ensemble : Ensemble
-        As `with_line_ends` gives it, with one line.
-    target : Target
-        With one alternative: see `each_target`.
+        As `with_line_ends` gives it.
+    conditions : sequence of LineCondition
+        All of which must hold: see `line_conditions`.
     leaves : (n_trees,) int64
     sure : bool
         Whether all that is within the bounds has the target however the library rounds; otherwise all that may have it
         is.
     """
-    ((tree, output),) = ensemble.lines.tolist()
-    scores = (scores_at(ensemble, leaves) - ensemble.contributions[leaves[tree]])[None]
-    first = int(ensemble.leaf_offsets[tree])
-    reach = float(np.abs(ensemble.contributions[first : first + 2, output]).max())
+    trees, outputs = ensemble.lines.T.tolist()
+    chosen = np.delete(leaves, trees)
+    scores = (ensemble.base_score + ensemble.contributions[chosen].sum(axis=0))[None]
+    reach = np.zeros(ensemble.n_outputs)
+    for tree, output in zip(trees, outputs, strict=True):
+        first = int(ensemble.leaf_offsets[tree])
+        reach[output] += float(np.abs(ensemble.contributions[first : first + 2, output]).max())
     room = 2 * ensemble.rounding
     out = []
-    for total, low, high in _conditions(ensemble, target):
-        need = high if sure else low
+    for condition in conditions:
+        need = condition.high if sure else condition.low
         if need == -math.inf:
             continue
         if need == math.inf:
             return None
-        (own,) = (t for t in total.terms if t.output == output)
-        rest = replace(total, terms=tuple(t for t in total.terms if t.output != output), divisor=1.0)
+        total = condition.total
+        own = [t for t in total.terms if t.output in outputs and t.weight]
+        rest = replace(total, terms=tuple(t for t in total.terms if t not in own), divisor=1.0)
         least, most = (float(end[0]) for end in rest.between(scores - room, scores + room))
-        error = abs(own.weight) * room + total.rounding * (abs(own.weight) * reach + abs(least) + abs(most))
-        lacks = need * total.divisor - (least if sure else most) + (error if sure else -error)
-        # weight * line >= lacks
-        sign = -1.0 if own.weight > 0 else 1.0
-        out.append(LineBound(tree, sign, -lacks / abs(own.weight)))
+        size = sum(abs(t.weight) * reach[t.output] for t in own) + abs(least) + abs(most)
+        # the trees of an output without maps count as much as its lines do
+        plain = sum(t.weight * float(scores[0, t.output]) for t in own)
+        error = sum(abs(t.weight) for t in own) * room + total.rounding * (size + abs(plain))
+        lacks = need * total.divisor - (least if sure else most) - plain + (error if sure else -error)
+        # what the lines add up to must be at least that
+        weight = {o: sum(t.weight for t in own if t.output == o) for o in outputs}
+        parts = [(tree, -weight[o]) for tree, o in zip(trees, outputs, strict=True) if weight[o]]
+        if not parts:
+            if lacks > 0:
+                return None
+            continue
+        unit = max(abs(w) for _, w in parts)
+        out.append(LineBound(tuple((tree, w / unit) for tree, w in parts), -lacks / unit))
     return out
 
 
-def _conditions(ensemble: Ensemble, target: Target) -> Iterator[tuple[Total, float, float]]:
-    """Totals that must reach numbers: those that all points with the target reach, and those from which it is sure."""
-    rule = ensemble.decision
-    if isinstance(target, ClassSetTarget):  # of all classes
-        return
-    if isinstance(target, IntervalTarget):
-        for sign, end in ((1.0, target.lower), (-1.0, -target.upper)):
-            yield rule.totals[0].times(sign), end, end
-        return
-    assert isinstance(target, ClassTarget | ProbabilityTarget)
-    assert rule.margin is not None
-    index = target.index if isinstance(target, ClassTarget) else target.indices[0]
-    sign = 1.0 if index == 1 else -1.0
-    if isinstance(target, ProbabilityTarget):
-        yield rule.margin.times(sign), *odds_around(ensemble, target.probability)
-    else:
-        yield rule.margin.times(sign), sign * rule.threshold, sign * rule.threshold
-
-
-def each_target(target: Target, n: int) -> list[Target]:
-    """The targets of which one is enough, in the order of the alternatives of the whole.
+def line_conditions(ensemble: Ensemble, target: Target) -> list[list[LineCondition]]:
+    """What each alternative of a target asks of totals of the scores, of which lines are terms without maps.
 
     Parameters
     ----------
+    ensemble : Ensemble
     target : Target
-    n : int
-        Alternatives; one of several classes of three or more, where no line is, stands for the whole target.
     """
-    if isinstance(target, ClassSetTarget) and len(target.indices) == 1:
-        return [ClassTarget(k) for k in target.indices]
+    if isinstance(target, IntervalTarget):
+        value = next(iter(ensemble.decision.totals), identity(0))
+        return [
+            [
+                LineCondition(value, target.lower, target.lower),
+                LineCondition(value.times(-1.0), -target.upper, -target.upper),
+            ]
+        ]
     if isinstance(target, ProbabilityTarget):
-        return [ProbabilityTarget((k,), target.probability) for k in target.indices]
-    return [target] * n
+        odds, n = odds_around(ensemble, target.probability), len(ensemble.decision.classes)
+        if ensemble.decision.kind == "argmax":  # of a softmax: beyond each other class; the rest are tangents
+            pairs = [[identity(k).minus(identity(j)) for j in range(n) if j != k] for k in target.indices]
+            return [[LineCondition(pair, odds[0], odds[0]) for pair in own] for own in pairs]
+        return [[_margin(ensemble, k, *odds)] for k in target.indices]
+    assert isinstance(target, ClassTarget | ClassSetTarget)
+    return _of_classes(ensemble, target.indices if isinstance(target, ClassSetTarget) else (target.index,))
+
+
+def _of_classes(ensemble: Ensemble, indices: Sequence[int]) -> list[list[LineCondition]]:
+    """What each of some classes asks, to beat all that are not among them."""
+    rule = ensemble.decision
+    others = [k for k in range(len(rule.classes)) if k not in indices]
+    if not others:
+        return [[]]
+    if rule.kind == "threshold":
+        signed = [(k, rule.threshold if k == 1 else -rule.threshold) for k in indices]
+        return [[_margin(ensemble, k, end, end)] for k, end in signed]
+    totals = rule.totals or tuple(map(identity, range(len(rule.classes))))
+    return [[LineCondition(totals[k].minus(totals[j]), 0.0, 0.0) for j in others] for k in indices]
+
+
+def _margin(ensemble: Ensemble, index: int, low: float, high: float) -> LineCondition:
+    """What a model of two classes compares with its threshold, in favour of one of them."""
+    margin = ensemble.decision.margin or identity(0)
+    return LineCondition(margin.times(1.0 if index == 1 else -1.0), low, high)
+
+
+def tangent_condition(curve: SoftmaxThreshold, scores: FloatArray) -> LineCondition:
+    """What a softmax's tangent at some scores asks of them.
+
+    Parameters
+    ----------
+    curve : SoftmaxThreshold
+    scores : (n_outputs,) float64
+    """
+    weights, low, high = curve.tangent_at(scores)
+    terms = tuple(Term(k, (), w) for k, w in enumerate(weights.tolist()))
+    return LineCondition(Total(terms, replayed=False), low, high)

@@ -163,8 +163,17 @@ class SoftmaxThreshold:
         row = self.tangent(scores_at(self.ensemble, leaves))
         return [replace(row, curve=self)] if row.gain[leaves].sum() < row.need[0] else []
 
+    def miss(self, scores: FloatArray) -> float:
+        """By how much scores fall short of what all points with the target reach; not above 0 where they do not."""
+        others = np.delete(scores, self.index)
+        return float(self.low - scores[self.index] + logsumexp(others))
+
     def tangent(self, scores: FloatArray) -> Requirements:
         """The tangent at some scores, as a requirement of one row."""
+        return score_row(self.ensemble, *self.tangent_at(scores))
+
+    def tangent_at(self, scores: FloatArray) -> tuple[FloatArray, float, float]:
+        """Weights of the scores in the tangent at some of them, and what it must reach: at least, and for sure."""
         others = np.arange(len(scores)) != self.index
         weight = np.where(others, softmax(np.where(others, scores, -np.inf)), 0.0)
         coefficients = others * -weight
@@ -172,7 +181,7 @@ class SoftmaxThreshold:
         # of the tangent of log-sum-exp at the scores, the part that is constant
         constant = float(logsumexp(scores[others]) - weight @ np.where(others, scores, 0.0))
         slack = TANGENT * (1.0 + float(np.abs(scores).max()) + reach(self.ensemble))
-        return score_row(self.ensemble, coefficients, self.low + constant - slack, self.low + constant + slack)
+        return coefficients, self.low + constant - slack, self.low + constant + slack
 
     def rows(self) -> Requirements:
         """Class k against each other one, and the tangent where the others score the same.

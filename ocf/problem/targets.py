@@ -428,7 +428,7 @@ def _without_probabilities(rule: Decision) -> str:
     if not rule.stands_on_others:
         return (
             "the model shows no probabilities, so none can be asked for: leave the probability out, or train with an "
-            "objective that has them, such as binary:logistic"
+            "objective that has them, such as binary:logistic, or, of a stack, final_estimator=LogisticRegression()"
         )
     if rule.kind == "argmax":
         return (

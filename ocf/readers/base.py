@@ -46,6 +46,9 @@ class TreeModel:
         Rows -> (n, n_classes) float64, as the library's ``predict_proba`` gives them; None without such.
     absent_is_missing : bool
         Whether the library takes what a sparse matrix leaves out for missing values, and not for zeros.
+    row_by_row : bool
+        Whether the library adds up each row by itself. Linear algebra, as in the final model of a stack, follows the
+        number of rows.
     naming : callable or None
         Of a library that keeps no names of categories: levels by column -> the same model, in which code ``c`` of
         column ``j`` stands for ``levels[j][c]``. Before that it knows no category of the user's.
@@ -59,6 +62,7 @@ class TreeModel:
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     probabilities: Callable[[Rows], FloatArray] | None = None
     absent_is_missing: bool = False
+    row_by_row: bool = True
     naming: Callable[[Mapping[int, tuple[Any, ...]]], TreeModel] | None = None
 
     @property

@@ -297,17 +297,13 @@ def whole_model(
     Raises
     ------
     UnsupportedModelError
-        Numbers of the table are added up several times, or seen through a curve or trees.
+        Numbers of the table that are added up are seen through a curve or trees.
     """
     import sklearn
 
     ensemble = members.ensemble(decision, slack)
     _check_lines(native, ensemble)
-    known = [_names(one) for one in (native, *(m.native for m in members.models))]
-    names = next((n for n in known if n), None)
-    if any(getattr(m.native, "steps", None) for m in members.models):  # each takes its own columns
-        names = None
-    layout = RowLayout(ensemble.n_features, names)
+    layout = layout_of(native, members)
     others = dict.fromkeys(m.library for m in members.models if not m.library.startswith("scikit-learn"))
     return TreeModel(
         ensemble=ensemble,
@@ -317,22 +313,37 @@ def whole_model(
         library=" with ".join([f"scikit-learn {sklearn.__version__}", *others]),
         probabilities=partial(probability_rows, native, layout) if hasattr(native, "predict_proba") else None,
         absent_is_missing=all(m.absent_is_missing for m in members.models),
+        row_by_row=False,
     )
 
 
+def layout_of(native: Any, members: Members) -> RowLayout:
+    """How rows are handed to a model that holds others.
+
+    Parameters
+    ----------
+    native : estimator
+    members : Members
+    """
+    known = [_names(one) for one in (native, *(m.native for m in members.models))]
+    names = next((n for n in known if n), None)
+    if any(getattr(m.native, "steps", None) for m in members.models):  # each takes its own columns
+        names = None
+    return RowLayout(members.models[0].ensemble.n_features, names)
+
+
 def _check_lines(native: Any, ensemble: Ensemble) -> None:
-    """Refuse lines of which the answer is no sum."""
-    rule, outputs = ensemble.decision, ensemble.lines[:, 1].tolist()
+    """Refuse lines that curves or trees see."""
+    rule, outputs = ensemble.decision, set(ensemble.lines[:, 1].tolist())
     if not outputs:
         return
-    total = rule.margin or next(iter(rule.totals), None)
-    plain = rule.final is None and rule.kind != "argmax" and rule.link in ("identity", "logistic")
-    own = [] if total is None else [term.maps for term in total.terms if term.output in outputs]
-    if not plain or own != [()]:
+    totals = [*rule.totals, *filter(None, [rule.margin])]
+    curved = any(term.maps and term.output in outputs for total in totals for term in total.terms)
+    if curved or rule.final is not None or rule.link in ("mean", "normalized"):
         raise UnsupportedModelError(
             f"this {type(native).__name__} holds {len(outputs)} stacks with passthrough=True, each of which adds up "
-            "numbers of the table: that is read of one stack whose score, or value, is the answer or a part of its "
-            "sum; fit them with passthrough=False"
+            "numbers of the table: that is read where their scores, or values, are the answer or parts of its sum; fit "
+            "them with passthrough=False"
         )
 
 

@@ -25,6 +25,7 @@ from ocf.errors import ModelError, UnsupportedModelError
 from ocf.problem.requirements import reach
 from ocf.readers.base import TreeModel, whole
 from ocf.readers.final_line import beside_line
+from ocf.readers.final_sum import summed_model
 from ocf.readers.final_trees import read_final_trees
 from ocf.readers.members import Members, added, check_classes, two_classes, whole_model
 from ocf.readers.nesting import held
@@ -159,19 +160,18 @@ def _stacked(model: Any, members: Members, parts: list[Total]) -> tuple[Members,
     """What a linear final model makes of its members, and of the table: one total, or one per class."""
     final = model.final_estimator_
     coefficients = np.atleast_2d(final.coef_)
-    width = members.models[0].ensemble.n_features if model.passthrough else 0
+    width, lines = members.models[0].ensemble.n_features if model.passthrough else 0, dict[int, int]()
     if coefficients.shape[1] != len(parts) + width:
         raise ModelError(f"the final model of this {type(model).__name__} does not fit its members: fit it again")
     if width and not coefficients[:, len(parts) :].any():  # it looks at the table all the same, and refuses gaps
         members = members.without_gaps()
     elif width:
-        members = beside_line(model, members, coefficients[:, len(parts) :])
-        parts = [*parts, Total((Term(members.starts[-2]),))]
-        coefficients = np.column_stack([coefficients[:, : len(parts) - 1], [1.0]])
-    intercepts = np.broadcast_to(np.ravel(final.intercept_), len(coefficients))
+        members, lines = beside_line(model, members, coefficients[:, len(parts) :])
+    intercepts = np.broadcast_to(np.ravel(final.intercept_), len(coefficients)).tolist()
     totals = [added(parts, row, 1.0, replayed=False) for row in coefficients[:, : len(parts)].tolist()]
     return members, tuple(
-        Total(t.terms, t.base + float(b), 1.0, replayed=False) for t, b in zip(totals, intercepts, strict=True)
+        Total((*t.terms, *(Term(lines[k]) for _ in range(k in lines))), t.base + b, 1.0, replayed=False)
+        for k, (t, b) in enumerate(zip(totals, intercepts, strict=True))
     )
 
 
@@ -203,11 +203,19 @@ def _read_stacking_classifier(model: Any) -> TreeModel:
     if not linear:
         return read_final_trees(model, members, parts, _LINEAR_CLASSIFIERS[0])
     final, (members, totals) = model.final_estimator_, _stacked(model, members, parts)
-    if len(totals) > 1:
-        return whole_model(model, members, Decision("argmax", classes, totals=totals))
-    regression = type(final).__name__ in _LOGISTIC and getattr(final, "multi_class", "auto") != "multinomial"
-    link: Any = "logistic" if regression else "identity"
-    return whole_model(model, members, Decision("threshold", classes, margin=totals[0], link=link))
+    kind: Any = "argmax" if len(totals) > 1 else "threshold"
+    return summed_model(model, members, totals, Decision(kind, classes, link=_link(final)), model.decision_function)
+
+
+def _link(final: Any) -> Any:
+    """What a linear final model shows of its scores."""
+    if type(final).__name__ not in _LOGISTIC:
+        return "identity"
+    several, said = len(final.coef_) > 1, getattr(final, "multi_class", "auto")
+    if not several:
+        return "identity" if said == "multinomial" else "logistic"
+    # before it was one or the other by the settings
+    return "identity" if said in ("ovr", "warn") or final.solver == "liblinear" else "softmax"
 
 
 def _read_stacking_regressor(model: Any) -> TreeModel:
@@ -217,7 +225,7 @@ def _read_stacking_regressor(model: Any) -> TreeModel:
     if not linear:
         return read_final_trees(model, members, values, _LINEAR_REGRESSORS[0])
     members, totals = _stacked(model, members, values)
-    return whole_model(model, members, Decision("value", totals=totals))
+    return summed_model(model, members, totals, Decision("value"), model.predict)
 
 
 # -- one against the rest ------------------------------------------------------------------------------------------

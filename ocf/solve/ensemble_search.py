@@ -13,10 +13,9 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.formulations import get_value_formulation
-from ocf.problem.lines import LineBound, each_target, line_bounds
-from ocf.problem.requirements import Requirements
-from ocf.problem.targets import Target
-from ocf.solve.leaf_answer import LeafAnswer
+from ocf.problem.lines import LineBound, LineCondition, line_bounds, line_conditions, tangent_condition
+from ocf.problem.requirements import Requirements, ScoreCurve, SoftmaxThreshold
+from ocf.solve.leaf_answer import EMPTY, LeafAnswer
 from ocf.solve.leaf_query import Query, finished
 from ocf.solve.outcome import Outcome
 from ocf.solvers import Solver, get_solver
@@ -28,6 +27,12 @@ logger = logging.getLogger(__name__)
 
 #: Choices of one leaf per tree that a search may try.
 MAX_CHOICES = 200
+
+#: Tangents of a softmax that one choice of leaves may take, and the part of its scores that they need not tell apart.
+MAX_TANGENTS, CLOSE = 100, 1e-11
+
+#: Multiples of the rounding of a softmax by which its last tangent is raised, in turn, until the model takes a point.
+RAISES = tuple(4.0**k for k in range(10))
 
 
 def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulation: str = "hyperplanes") -> Outcome:
@@ -43,9 +48,10 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulat
     """
     run = _Global(query, confirm, formulation)
     problem = query.model.problem
-    alternatives = problem.alternatives
-    for requirements, target in zip(alternatives, each_target(problem.target, len(alternatives)), strict=True):
-        run.search(requirements, target)
+    lines = len(problem.ensemble.lines) > 0
+    conditions = line_conditions(problem.ensemble, problem.target) if lines else [[] for _ in problem.alternatives]
+    for requirements, own in zip(problem.alternatives, conditions, strict=True):
+        run.search(requirements, own)
     return run.outcome()
 
 
@@ -62,14 +68,14 @@ class _Global:
     def upper(self) -> float:
         return self.best.cost if self.best else np.inf
 
-    def search(self, requirements: Requirements, target: Target) -> None:
+    def search(self, requirements: Requirements, conditions: Sequence[LineCondition]) -> None:
         """The cheapest point that meets one alternative of the target, if it beats the best so far.
 
         Parameters
         ----------
         requirements : Requirements
-        target : Target
-            The alternative itself.
+        conditions : sequence of LineCondition
+            What the alternative asks of scores to which lines add.
         """
         query, model = self.query, self.query.model
         if model.domain.impossible or (model.columns.lower > model.columns.upper).any():
@@ -104,7 +110,7 @@ class _Global:
                 return
             y = result.x[first : first + model.tree.n_leaves]
             chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
-            self._take(chosen, target)
+            rows = self._take(chosen, conditions, requirements.curve)
             near = meets(result.bound, self.upper)
             if near or not finished(result) or query.options.mip_gap > 0:
                 self.bound = min(self.bound, max(result.bound, 0.0))
@@ -112,38 +118,74 @@ class _Global:
             cut, split = np.zeros(form.n_cols), np.delete(chosen, model.tree.lines[:, 0])
             cut[first + split] = 1.0
             form = form.append_rows(cut, -np.inf, len(split) - 1.0)
+            for row in rows:
+                gain = np.zeros(form.n_cols)
+                gain[first : first + model.tree.n_leaves] = row.gain[:, 0]
+                form = form.append_rows(gain, float(row.need[0]), np.inf)
         self.bound = min(self.bound, max(result.bound, 0.0))
 
-    def _take(self, chosen: tuple[int, ...], target: Target) -> None:
-        """Solve over the common region of the chosen leaves, exactly."""
+    def _take(
+        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None
+    ) -> list[Requirements]:
+        """Solve over the common region of the chosen leaves, exactly; rows that were found to hold of all points."""
         ensemble = self.query.model.problem.ensemble
         if not len(ensemble.lines):
             self._solve(chosen)
-            return
-        leaves = np.array(chosen[: ensemble.n_trees])
-        for sure in (False, True):  # what rounding may let through bounds the cost, and may be refused
-            bounds = line_bounds(ensemble, target, leaves, sure=sure)
-            if bounds is None or self._solve(chosen, bounds):
-                return
+        elif isinstance(curve, SoftmaxThreshold):
+            return self._below_tangents(chosen, conditions, curve)
+        else:
+            leaves = np.array(chosen[: ensemble.n_trees])
+            for sure in (False, True):  # what rounding may let through bounds the cost, and may be refused
+                bounds = line_bounds(ensemble, conditions, leaves, sure=sure)
+                if bounds is None or self._solve(chosen, bounds):
+                    break
+        return []
+
+    def _below_tangents(
+        self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: SoftmaxThreshold
+    ) -> list[Requirements]:
+        """Tangents at each point that misses a softmax in turn (Kelley), until one misses it by rounding alone."""
+        ensemble = self.query.model.problem.ensemble
+        leaves, tangents = np.array(chosen[: ensemble.n_trees]), list[LineCondition]()
+        scores = np.zeros(ensemble.n_outputs)
+        for _ in range(MAX_TANGENTS):
+            bounds = line_bounds(ensemble, [*conditions, *tangents], leaves, sure=False)
+            answer = EMPTY if bounds is None else self.query.solve_leaf(chosen, bounds=bounds)
+            settled = self._settles(answer)
+            if settled:
+                break
+            assert answer.point is not None
+            scores = ensemble.scores(answer.point[None])[0]
+            latest = tangent_condition(curve, scores)
+            tangents = [*(c for c in tangents if not c.resembles(latest)), latest]
+            if curve.miss(scores) <= CLOSE * (1 + np.abs(scores).max()):
+                break
+        self.bound = min(self.bound, answer.bound)
+        for by in () if settled else RAISES:
+            own = [*conditions, tangents[-1].raised(by * (curve.high - curve.low))]
+            bounds = line_bounds(ensemble, own, leaves, sure=True)
+            if bounds is None or self._settles(self.query.solve_leaf(chosen, bounds=bounds)):
+                break
+        return [curve.tangent(scores)]
 
     def _solve(self, chosen: tuple[int, ...], bounds: Sequence[LineBound] = ()) -> bool:
         """Whether the model need not be asked about another point of the chosen leaves."""
-        query = self.query
-        answer = query.solve_leaf(chosen, bounds=bounds)
-        if answer.point is None:
-            # rows that a solver meets within its tolerance may have no common point
+        answer = self.query.solve_leaf(chosen, bounds=bounds)
+        settled = self._settles(answer)
+        # rows that a solver meets within its tolerance may have no common point; other points of leaves that lines
+        # add to score otherwise
+        if settled or self.query.model.problem.ensemble.lines.size:
             self.bound = min(self.bound, answer.bound)
-            return True
-        if answer.cost >= self.upper:
-            self.bound = min(self.bound, answer.bound)
+        return settled
+
+    def _settles(self, answer: LeafAnswer) -> bool:
+        """Whether an answer leaves nothing to ask of its leaves; taken where it is the best and the model agrees."""
+        if answer.point is None or answer.cost >= self.upper:
             return True
         if not self.run.ask(self._confirm, answer.point):
             self.run.refused += 1
             logger.info("the model refuses a point; its choice of leaves is cut off and the search goes on")
-            if query.model.problem.ensemble.lines.size:  # other points of these leaves score otherwise
-                self.bound = min(self.bound, answer.bound)
             return False
-        self.bound = min(self.bound, answer.bound)
         self.best = answer
         self.run.history.append(Progress(time.perf_counter() - self.run.start, -np.inf, answer.cost))
         return True

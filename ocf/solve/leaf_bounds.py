@@ -66,9 +66,9 @@ class CheapBounds:
         error_bounds = planes.error_bounds(np.arange(len(planes)), lower, upper)
         out = np.empty((2, len(planes)))
         for k, s in enumerate((1.0, -1.0)):
-            rows = s * planes.over_columns
+            rows = s * planes.over_columns[: len(planes)]
             w = rows[:, number]
-            need = eps - s * (threshold - planes.shift) - error_bounds
+            need = eps - s * (threshold - planes.shift[: len(planes)]) - error_bounds
             falls = columns.role[number] == "delta"
             room = np.where(w < 0, upper[number] - at, np.where(falls, at - lower[number], 0.0))
             levels = [(rows[:, own], columns.linear[own]) for own in (o[upper[o] > 0] for o in domain.levels.values())]
@@ -90,7 +90,7 @@ class CheapBounds:
         if self.form is None:
             return np.zeros(len(need))
         domain, planes = self.domain, self.planes
-        size, miss = planes.search.stiffness(domain.problem, self.form, planes.weights)
+        size, miss = planes.search.stiffness(domain.problem, self.form, planes.weights[: len(planes)])
         reach = np.maximum(np.abs(domain.limits[0] - domain.origin), np.abs(domain.limits[1] - domain.origin))
         with np.errstate(invalid="ignore", over="ignore"):
             left = need - np.where(miss > 0, miss * reach, 0.0).sum(axis=1)

@@ -85,7 +85,7 @@ class LeafModel:
         always, columns = self.matrix.always, self.columns
         # a solver keeps to rows within its tolerance, and the library to sums of its own within their slack
         side = task.side + (self.planes.slack[task.place] if task.eps == 0 else 0.0)
-        planes = sp.csr_array(task.sign[:, None] * self.matrix.planes[task.place]) if len(task.place) else None
+        planes = sp.csr_array(task.sign[:, None] * self.planes.over_columns[task.place]) if len(task.place) else None
         return replace(
             always,
             c=columns.linear,

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.problem.lines import LineBound
 from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_domain import RowDomain
 from ocf.solve.tree_search import LeafMatrix, TreeSearch
+
+#: Nodes and weights.
+_Parts = tuple[tuple[int, float], ...]
 
 #: Totals of listed features that are told apart at a node, at most.
 MOST_TOTALS = 20_000
@@ -45,19 +49,41 @@ class RowPlanes:
     def __init__(self, search: TreeSearch, matrix: LeafMatrix, domain: RowDomain) -> None:
         self.search, self.tree, self.domain = search, search.tree, domain
         self.over_columns, self.place = matrix.planes, matrix.place
-        self.nodes = {r: v for v, r in matrix.place.items()}
+        # nodes that add up to each hyperplane, and their weights
+        self._parts: dict[int, _Parts] = {r: ((v, 1.0),) for v, r in matrix.place.items()}
+        self._sums: dict[_Parts, int] = {}
         # weights of the numbers in each hyperplane
-        self.weights = np.zeros((len(matrix.place), len(domain.origin)))
-        for v, r in matrix.place.items():
-            features, codes, data = self.tree.oblique_entries(v)
-            np.add.at(self.weights[r], features[codes < 0], data[codes < 0])
+        self.weights = np.array([self._weights_of(r) for r in range(len(matrix.place))]).reshape(-1, len(domain.origin))
         self.shift = self.weights @ domain.base
         rows = self.tree.oblique_index[list(matrix.place)]
         self.slack = np.zeros(len(matrix.place))
         self.slack[list(matrix.place.values())] = self.tree.oblique_slack[rows]
 
     def __len__(self) -> int:
-        return len(self.over_columns)
+        return len(self.place)
+
+    def entries(self, r: int) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
+        """Features, codes and weights of a hyperplane.
+
+        Parameters
+        ----------
+        r : int
+            Which one.
+        """
+        own = [(*self.tree.oblique_entries(v)[:2], w * self.tree.oblique_entries(v)[2]) for v, w in self._parts[r]]
+        if len(own) == 1:
+            return own[0]
+        features, codes, weights = (np.concatenate(side) for side in zip(*own, strict=True))
+        keys, place = np.unique(np.column_stack([features, codes]), axis=0, return_inverse=True)
+        merged = np.zeros(len(keys))
+        np.add.at(merged, place.ravel(), weights)
+        return keys[:, 0], keys[:, 1], merged
+
+    def _weights_of(self, r: int) -> FloatArray:
+        out = np.zeros(len(self.domain.origin))
+        features, codes, data = self.entries(r)
+        np.add.at(out, features[codes < 0], data[codes < 0])
+        return out
 
     # -- the path of a leaf -----------------------------------------------------------------------------------
 
@@ -98,17 +124,31 @@ class RowPlanes:
         """
         place, sign, side, total = (list(part) for part in rows)
         for bound in bounds:
-            v = int(self.tree.tree_offsets[bound.tree])
-            most = bound.sign * float(self.tree.threshold[v]) + bound.most
-            if v not in self.place:  # nothing of the line moves
+            parts = [(int(self.tree.tree_offsets[tree]), w) for tree, w in bound.parts]
+            most = bound.most + sum(w * float(self.tree.threshold[v]) for v, w in parts)
+            parts = [(v, w) for v, w in parts if v in self.place]
+            if not parts:  # nothing of the lines moves
                 if most < 0:
                     return None
                 continue
-            place.append(self.place[v])
-            sign.append(bound.sign)
-            side.append(most - bound.sign * self.shift[self.place[v]])
+            r, s = (self.place[parts[0][0]], parts[0][1]) if len(bound.parts) == 1 else (self._sum(tuple(parts)), 1.0)
+            place.append(r)
+            sign.append(s)
+            side.append(most - s * self.shift[r])
             total.append(most)
         return PathRows(np.array(place, int), np.array(sign), np.array(side), np.array(total))
+
+    def _sum(self, parts: _Parts) -> int:
+        """Place of a sum of lines, behind the hyperplanes of the tree itself."""
+        if parts not in self._sums:
+            r = self._sums[parts] = len(self.over_columns)
+            self._parts[r] = parts
+            rows, by = [self.place[v] for v, _ in parts], np.array([w for _, w in parts])
+            self.over_columns = np.vstack([self.over_columns, by @ self.over_columns[rows]])
+            self.weights = np.vstack([self.weights, self._weights_of(r)])
+            self.shift = np.append(self.shift, self.weights[r] @ self.domain.base)
+            self.slack = np.append(self.slack, np.abs(by) @ self.slack[rows])
+        return self._sums[parts]
 
     @cached_property
     def _lines(self) -> frozenset[int]:
@@ -220,10 +260,12 @@ class RowPlanes:
         reach = np.maximum(np.abs(lower), np.abs(upper))
         reach = np.where(np.isfinite(reach), reach, 0.0)
         sizes = np.abs(self.over_columns[place]) @ reach + np.abs(self.weights[place]) @ np.abs(self.domain.base)
-        own = [
-            self.tree.oblique_error_bound(self.nodes[r], size) for r, size in zip(place.tolist(), sizes, strict=True)
-        ]
+        own = [self._error_bound(r, size) for r, size in zip(place.tolist(), sizes.tolist(), strict=True)]
         return 4.0 * np.array(own).reshape(-1)
+
+    def _error_bound(self, r: int, size: float) -> float:
+        """Bound on the rounding of a hyperplane's total, given the sum of the magnitudes of its terms."""
+        return sum(abs(w) * float(self.tree.oblique_error_bound(v, size / abs(w))) for v, w in self._parts[r])
 
     def error_bounds_at(self, place: IntArray, reach: FloatArray) -> FloatArray:
         """Twice the rounding of hyperplanes' totals: the tree's own, and that of the numbers here, (m,).
@@ -235,12 +277,12 @@ class RowPlanes:
         reach : (n_features,) float64
             Magnitudes of the values.
         """
-        return np.array([self._error_bound_at(self.nodes[r], reach) for r in place.tolist()])
+        return np.array([self._error_bound_at(r, reach) for r in place.tolist()])
 
-    def _error_bound_at(self, v: int, reach: FloatArray) -> float:
-        features, codes, weights = self.tree.oblique_entries(v)
+    def _error_bound_at(self, r: int, reach: FloatArray) -> float:
+        features, codes, weights = self.entries(r)
         size = float(np.abs(weights) @ np.where(codes < 0, reach[features], 1.0))
-        return 2.0 * float(self.tree.oblique_error_bound(v, size))
+        return 2.0 * self._error_bound(r, size)
 
 
 def _middle(below: FloatArray, above: FloatArray) -> float:

@@ -117,8 +117,7 @@ def _sides(model: LeafModel, task: LeafTask, point: FloatArray, used: IntArray) 
     planes, elsewhere = model.planes, np.setdiff1d(np.arange(len(point)), used)
     h = np.zeros(len(task.place))
     for k, (r, s) in enumerate(zip(task.place.tolist(), task.sign.tolist(), strict=True)):
-        v = planes.nodes[r]
-        features, codes, weights = model.tree.oblique_entries(v)
+        features, codes, weights = planes.entries(r)
         fixed = np.isin(features, elsewhere)
         values = np.where(codes < 0, point[features], point[features] == codes)[fixed]
         h[k] = task.total[k] - s * float(weights[fixed] @ values) - task.eps

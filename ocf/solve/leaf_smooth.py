@@ -89,7 +89,7 @@ class SmoothLeaves:
     def _cheapest(self, part: ContinuousPart, cutoff: float, run: LeafRun) -> Found:
         """Point and multipliers that are optimal as far as the solver's tolerances go."""
         task, polytope = part.task, part.polytope
-        key = (task.leaf, task.place.tobytes(), task.lower[self.model.columns.integer].tobytes())
+        key = (task.leaf, *(a.tobytes() for a in (task.place, task.sign, task.lower[self.model.columns.integer])))
         found: Found = None, None, Claim.FAILED
         if self.solver and len(part.used):
             found = self._by_solver(self.solver, part, key, run)
@@ -194,7 +194,10 @@ class SmoothLeaves:
         )
         fixed = np.where(columns.integer, task.lower, 0.0)
         shift = np.concatenate(
-            [task.sign * (model.matrix.planes[task.place] @ fixed), [row @ fixed for row, _ in model.relation_rows]]
+            [
+                task.sign * (model.planes.over_columns[task.place] @ fixed),
+                [row @ fixed for row, _ in model.relation_rows],
+            ]
         )
         # raw options are meant for the solver that was asked for
         own_options = self.options if name == (self.solver or "highs") else replace(self.options, options={})

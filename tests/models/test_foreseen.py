@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, StackingClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf.models.foreseen import Foreseen
+from ocf.models.foreseen import Foreseen, answers_row_by_row
 from ocf.models.user_model import as_user_model
 
 
@@ -28,6 +29,16 @@ def test_answers_at_hand() -> None:
         assert model.probabilities is not None
         assert foreseen.model.probabilities is not None
         np.testing.assert_array_equal(foreseen.model.probabilities(table), model.probabilities(table))
+
+
+def test_what_linear_algebra_adds_up_is_asked_row_by_row() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    forest = RandomForestClassifier(3, max_depth=2, random_state=0)
+    assert answers_row_by_row(as_user_model(forest.fit(x, x.a > 0)))
+    for stack in (StackingClassifier([("a", forest)], cv=2), GridSearchCV(forest, {"max_depth": [2]}, cv=2)):
+        model = make_pipeline(FunctionTransformer(), stack).fit(x, x.a > 0)
+        assert answers_row_by_row(as_user_model(model)) == isinstance(stack, GridSearchCV)
 
 
 def test_rows_that_only_look_alike() -> None:

@@ -147,7 +147,7 @@ def of_sklearn() -> dict[str, ModelCase]:
             lambda: ensemble.StackingRegressor([("a", ensemble.RandomForestRegressor(**few))], cv=2, passthrough=True)
         ),
         "StackingClassifier(passthrough=True) under a linear model, several classes": classifier(
-            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), 3, refused="passthrough=False"
+            lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), 3
         ),
         "OneVsRestClassifier": classifier(lambda: multiclass.OneVsRestClassifier(forest), 3),
         "AdaBoostRegressor": regressor(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
+from oracle.lined import NUMBERS, boxes, least_class, least_share, table
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -24,6 +24,8 @@ from sklearn.ensemble import (
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, Problem
 from ocf.errors import DataError, UnsupportedModelError
@@ -33,47 +35,14 @@ from ocf.trees.ensemble import Ensemble
 FOREST = RandomForestClassifier(3, max_depth=2, random_state=0)
 BOOSTING = GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0)
 VALUES = RandomForestRegressor(3, max_depth=2, random_state=0)
-NUMBERS = ["a", "b"]
-
-
-def table() -> tuple[pd.DataFrame, np.ndarray]:
-    rng = np.random.default_rng(0)
-    x = pd.DataFrame(
-        {"a": rng.normal(size=80).round(1), "b": rng.normal(size=80).round(2), "c": rng.integers(0, 3, 80)}
-    )
-    return x, (x["a"] + x["b"] * (x["c"] - 1) + rng.normal(size=80) / 3).to_numpy()
-
-
-def cuts(members: list[Any], column: int) -> list[float]:
-    """Thresholds of a column in the trees of members."""
-    trees = [tree.tree_ for member in members for tree in np.ravel(member.estimators_)]
-    return sorted({float(t) for tree in trees for t in tree.threshold[tree.feature == column]})
 
 
 def least(stack: Any, ask: Any, x: pd.DataFrame, row: pd.Series, level: float, sign: float = 1.0) -> float:
-    """Cost by l1 of the cheapest change with ``sign * ask >= level``: in each box of the members it is a line."""
-    scale, best = x.max() - x.min(), math.inf
-    slopes = sign * np.ravel(stack.final_estimator_.coef_)[-3:]
-    ends = [np.r_[x[name].min(), cuts(stack.estimators_, j), x[name].max()] for j, name in enumerate(NUMBERS)]
-    boxes = list(itertools.product(*(zip(np.sort(e)[:-1], np.sort(e)[1:], strict=True) for e in ends), range(3)))
-    middles = pd.DataFrame([[(a[0] + a[1]) / 2, (b[0] + b[1]) / 2, c] for a, b, c in boxes], columns=[*NUMBERS, "c"])
-    levels = sign * ask(middles.astype(x.dtypes)) - middles.to_numpy() @ slopes
-    rates = np.array([1 / scale[name] for name in NUMBERS])
-    for (*box, c), constant in zip(boxes, levels, strict=True):
-        # the numbers' rises, then their falls
-        need = level - constant - slopes[:2] @ row[NUMBERS].to_numpy(float) - slopes[2] * c
-        box_rows = np.vstack([np.hstack([np.eye(2), -np.eye(2)]), np.hstack([-np.eye(2), np.eye(2)])])
-        sides = [high - row[n] for n, (_, high) in zip(NUMBERS, box, strict=True)]
-        sides += [row[n] - low for n, (low, _) in zip(NUMBERS, box, strict=True)]
-        found = linprog(
-            np.r_[rates, rates],
-            np.vstack([box_rows, np.r_[-slopes[:2], slopes[:2]]]),
-            [*sides, -need],
-            bounds=(0, None),
-        )
-        if found.status == 0:
-            best = min(best, float(found.fun) + abs(row["c"] - c) / scale["c"])
-    return best
+    """Cost by l1 of the cheapest change with ``sign * ask >= level``."""
+    scale, slopes = x.max() - x.min(), np.reshape(np.ravel(stack.final_estimator_.coef_)[-3:], (1, 3))
+    made = boxes(stack.estimators_, slopes, ask, x)
+    found = [box.nearest(row, scale, sign * box.slopes, level - sign * box.constants) for box in made]
+    return min((cost for _, cost in filter(None, found)), default=math.inf)
 
 
 def agree(found: Any, best: float) -> None:
@@ -137,6 +106,73 @@ def test_values_between_bounds() -> None:
     assert explainer.explain(x.iloc[[0]], (1e6, None), progress=False)[0].status == "infeasible"
 
 
+TREES = [("a", FOREST), ("b", DecisionTreeClassifier(max_depth=2))]
+SEVERAL = {
+    "multinomial": StackingClassifier(TREES, LogisticRegression(C=10), cv=2, passthrough=True),
+    "a ridge against the rest": StackingClassifier(TREES, RidgeClassifier(), cv=2, passthrough=True),
+    "a machine against the rest": StackingClassifier(TREES[:1], LinearSVC(), cv=2, passthrough=True),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_one_of_several_classes_and_any_of_two(name: str) -> None:
+    x, y = table()
+    model = clone(SEVERAL[name]).fit(x, np.digitize(y, [-0.5, 0.5]))
+    explainer = Explainer(model, x)
+    crossed = 0
+    for k, wanted in ((0, [0]), (0, [2]), (1, [1]), (1, [2]), (2, [0, 2])):
+        target = wanted if len(wanted) > 1 else wanted[0]
+        found = explainer.explain(x.iloc[[k]], target, progress=False)[0]
+        agree(found, least_class(model, x, x.iloc[k], wanted))
+        scores = np.sort(model.decision_function(found.counterfactual.astype(float))[0])
+        crossed += found.cost > 0 and scores[-1] - scores[-2] < 1e-9
+    assert crossed, "every answer lies beyond a threshold, so that no two lines ever met"
+
+
+def test_a_probability_among_several_classes() -> None:
+    x, y = table()
+    model = StackingClassifier(TREES[:1], LogisticRegression(C=10), cv=2, passthrough=True)
+    model.fit(x, np.digitize(y, [-0.5, 0.5]))
+    explainer = Explainer(model, x)
+    curved = 0
+    for k, wanted, probability in ((0, 0, 0.9), (0, 1, 0.9), (2, 2, 0.9)):
+        found = explainer.explain(x.iloc[[k]], wanted, probability=probability, progress=False)[0]
+        agree(found, least_share(model, x, x.iloc[k], wanted, probability))
+        if found.counterfactual is not None:
+            over = model.predict_proba(found.counterfactual.astype(float))[0, wanted] - probability
+            assert over >= 0
+            curved += over < 1e-9
+    assert curved, "every answer lies beyond a threshold, so that no softmax was ever met"
+    parts = [least_share(model, x, x.iloc[2], k, 0.7) for k in (0, 2)]
+    either = explainer.explain(x.iloc[[2]], [0, 2], probability=0.7, progress=False)[0]
+    agree(either, min(parts))
+
+
+def test_squares_and_a_second_solver_on_several_classes() -> None:
+    x, y = table()
+    model = clone(SEVERAL["multinomial"]).fit(x, np.digitize(y, [-0.5, 0.5]))
+    explainer = Explainer(model, x)
+    crossed = explainer.explain(x.iloc[[0]], 2, cross_check=True, progress=False)[0]
+    assert (crossed.status, crossed.verified) == ("optimal", True), crossed.message
+    for probability in (None, 0.8):
+        found = explainer.explain(x.iloc[[0]], 2, norm="l2", probability=probability, progress=False)[0]
+        assert (found.status, found.verified) == ("optimal", True), (found.message, found.gap)
+        # no point nearer to the row on a fine grid has the target
+        scale, row = x.max() - x.min(), x.iloc[0]
+        for c, share in itertools.product(range(3), (0.999, 0.8)):
+            rest = share * found.cost - ((c - row["c"]) / scale["c"]) ** 2
+            turns = np.linspace(0, 2 * np.pi, 2001)
+            if rest < 0:
+                continue
+            steps = math.sqrt(rest) * np.column_stack([np.cos(turns), np.sin(turns)])
+            ring = pd.DataFrame(row[NUMBERS].to_numpy(float) + steps * scale[NUMBERS].to_numpy(), columns=NUMBERS)
+            ring = ring.assign(c=c)[((ring >= x[NUMBERS].min()) & (ring <= x[NUMBERS].max())).all(axis=1)]
+            if len(ring) and probability is None:
+                assert not (model.predict(ring) == 2).any()
+            elif len(ring):
+                assert (model.predict_proba(ring)[:, 2] < probability).all()
+
+
 def test_behind_steps_the_line_is_one_of_the_users_columns() -> None:
     x, y = table()
     x = x.assign(c=np.array(["u", "v", "w"])[x["c"]])
@@ -184,16 +220,13 @@ def test_the_reading_survives_files_and_is_refused_where_it_is_none() -> None:
         broken["lines"] = {"dtype": "int64", "shape": [1, 2], "data": lines[0]}
         with pytest.raises(Exception, match="line"):
             Ensemble.from_dict(broken)
-    several = StackingClassifier([("a", FOREST)], cv=2, passthrough=True).fit(x, np.digitize(y, [-0.5, 0.5]))
-    with pytest.raises(UnsupportedModelError, match=r"two classes alone.*passthrough=False"):
-        read_model(several)
     narrow = StackingClassifier([("a", FOREST)], LogisticRegression(), cv=2, passthrough=True).fit(x, y > 0)
     narrow.final_estimator_.coef_ = narrow.final_estimator_.coef_.astype(np.float32)
     with pytest.raises(UnsupportedModelError, match="fit it on float64"):
         read_model(narrow)
 
 
-def test_a_stack_in_a_vote_of_values_is_read_and_two_are_refused() -> None:
+def test_one_stack_and_two_in_a_vote_of_values() -> None:
     x, y = table()
     stack = StackingRegressor([("a", VALUES)], Ridge(), cv=2, passthrough=True)
     vote = VotingRegressor([("s", stack), ("v", VALUES)]).fit(x, y)
@@ -201,9 +234,16 @@ def test_a_stack_in_a_vote_of_values_is_read_and_two_are_refused() -> None:
     found = Explainer(vote, x).explain(x.iloc[[0]], (value + 0.3, None), progress=False)[0]
     assert (found.status, found.verified) == ("optimal", True)
     assert vote.predict(found.counterfactual.astype(float))[0] == pytest.approx(value + 0.3, abs=1e-9)
-    two = VotingRegressor([("s", stack), ("t", stack)]).fit(x, y)
-    with pytest.raises(UnsupportedModelError, match=r"holds 2 stacks with passthrough=True.*fit them with"):
-        read_model(two)
+    two = VotingRegressor([("s", stack), ("t", clone(stack).set_params(final_estimator=Ridge(9.0)))], weights=[1, 2])
+    two.fit(x, y)
+    value = float(two.predict(x.iloc[[0]])[0])
+    found = Explainer(two, x).explain(x.iloc[[0]], (value + 0.3, None), progress=False)[0]
+    scale, weights = x.max() - x.min(), (1 / 3, 2 / 3)
+    slopes = sum(w * s.final_estimator_.coef_[-3:] for w, s in zip(weights, two.estimators_, strict=True))
+    members = [m for s in two.estimators_ for m in s.estimators_]
+    made = boxes(members, slopes.reshape(1, 3), two.predict, x)
+    costs = [box.nearest(x.iloc[0], scale, box.slopes, value + 0.3 - box.constants) for box in made]
+    agree(found, min(cost for _, cost in filter(None, costs)))
 
 
 def test_a_final_model_that_weighs_no_number_has_no_line() -> None:

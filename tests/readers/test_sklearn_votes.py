@@ -80,6 +80,11 @@ READ = {
         2,
     ),
     "stack beside the table": (StackingClassifier([("a", FOREST), ("b", BOOSTING)], cv=2, passthrough=True), 2),
+    "stack of three beside the table": (StackingClassifier([("a", FOREST), ("b", TREE)], cv=2, passthrough=True), 3),
+    "stack of four under a ridge beside the table": (
+        StackingClassifier([("a", FOREST)], RidgeClassifier(), cv=2, passthrough=True),
+        4,
+    ),
     "stack of values beside the table": (StackingRegressor([("a", VALUES)], cv=2, passthrough=True), 0),
     "stack of values under a forest": (StackingRegressor([("a", VALUES)], VALUES, cv=2, passthrough=True), 0),
     "values": (VotingRegressor([("a", VALUES), ("b", BOOSTED)]), 0),
@@ -131,10 +136,34 @@ def test_a_stack_shows_the_probabilities_of_its_final_model(final: Any) -> None:
     assert model.predict_proba(found.counterfactual)[0, 1] >= bound
 
 
+def test_a_stack_of_several_classes_reaches_a_probability_as_cheaply_as_any_point() -> None:
+    x, y = table(3)
+    members = [("a", RandomForestClassifier(3, max_depth=2, random_state=0)), ("b", TREE)]
+    model = StackingClassifier(members, LogisticRegression(C=10), cv=2).fit(x, y)
+    trees = [t.tree_ for t in (*model.estimators_[0].estimators_, model.estimators_[1])]
+    scale, explainer = (x.max() - x.min()).to_numpy(), Explainer(model, x)
+    reached = 0
+    for k, wanted, share in ((0, "w", 0.6), (0, "v", 0.25), (7, "u", 0.5), (7, "w", 0.99)):
+        row = x.iloc[k].to_numpy()
+        cuts = [np.concatenate([t.threshold[t.feature == j] for t in trees]).astype(np.float32) for j in range(3)]
+        ends = [np.r_[row[j], own, *(np.nextafter(own, np.float32(e)) for e in (-9, 9))] for j, own in enumerate(cuts)]
+        points = pd.DataFrame(np.stack(np.meshgrid(*ends), -1).reshape(-1, 3), columns=x.columns)
+        good = points[model.predict_proba(points)[:, "uvw".index(wanted)] >= share].to_numpy()
+        found = explainer.explain(x.iloc[[k]], wanted, probability=share, progress=False)[0]
+        if len(good):
+            reached += 1
+            assert (found.status, found.verified) == ("optimal", True)
+            assert found.cost == pytest.approx((np.abs(good - row) / scale).sum(axis=1).min(), abs=1e-6)
+        else:
+            assert found.status == "infeasible"
+    assert 0 < reached < 4
+
+
 @pytest.mark.parametrize(
     ("model", "n_classes", "remedy"),
     [
-        (StackingClassifier([("a", FOREST)], cv=2), 3, "trees as final_estimator"),
+        (StackingClassifier([("a", FOREST)], RidgeClassifier(), cv=2), 3, r"LogisticRegression\(\)"),
+        (OneVsRestClassifier(FOREST), 3, "trees as final_estimator"),
         (StackingClassifier([("a", FOREST)], RidgeClassifier(), cv=2), 2, r"LogisticRegression\(\)"),
         (VotingClassifier([("a", FOREST), ("b", BOOSTING)]), 2, "voting='soft'"),
     ],
@@ -153,7 +182,11 @@ def test_where_no_probability_is_read_the_remedy_is_one_of_the_whole(model: Any,
         (VotingClassifier([("a", FOREST)]), 3, "use voting='soft'"),
         (VotingClassifier([("a", FOREST), ("b", LogisticRegression())]), 2, "LogisticRegression is no sum of trees"),
         (OneVsOneClassifier(XGBClassifier(n_estimators=2)), 3, "a curve of its margin"),
-        (StackingClassifier([("a", FOREST)], cv=2, passthrough=True), 3, "passthrough=False"),
+        (
+            VotingClassifier([("a", StackingClassifier([("a", FOREST)], cv=2, passthrough=True))], voting="soft"),
+            2,
+            "passthrough=False",
+        ),
         (StackingClassifier([("a", FOREST)], GaussianNB(), cv=2), 2, "final_estimator=LogisticRegression"),
         (StackingClassifier([("a", FOREST), ("b", BOOSTING)], TREE, cv=2), 3, "a softmax of several scores"),
         (StackingClassifier([("a", FOREST)], BaggingClassifier(SCALED, 2), cv=2), 2, "neither adds up"),
