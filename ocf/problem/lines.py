@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ocf.errors import DataError
 from ocf.features.space import FeatureSpace
 from ocf.problem.requirements import SoftmaxThreshold
 from ocf.problem.targets import ClassSetTarget, ClassTarget, IntervalTarget, ProbabilityTarget, Target
+from ocf.problem.totals import first_number
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around
 from ocf.trees.totals import Term, Total, identity
@@ -55,11 +57,14 @@ class LineCondition:
     total : Total
     low, high : float
         All points with the target reach the one; those that reach the other surely have it.
+    strict : bool
+        Whether the numbers themselves are not enough, where the total makes no error.
     """
 
     total: Total
     low: float
     high: float
+    strict: bool = False
 
     def raised(self, by: float) -> LineCondition:
         """The same of numbers that are larger by so much."""
@@ -140,14 +145,8 @@ def line_bounds(
         Whether all that is within the bounds has the target however the library rounds; otherwise all that may have it
         is.
     """
-    trees, outputs = ensemble.lines.T.tolist()
-    chosen = np.delete(leaves, trees)
-    scores = (ensemble.base_score + ensemble.contributions[chosen].sum(axis=0))[None]
-    reach = np.zeros(ensemble.n_outputs)
-    for tree, output in zip(trees, outputs, strict=True):
-        first = int(ensemble.leaf_offsets[tree])
-        reach[output] += float(np.abs(ensemble.contributions[first : first + 2, output]).max())
-    room = 2 * ensemble.rounding
+    chosen = np.delete(leaves, ensemble.lines[:, 0])
+    known = _Known(ensemble, (ensemble.base_score + ensemble.contributions[chosen].sum(axis=0))[None])
     out = []
     for condition in conditions:
         need = condition.high if sure else condition.low
@@ -155,25 +154,79 @@ def line_bounds(
             continue
         if need == math.inf:
             return None
-        total = condition.total
-        own = [t for t in total.terms if t.output in outputs and t.weight]
-        rest = replace(total, terms=tuple(t for t in total.terms if t not in own), divisor=1.0)
-        least, most = (float(end[0]) for end in rest.between(scores - room, scores + room))
-        size = sum(abs(t.weight) * reach[t.output] for t in own) + abs(least) + abs(most)
-        # the trees of an output without maps count as much as its lines do
-        plain = sum(t.weight * float(scores[0, t.output]) for t in own)
-        error = sum(abs(t.weight) for t in own) * room + total.rounding * (size + abs(plain))
-        lacks = need * total.divisor - (least if sure else most) - plain + (error if sure else -error)
-        # what the lines add up to must be at least that
-        weight = {o: sum(t.weight for t in own if t.output == o) for o in outputs}
-        parts = [(tree, -weight[o]) for tree, o in zip(trees, outputs, strict=True) if weight[o]]
-        if not parts:
-            if lacks > 0:
-                return None
-            continue
-        unit = max(abs(w) for _, w in parts)
-        out.append(LineBound(tuple((tree, w / unit) for tree, w in parts), -lacks / unit))
+        own = [t for t in condition.total.terms if t.output in known.reach and t.weight]
+        if any(t.maps for t in own):
+            found = known.through_curve(condition, need, own[0].output, sure=sure)
+        else:
+            found = known.of_sum(condition.total, need, own, sure=sure)
+        if found is None:
+            return None
+        out += found
     return out
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Scores but for their lines, (1, n_outputs), where the leaves of all other trees are chosen."""
+
+    ensemble: Ensemble
+    scores: FloatArray
+
+    @cached_property
+    def room(self) -> float:
+        """By how much the library's own scores may differ."""
+        return 2 * self.ensemble.rounding
+
+    @cached_property
+    def reach(self) -> dict[int, tuple[float, float]]:
+        """Between which numbers the lines of a score lie."""
+        out: dict[int, tuple[float, float]] = {}
+        for tree, output in self.ensemble.lines.tolist():
+            first, (low, high) = int(self.ensemble.leaf_offsets[tree]), out.get(output, (0.0, 0.0))
+            ends = self.ensemble.contributions[first : first + 2, output].tolist()
+            out[output] = low + min(ends), high + max(ends)
+        return out
+
+    def of_sum(self, total: Total, need: float, own: list[Term], *, sure: bool) -> list[LineBound] | None:
+        """A total of which lines are terms without maps, `own`, is at least so much; None: nowhere."""
+        rest = replace(total, terms=tuple(t for t in total.terms if t not in own), divisor=1.0)
+        least, most = (float(end[0]) for end in rest.between(self.scores - self.room, self.scores + self.room))
+        plain = sum(t.weight * float(self.scores[0, t.output]) for t in own)
+        size = sum(abs(t.weight) * max(map(abs, self.reach[t.output])) for t in own) + abs(least) + abs(most)
+        error = sum(abs(t.weight) for t in own) * self.room + total.rounding * (size + abs(plain))
+        lacks = need * total.divisor - (least if sure else most) - plain + (error if sure else -error)
+        weights = {o: sum(t.weight for t in own if t.output == o) for o in self.reach}
+        # what the lines add up to must be at least what lacks
+        parts = [(tree, -weights[o]) for tree, o in self.ensemble.lines.tolist() if weights[o]]
+        if not parts:
+            return None if lacks > 0 else []
+        unit = max(abs(w) for _, w in parts)
+        return [LineBound(tuple((tree, w / unit) for tree, w in parts), -lacks / unit)]
+
+    def through_curve(
+        self, condition: LineCondition, need: float, output: int, *, sure: bool
+    ) -> list[LineBound] | None:
+        """A total that sees one line, that of an output, through a curve is at least so much; None: nowhere."""
+        low, high, total = self.scores - self.room, self.scores + self.room, condition.total
+
+        def holds(score: float) -> bool:
+            for rows in (low, high):
+                rows[0, output] = score
+            shown = float(total.between(low, high, exact=False)[0 if sure else 1][0])
+            return shown > need or (shown == need and not condition.strict)
+
+        base, (least, most) = float(self.scores[0, output]), self.reach[output]
+        (term,) = (t for t in total.terms if t.output == output)
+        sign = 1.0 if term.rises else -1.0
+        ends = (base + least - self.room, base + most + self.room)
+        bad, good = ends if term.rises else ends[::-1]
+        if not holds(good):
+            return None
+        if holds(bad):
+            return []
+        # the library's own score may be better than this one by the room, or worse
+        lacks = sign * (first_number(holds, bad, good) - base) + (self.room if sure else -self.room)
+        return [LineBound(tuple((tree, -sign) for tree, o in self.ensemble.lines.tolist() if o == output), -lacks)]
 
 
 def line_conditions(ensemble: Ensemble, target: Target) -> list[list[LineCondition]]:
@@ -184,8 +237,9 @@ def line_conditions(ensemble: Ensemble, target: Target) -> list[list[LineConditi
     ensemble : Ensemble
     target : Target
     """
+    rule = ensemble.decision
     if isinstance(target, IntervalTarget):
-        value = next(iter(ensemble.decision.totals), identity(0))
+        value = next(iter(rule.totals), identity(0))
         return [
             [
                 LineCondition(value, target.lower, target.lower),
@@ -193,8 +247,10 @@ def line_conditions(ensemble: Ensemble, target: Target) -> list[list[LineConditi
             ]
         ]
     if isinstance(target, ProbabilityTarget):
-        odds, n = odds_around(ensemble, target.probability), len(ensemble.decision.classes)
-        if ensemble.decision.kind == "argmax":  # of a softmax: beyond each other class; the rest are tangents
+        odds, n = odds_around(ensemble, target.probability), len(rule.classes)
+        if rule.totals:
+            return [[LineCondition(rule.totals[k], target.probability, target.probability)] for k in target.indices]
+        if rule.kind == "argmax":  # of a softmax: beyond each other class; the rest are tangents
             pairs = [[identity(k).minus(identity(j)) for j in range(n) if j != k] for k in target.indices]
             return [[LineCondition(pair, odds[0], odds[0]) for pair in own] for own in pairs]
         return [[_margin(ensemble, k, *odds)] for k in target.indices]
@@ -209,8 +265,9 @@ def _of_classes(ensemble: Ensemble, indices: Sequence[int]) -> list[list[LineCon
     if not others:
         return [[]]
     if rule.kind == "threshold":
-        signed = [(k, rule.threshold if k == 1 else -rule.threshold) for k in indices]
-        return [[_margin(ensemble, k, end, end)] for k, end in signed]
+        ends = {k: rule.threshold if k == 1 else -rule.threshold for k in indices}
+        strict = {k: rule.tie_is_positive != (k == 1) for k in indices}
+        return [[replace(_margin(ensemble, k, end, end), strict=strict[k])] for k, end in ends.items()]
     totals = rule.totals or tuple(map(identity, range(len(rule.classes))))
     return [[LineCondition(totals[k].minus(totals[j]), 0.0, 0.0) for j in others] for k in indices]
 

@@ -127,8 +127,15 @@ def _linear_row(ensemble: Ensemble, total: Total, value: float, strict: bool) ->
 # -- one score ---------------------------------------------------------------------------------------------------
 
 
-def _first(holds: Callable[[float], bool], bad: float, good: float) -> float:
-    """The number nearest to `bad` for which a condition holds that fails at `bad` and holds at `good`."""
+def first_number(holds: Callable[[float], bool], bad: float, good: float) -> float:
+    """The number nearest to `bad` for which a condition holds that fails at `bad` and holds at `good`.
+
+    Parameters
+    ----------
+    holds : callable
+        Monotone between the two.
+    bad, good : float
+    """
     low, high = (int(_LINE.keys(np.array([v]))[0]) for v in (bad, good))
     while abs(high - low) > 1:
         half = (low + high) // 2
@@ -164,7 +171,7 @@ def _passing(total: Total, value: float, strict: bool, ends: tuple[float, float]
 
     if holds(ends[0]):
         return ends[0]
-    return _first(holds, *ends) if holds(ends[1]) else math.inf
+    return first_number(holds, *ends) if holds(ends[1]) else math.inf
 
 
 def _by_pieces(total: Total, value: float, strict: bool, ends: tuple[float, float]) -> tuple[float, float]:
@@ -187,11 +194,11 @@ def _by_pieces(total: Total, value: float, strict: bool, ends: tuple[float, floa
     if not passing:
         return math.inf, math.inf
     first, last = passing[0]
-    low = first if holds(first) else _first(holds, first, last)
+    low = first if holds(first) else first_number(holds, first, last)
     if not failing:
         return low, low
     first, last = failing[-1]
-    high = _first(holds, first, last) if holds(last) else math.nextafter(last, towards)
+    high = first_number(holds, first, last) if holds(last) else math.nextafter(last, towards)
     return low, high
 
 
@@ -349,7 +356,7 @@ class TotalThreshold:
             if not holds(float(worse[k])):
                 if not holds(float(better[k])):
                     return None
-                worse[k] = _first(holds, float(worse[k]), float(better[k]))
+                worse[k] = first_number(holds, float(worse[k]), float(better[k]))
         rises = [term.rises for term in self.total.terms]
         low, high = np.where(rises, worse, better), np.where(rises, better, worse)
         return replace(self, low=tuple(low.tolist()), high=tuple(high.tolist()))
@@ -363,7 +370,7 @@ class TotalThreshold:
 
         if not holds(1.0):
             return np.where([t.rises for t in self.total.terms], math.inf, -math.inf)
-        share = 0.0 if holds(0.0) else _first(holds, 0.0, 1.0)
+        share = 0.0 if holds(0.0) else first_number(holds, 0.0, 1.0)
         corner: FloatArray = self.worse + share * (self._better - self.worse)
         return corner
 
@@ -396,7 +403,7 @@ class TotalThreshold:
         def holds(share: float) -> bool:
             return float(self._on_hull(self.worse + share * (self._better - self.worse)).sum()) >= self.need
 
-        share = 0.0 if holds(0.0) else _first(holds, 0.0, 1.0) if holds(1.0) else 1.0
+        share = 0.0 if holds(0.0) else first_number(holds, 0.0, 1.0) if holds(1.0) else 1.0
         point: FloatArray = self.worse + share * (self._better - self.worse)
         return point
 

@@ -27,7 +27,7 @@ from ocf.trees.totals import FLOAT32, FLOAT64, Map, Term, Total
 COMPLEMENT = Map("affine", (-1.0, 1.0))
 
 #: Models whose decision functions are the scores of their trees, one per class.
-_MARGINS = ("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier")
+_MARGINS = ("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier", "StackingClassifier")
 
 
 @dataclass(frozen=True)
@@ -333,17 +333,17 @@ def layout_of(native: Any, members: Members) -> RowLayout:
 
 
 def _check_lines(native: Any, ensemble: Ensemble) -> None:
-    """Refuse lines that curves or trees see."""
+    """Refuse lines that trees see, or of which several are seen through curves."""
     rule, outputs = ensemble.decision, set(ensemble.lines[:, 1].tolist())
-    if not outputs:
-        return
     totals = [*rule.totals, *filter(None, [rule.margin])]
-    curved = any(term.maps and term.output in outputs for total in totals for term in total.terms)
-    if curved or rule.final is not None or rule.link in ("mean", "normalized"):
+    own = [[term.maps for term in total.terms if term.output in outputs] for total in totals]
+    curved = any(any(maps) and len(maps) > 1 for maps in own)
+    if outputs and (curved or rule.final is not None or rule.link == "normalized"):
         raise UnsupportedModelError(
             f"this {type(native).__name__} holds {len(outputs)} stacks with passthrough=True, each of which adds up "
-            "numbers of the table: that is read where their scores, or values, are the answer or parts of its sum; fit "
-            "them with passthrough=False"
+            "numbers of the table: that is read where their scores, or values, are the answer or parts of its sum, or "
+            "where one alone is seen through a curve; fit them with passthrough=False"
+            + (", or calibrate one alone, with ensemble=False" if hasattr(native, "calibrated_classifiers_") else "")
         )
 
 

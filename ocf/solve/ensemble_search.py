@@ -5,28 +5,32 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
-from ocf.arrays import FloatArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.formulations import get_value_formulation
 from ocf.problem.lines import LineBound, LineCondition, line_bounds, line_conditions, tangent_condition
 from ocf.problem.requirements import Requirements, ScoreCurve, SoftmaxThreshold
+from ocf.problem.totals import TotalThreshold
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer
 from ocf.solve.leaf_query import Query, finished
 from ocf.solve.outcome import Outcome
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import Progress, Status
-from ocf.solvers.standard_form import compile_model
+from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
 
 #: Choices of one leaf per tree that a search may try.
 MAX_CHOICES = 200
+
+#: Choices of leaves after which what is left is split at a score that is seen through a curve.
+MOST_UNSPLIT = 6
 
 #: Tangents of a softmax that one choice of leaves may take, and the part of its scores that they need not tell apart.
 MAX_TANGENTS, CLOSE = 100, 1e-11
@@ -55,6 +59,58 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulat
     return run.outcome()
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
+
+    The last columns of the model are the leaves.
+    """
+
+    form: StandardForm
+    curve: ScoreCurve | None
+    bound: float
+    choices: int = 0
+
+    def without(self, chosen: IntArray, y: FloatArray, rows: Sequence[Requirements], bound: float) -> list[_Part]:
+        """The parts of it without a choice of leaves.
+
+        Parameters
+        ----------
+        chosen : (n,) int64
+            The leaves, one per tree, but those of lines.
+        y : (n_leaves,) float64
+            In the solution that chose them.
+        rows : sequence of Requirements
+            To be added.
+        bound : float
+            On the cost of all parts.
+        """
+        cut = np.zeros(len(y))
+        cut[chosen] = 1.0
+        form = self._with(self.form, -cut[:, None], np.array([1.0 - len(chosen)]))
+        for own in rows:
+            form = self._with(form, own.gain, own.need)
+        left = replace(self, form=form, bound=bound, choices=self.choices + 1)
+        curve = self.curve
+        if not isinstance(curve, TotalThreshold) or left.choices < MOST_UNSPLIT or not len(curve.ensemble.lines):
+            return [left]
+        scores = curve.ensemble.base_score + curve.ensemble.contributions.T @ y
+        point = np.clip(scores[[term.output for term in curve.total.terms]], curve.low, curve.high)
+        halves = curve.split(point)
+        if halves is None:
+            return [left]
+        nearer = 1 if all(a <= b for a, b in zip(point, halves[0].high, strict=True)) else 0
+        shrunk = [half.shrunk() for half in (halves[nearer], halves[1 - nearer])]
+        made = [(half, half.rows()) for half in shrunk if half is not None]
+        return [_Part(self._with(form, own.gain, own.need), half, bound) for half, own in made]
+
+    @staticmethod
+    def _with(form: StandardForm, gain: FloatArray, need: FloatArray) -> StandardForm:
+        """More rows of leaves."""
+        rows = np.hstack([np.zeros((len(need), form.n_cols - len(gain))), gain.T])
+        return form.append_rows(rows, need, np.full(len(need), np.inf))
+
+
 class _Global:
     """State of one global search: the best choice of leaves, and what is proven of the others."""
 
@@ -62,7 +118,7 @@ class _Global:
         self.query, self.run, self._confirm = query, query.run, confirm
         self._build = get_value_formulation(formulation)
         self.best: LeafAnswer | None = None
-        self.bound = np.inf
+        self.bound, self._solver = np.inf, query.solver
 
     @property
     def upper(self) -> float:
@@ -82,47 +138,44 @@ class _Global:
             return
         models = self._build(model.problem, requirements, model.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
-        name = "scip" if form.Q is not None else query.solver
-        solver = cast(Solver, get_solver(name))
-        self.run.called(name)
-        first = models.columns.n
-        offsets = model.tree.leaf_offsets
+        self._solver = "scip" if form.Q is not None else query.solver
+        self.run.called(self._solver)
+        parts = [_Part(form, requirements.curve, -np.inf)]
         for _ in range(MAX_CHOICES):
-            left = self.run.seconds_left()
-            if left is not None and left <= 0:
-                self.bound = min(self.bound, 0.0)
+            parts += self._next_choice(parts.pop(), conditions)
+            if not parts:
                 return
-            options = replace(query.options, time_limit=left)
-            cutoff = self.upper if np.isfinite(self.upper) else None
-            result = solver.solve(form, options, cutoff=cutoff)
-            self.run.note(result)
-            if result.status is Status.ERROR and query.may_switch and name != "scip":
-                self.run.message = f"{name} failed ({result.message}); scip went on"
-                name, solver = "scip", cast(Solver, get_solver("scip"))
-                self.run.called(name)
-                continue
-            if result.status is Status.INFEASIBLE:
-                self.bound = min(self.bound, result.bound)
-                return
-            if result.x is None:
-                self.bound = min(self.bound, result.bound)
-                self.run.message = "; ".join(filter(None, [self.run.message, result.message]))
-                return
-            y = result.x[first : first + model.tree.n_leaves]
-            chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(offsets.tolist()))
-            rows = self._take(chosen, conditions, requirements.curve)
-            near = meets(result.bound, self.upper)
-            if near or not finished(result) or query.options.mip_gap > 0:
-                self.bound = min(self.bound, max(result.bound, 0.0))
-                return
-            cut, split = np.zeros(form.n_cols), np.delete(chosen, model.tree.lines[:, 0])
-            cut[first + split] = 1.0
-            form = form.append_rows(cut, -np.inf, len(split) - 1.0)
-            for row in rows:
-                gain = np.zeros(form.n_cols)
-                gain[first : first + model.tree.n_leaves] = row.gain[:, 0]
-                form = form.append_rows(gain, float(row.need[0]), np.inf)
-        self.bound = min(self.bound, max(result.bound, 0.0))
+        self.bound = min(self.bound, *(max(part.bound, 0.0) for part in parts))
+
+    def _next_choice(self, part: _Part, conditions: Sequence[LineCondition]) -> list[_Part]:
+        """Try the choice of leaves that the model of a part thinks the cheapest; the parts that are left, best last."""
+        left = self.run.seconds_left()
+        if left is not None and left <= 0:
+            self.bound = min(self.bound, 0.0)
+            return []
+        cutoff = self.upper if np.isfinite(self.upper) else None
+        result = cast(Solver, get_solver(self._solver)).solve(
+            part.form, replace(self.query.options, time_limit=left), cutoff=cutoff
+        )
+        self.run.note(result)
+        if result.status is Status.ERROR and self.query.may_switch and self._solver != "scip":
+            self.run.message = f"{self._solver} failed ({result.message}); scip went on"
+            self._solver = "scip"
+            self.run.called("scip")
+            return [part]
+        if result.x is None or result.status is Status.INFEASIBLE:
+            self.bound = min(self.bound, result.bound)
+            said = result.message if result.status is not Status.INFEASIBLE else ""
+            self.run.message = "; ".join(filter(None, [self.run.message, said]))
+            return []
+        tree = self.query.model.tree
+        y = result.x[-tree.n_leaves :]
+        chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(tree.leaf_offsets.tolist()))
+        rows = self._take(chosen, conditions, part.curve)
+        if meets(result.bound, self.upper) or not finished(result) or self.query.options.mip_gap > 0:
+            self.bound = min(self.bound, max(result.bound, 0.0))
+            return []
+        return part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, result.bound)
 
     def _take(
         self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None

@@ -106,3 +106,25 @@ def least_share(stack: Any, x: pd.DataFrame, row: pd.Series, k: int, probability
             slope = box.slopes[k] - softmax(scores[others]) @ box.slopes[others]
             tangents, needs = np.vstack([tangents, slope]), np.append(needs, slope @ point - over)
     return best
+
+
+def least_score(
+    stack: Any, others: Sequence[Any], x: pd.DataFrame, row: pd.Series, need: Callable[[np.ndarray], float], up: bool
+) -> float:
+    """Cost of the cheapest change by which the score of a stack of two classes is at least, or at most, a number.
+
+    The number may depend on what other members show of the second class, `need` of which tells it.
+    """
+    scale, best, sign = x.max() - x.min(), math.inf, 1.0 if up else -1.0
+    slopes = np.vstack([stack.final_estimator_.coef_[:, -3:], np.zeros((len(others), 3))])
+
+    def ask(rows: pd.DataFrame) -> np.ndarray:
+        return np.column_stack([stack.decision_function(rows), *[m.predict_proba(rows)[:, 1] for m in others]])
+
+    for box in boxes([*stack.estimators_, *others], slopes, ask, x):
+        end = sign * need(box.constants[1:])
+        if end < math.inf:
+            least = np.array([end - sign * box.constants[0]]) if end > -math.inf else np.zeros(0)
+            found = box.nearest(row, scale, sign * box.slopes[: len(least)], least)
+            best = best if found is None else min(best, found[1])
+    return best

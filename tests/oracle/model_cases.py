@@ -85,11 +85,13 @@ def regressor(make: Callable[[], Any], **more: Any) -> ModelCase:
 def of_sklearn() -> dict[str, ModelCase]:
     from sklearn import ensemble, multiclass, tree
     from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 
     small: dict[str, Any] = {"max_depth": 3, "random_state": 0}
     few: dict[str, Any] = {"n_estimators": 4} | small
     forest = ensemble.RandomForestClassifier(**few)
+    beside = ensemble.StackingClassifier([("a", forest)], LogisticRegression(), cv=2, passthrough=True)
     return {
         "DecisionTreeClassifier": classifier(lambda: tree.DecisionTreeClassifier(**small), 3),
         "DecisionTreeRegressor": regressor(lambda: tree.DecisionTreeRegressor(**small)),
@@ -148,6 +150,16 @@ def of_sklearn() -> dict[str, ModelCase]:
         ),
         "StackingClassifier(passthrough=True) under a linear model, several classes": classifier(
             lambda: ensemble.StackingClassifier([("a", forest)], cv=2, passthrough=True), 3
+        ),
+        "VotingClassifier(soft) of a StackingClassifier(passthrough=True) and a forest": classifier(
+            lambda: ensemble.VotingClassifier([("s", beside), ("f", forest)], voting="soft")
+        ),
+        "VotingClassifier(soft) of two StackingClassifiers(passthrough=True)": classifier(
+            lambda: ensemble.VotingClassifier([("s", beside), ("t", beside)], voting="soft"),
+            refused="passthrough=False",
+        ),
+        "CalibratedClassifierCV(ensemble=False) of a StackingClassifier(passthrough=True)": classifier(
+            lambda: CalibratedClassifierCV(beside, ensemble=False, cv=2)
         ),
         "OneVsRestClassifier": classifier(lambda: multiclass.OneVsRestClassifier(forest), 3),
         "AdaBoostRegressor": regressor(

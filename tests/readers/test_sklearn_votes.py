@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     BaggingClassifier,
     GradientBoostingClassifier,
@@ -21,7 +22,7 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -44,6 +45,8 @@ SCALED = make_pipeline(StandardScaler(), BOOSTING)
 VALUES = RandomForestRegressor(4, max_depth=3, random_state=0)
 BOOSTED = GradientBoostingRegressor(n_estimators=4, max_depth=2, random_state=0)
 COUNTS = HistGradientBoostingRegressor(max_iter=4, loss="poisson", min_samples_leaf=3, random_state=0)
+
+STACK = StackingClassifier([("a", FOREST)], LogisticRegression(), cv=2)
 
 #: Model, and how many classes it is fitted on: 0 for values.
 READ = {
@@ -87,6 +90,25 @@ READ = {
     ),
     "stack of values beside the table": (StackingRegressor([("a", VALUES)], cv=2, passthrough=True), 0),
     "stack of values under a forest": (StackingRegressor([("a", VALUES)], VALUES, cv=2, passthrough=True), 0),
+    "soft stacks": (
+        VotingClassifier([("a", StackingClassifier([("a", FOREST)], cv=2)), ("b", STACK), ("c", TREE)], voting="soft"),
+        2,
+    ),
+    "hard stacks": (VotingClassifier([("a", STACK), ("b", STACK), ("c", TREE)]), 2),
+    "stacks against the rest": (OneVsRestClassifier(STACK), 3),
+    "stacks against one": (OneVsOneClassifier(STACK), 3),
+    "a stack of stacks": (StackingClassifier([("a", STACK), ("b", TREE)], cv=2), 2),
+    "a stack of ridges": (
+        StackingClassifier([("a", StackingClassifier([("a", FOREST)], RidgeClassifier(), cv=2)), ("b", TREE)], cv=2),
+        3,
+    ),
+    "calibrated stacks": (CalibratedClassifierCV(STACK, cv=2), 2),
+    "a stack of stacks of values": (
+        StackingRegressor(
+            [("a", StackingRegressor([("a", VALUES)], Ridge(), cv=2, passthrough=True))], cv=2, passthrough=True
+        ),
+        0,
+    ),
     "values": (VotingRegressor([("a", VALUES), ("b", BOOSTED)]), 0),
     "counts": (VotingRegressor([("a", VALUES), ("b", COUNTS)], weights=[1, 2]), 0),
     "stack of values": (StackingRegressor([("a", VALUES), ("b", BOOSTED)], cv=2), 0),
@@ -183,7 +205,9 @@ def test_where_no_probability_is_read_the_remedy_is_one_of_the_whole(model: Any,
         (VotingClassifier([("a", FOREST), ("b", LogisticRegression())]), 2, "LogisticRegression is no sum of trees"),
         (OneVsOneClassifier(XGBClassifier(n_estimators=2)), 3, "a curve of its margin"),
         (
-            VotingClassifier([("a", StackingClassifier([("a", FOREST)], cv=2, passthrough=True))], voting="soft"),
+            VotingClassifier(
+                [(name, StackingClassifier([("a", FOREST)], cv=2, passthrough=True)) for name in "ab"], voting="soft"
+            ),
             2,
             "passthrough=False",
         ),
