@@ -12,7 +12,7 @@ from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ocf.errors import ProblemError
 from ocf.solvers.adapter import Claim, SolverQuestion
@@ -125,6 +125,21 @@ class WarmHighs:
             multipliers = -np.array(solution.row_dual) / self._scale
         self._highs = highs
         return Relaxed(claim, x, multipliers, seconds, highs.modelStatusToString(status))
+
+    def append_rows(self, A: Any, row_lower: ArrayLike, row_upper: ArrayLike) -> None:
+        """Add rows below the present ones; the next solve starts where the last one ended all the same.
+
+        Parameters
+        ----------
+        A, row_lower, row_upper
+            As in `ocf.solvers.standard_form.StandardForm.append_rows`.
+        """
+        before = self.form.n_rows
+        self.form = self.form.append_rows(A, row_lower, row_upper)
+        if self._highs is not None:
+            added = self.form.A[before:]
+            lower, upper = self.form.row_lower[before:], self.form.row_upper[before:]
+            self._highs.addRows(len(lower), lower, upper, added.nnz, added.indptr[:-1], added.indices, added.data)
 
     def _prepared(self) -> Any:
         """The HiGHS object with the form as it is now; it keeps its basis when only sides and bounds changed."""

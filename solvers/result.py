@@ -16,6 +16,9 @@ from ocf.support.tolerances import PROOF_TOLERANCE
 #: Message of an INFEASIBLE result that only says that nothing is cheaper than the given cutoff.
 CUTOFF = "cutoff"
 
+#: What `SolverOptions.cuts` may be.
+CUTS = ("none", "root")
+
 
 class Status(Enum):
     """How a solve ended. Each member is a statement about the problem, not about the solver's return code.
@@ -50,8 +53,6 @@ class SolverOptions:
     ----------
     time_limit : float, optional
         Wall seconds; None for no limit.
-    memory_limit : float, optional
-        Bytes that the process may hold; None for no limit but that around.
     mip_gap : float
         Relative gap at which the solver may stop. The default, 0, asks for a proof.
     threads : int
@@ -62,6 +63,11 @@ class SolverOptions:
         Print the solver's log.
     options : mapping
         Raw options under the solver's own names. They are set last, so they override everything else.
+    memory_limit : float, optional
+        Bytes that the process may hold; None for no limit but that around.
+    cuts : str
+        Before a solver of matrices gets a model over cells: ``"none"``, or ``"root"`` for cuts between trees
+        (`ocf.solvers.root_cuts`). No effect on other solvers and models.
 
     Raises
     ------
@@ -76,6 +82,7 @@ class SolverOptions:
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     memory_limit: float | None = None
+    cuts: str = "none"
 
     def __post_init__(self) -> None:
         limit = self.time_limit
@@ -91,6 +98,8 @@ class SolverOptions:
             raise ProblemError(f"seed must be a whole number from 0 to 2**31 - 1, not {self.seed!r}")
         if not isinstance(self.log, bool | np.bool_):
             raise ProblemError(f"log must be True or False, not {self.log!r}")
+        if self.cuts not in CUTS:
+            raise ProblemError(f"cuts is one of {', '.join(map(repr, CUTS))}, not {self.cuts!r}")
         if not isinstance(self.options, Mapping) or not all(isinstance(k, str) for k in self.options):
             raise ProblemError(f"options must map the solver's own option names to values, not {self.options!r}")
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
@@ -105,6 +114,7 @@ class SolverOptions:
             self.log,
             dict(self.options),
             self.memory_limit,
+            self.cuts,
         )
         return type(self), fields
 

@@ -190,6 +190,12 @@ def solve(
         bool,
         typer.Option("--cross-check", metavar="", help="Solve twice, by independent ways.", rich_help_panel=RUN),
     ] = False,
+    cuts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN", help="Cuts between trees for HiGHS and SCIP: none (default), root.", rich_help_panel=RUN
+        ),
+    ] = None,
     no_reduce: Annotated[
         bool,
         typer.Option("--no-reduce", metavar="", help="No incumbent, no reduction: solver only.", rich_help_panel=RUN),
@@ -230,6 +236,7 @@ def solve(
         "threads": threads,
         "seed": seed,
         "n_jobs": n_jobs,
+        "cuts": cuts,
         "reduce": False if no_reduce else None,
         "box": box or None,
         "cross_check": cross_check or None,

@@ -247,6 +247,7 @@ class Explainer(TreeAsking):
         seed: int = 0,
         log: bool = False,
         options: Mapping[str, Any] | None = None,
+        cuts: str = "none",
         reduce: bool = True,
         cross_check: bool = False,
         n_optimal: int = 1,
@@ -339,6 +340,9 @@ class Explainer(TreeAsking):
             Relative gap at which a row may stop; 0 asks for a proof.
         threads, seed, log, options
             As in `ocf.solvers.result.SolverOptions`.
+        cuts : str
+            ``"root"``: before HiGHS or SCIP gets a model over cells, rounds of cuts between trees tighten it
+            (`ocf.solvers.root_cuts`). ``"none"``, the default, is as fast or faster on most rows.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
         cross_check : bool

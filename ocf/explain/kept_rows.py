@@ -25,7 +25,7 @@ OPEN = ("error", "interrupted")
 _ELSEWHERE = ("cost", "space", "constraints", "plausibility", "data", "options", "compiles_ahead")
 
 #: Options of a solver that bear on the answers, beside its own.
-_OPTIONS = ("time_limit", "mip_gap", "threads", "seed")
+_OPTIONS = ("time_limit", "mip_gap", "threads", "seed", "cuts")
 
 
 def fingerprint(

@@ -88,6 +88,7 @@ class Question:
     seed: int = 0
     log: bool = False
     options: Mapping[str, Any] | None = None
+    cuts: str = "none"
     reduce: bool = True
     cross_check: bool = False
     n_optimal: int = 1
@@ -132,6 +133,7 @@ class Question:
             log=self.log,
             options=dict(self.options or {}),
             memory_limit=None if self.memory_limit is None else parse_memory(self.memory_limit, "memory_limit"),
+            cuts=self.cuts,
         )
 
     @property

@@ -166,6 +166,8 @@ _Length = Annotated[Positive, Meta(description="a positive number")]
 _Names = Annotated[list[str], Meta(min_length=1)]
 _Diversity = Literal["region", "features", "distance"]
 
+_Cuts = Literal["none", "root"]
+
 
 _Codes = Annotated[list[Finite], Meta(description="a list of numbers that are codes, such as [-9, -8, -7]")]
 _Prices = Annotated[
@@ -288,6 +290,7 @@ class SolveSettings(TypedDict, total=False):
         int,
         Meta(ge=-1, description="a number of processes, or -1 for one per core", extra={"holds": lambda v: v != 0}),
     ]
+    cuts: Annotated[_Cuts, Meta(description=_one_of(_Cuts))]
     options: Annotated[dict[str, Scalar], Meta(description="a table of the solver's own options")]
 
 

@@ -91,6 +91,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 # mip_gap = 0  # 0 asks for a proof
 # threads = 1
 # seed = 0
+# cuts = "none"  # "root": cuts between trees before HiGHS or SCIP gets the model
 # reduce = true
 # break_ties = true  # of answers that cost the same the least by l1, then that with the fewest changes
 # n_optimal = 1  # how many optimal answers to list where several cost the same

@@ -39,6 +39,7 @@ from ocf.support.tolerances import meets, with_ties
 if TYPE_CHECKING:
     from ocf.solvers import Solver
     from ocf.solvers.cell_form import Compiled
+    from ocf.solvers.standard_form import Reduced, StandardForm
 
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,9 @@ LITTLE_EFFORT = 1_000
 #: Points that the model may refuse one by one where the search knows a curve up to rounding. After that many there is
 #: a tie, of which each next point is cut off by a tangent.
 FEW_REFUSED = 10
+
+#: Seconds that a solver has at least after cuts were made.
+LEAST_SECONDS = 0.01
 
 #: Rows of the data from which the first, short search for an incumbent starts, besides the row itself. On adult and
 #: compas the row itself leads to the best point in 19 of 20 cases, and no start after the second to any.
@@ -252,6 +256,21 @@ def _beside(cells: CellProblem, reduced: CellProblem, best: Incumbent | None) ->
     return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
 
 
+def _with_cuts(
+    run: CellRun, instance: Reduced, limit: float, options: SolverOptions
+) -> tuple[StandardForm, SolverOptions]:
+    """The matrix of a run with cuts between trees, where they are asked for, and options with the time that is left."""
+    if options.cuts == "none":
+        return instance.form, options
+    from ocf.solvers.root_cuts import root_cuts
+
+    cuts, seconds = root_cuts(instance, run.cells, limit, options), options.time_limit
+    run.times["solve"] += cuts.seconds
+    run.sizes["cuts"] = len(cuts.side)
+    left = None if seconds is None else max(seconds - cuts.seconds, LEAST_SECONDS)
+    return cuts.added_to(instance.form), replace(options, time_limit=left)
+
+
 class CellRun(Run):
     """State of the solve of one alternative."""
 
@@ -403,9 +422,10 @@ class CellRun(Run):
         begin = time.perf_counter()
         instance = formulation.instance(self.cells, self.upper)
         self.times["instance"] += time.perf_counter() - begin
-        form = instance.form
+        worst = self.upper + self._tangent_error
+        form, options = _with_cuts(self, instance, worst, options)
         self.measure(form)
-        offset, worst = time.perf_counter() - self.start, self.upper + self._tangent_error
+        offset = time.perf_counter() - self.start
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None)
         if solver is not self._turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on

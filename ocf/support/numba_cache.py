@@ -38,6 +38,7 @@ KERNELS = (
     "rules/points.py",
     "solvers/box/bitsets.py",
     "solvers/box/branching.py",
+    "solvers/box/cliques.py",
     "solvers/box/dive.py",
     "solvers/box/instance.py",
     "solvers/box/points.py",

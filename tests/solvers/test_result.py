@@ -15,7 +15,7 @@ from ocf.solvers.result import Progress, SolveResult, SolverOptions, monotone, r
 def test_options_travel_between_processes() -> None:
     import pickle
 
-    options = SolverOptions(time_limit=3, options={"presolve": "off"})
+    options = SolverOptions(time_limit=3, options={"presolve": "off"}, cuts="root")
     assert pickle.loads(pickle.dumps(options)) == options
 
 
@@ -34,6 +34,7 @@ INF = np.inf
         ({"seed": -1}, "seed must be a whole number"),
         ({"log": 1}, "log must be True or False"),
         ({"options": [1]}, "options must map"),
+        ({"cuts": "all"}, "cuts is one of 'none', 'root'"),
     ],
 )
 def test_options_are_checked(bad, message):
