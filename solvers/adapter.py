@@ -7,6 +7,7 @@ worth is decided here, once for all solvers, by looking at the point itself.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -19,12 +20,14 @@ from ocf.errors import ProblemError
 from ocf.solvers.presolve import whole_bounds
 from ocf.solvers.result import (
     CUTOFF,
+    STALLED,
     Progress,
     SolveResult,
     SolverOptions,
     Status,
     monotone,
     relative_gap,
+    stalls,
 )
 from ocf.solvers.scaling import costs_of
 from ocf.solvers.standard_form import StandardForm
@@ -70,6 +73,7 @@ class RawAnswer:
     seconds: float
     nodes: int = 0
     records: list[Progress] = field(default_factory=list)
+    stalled: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ def conclude(
         version=version,
         options=dict(options),
         raw_status=answer.raw_status,
+        message=STALLED if answer.stalled else "",
     )
     bound = -math.inf if math.isnan(answer.bound) else answer.bound
     if cutoff is not None and answer.claim is not Claim.INFEASIBLE:
@@ -204,6 +209,38 @@ def conclude(
     if gap == 0.0:  # the limit struck between the proof and the report
         return replace(result, status=Status.OPTIMAL)
     return result
+
+
+class StallWatch:
+    """Stops a solver that asks it whether to stop: when the caller wishes so, or when the search stalls.
+
+    Parameters
+    ----------
+    question : SolverQuestion
+    records : sequence of Progress
+        That grow while the solver runs.
+    interrupt : callable, optional
+        The caller's wish.
+
+    Attributes
+    ----------
+    stalled : bool
+        Whether it has stopped the solver because of a stall.
+    """
+
+    def __init__(
+        self, question: SolverQuestion, records: Sequence[Progress], interrupt: Callable[[], bool] | None
+    ) -> None:
+        self.stalled = False
+        self._limit, self._interrupt, self._records = question.options.stall_limit, interrupt, records
+        self._cutoff = math.inf if question.cutoff is None else question.cutoff
+        self._began = time.perf_counter()
+
+    def __call__(self) -> bool:
+        """Whether to stop."""
+        now = time.perf_counter() - self._began
+        self.stalled = self.stalled or stalls(self._records, now, self._limit, self._cutoff)
+        return self.stalled or (self._interrupt is not None and self._interrupt())
 
 
 def with_remedies(

@@ -33,7 +33,7 @@ from highspy import HighsModelStatus as ModelStatus
 from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, with_remedies
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
@@ -136,11 +136,12 @@ class HighsSolver:
         listener = ProgressListener(scale)
         listener.attach(highs)
         began = time.perf_counter()
-        run_interruptible(lambda: run_and_free_threads(highs), listener.stop, interrupt)
+        watch = StallWatch(question, listener.records, interrupt)
+        run_interruptible(lambda: run_and_free_threads(highs), listener.stop, watch)
         seconds = time.perf_counter() - began
         listener.detach(highs)
 
-        answer = _read(highs, form, scale, seconds, listener.records)
+        answer = replace(_read(highs, form, scale, seconds, listener.records), stalled=watch.stalled)
         status = highs.getModelStatus()
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:

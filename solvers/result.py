@@ -1,7 +1,8 @@
 """What a solver is asked (`SolverOptions`) and what it answers (`SolveResult`), the same for every solver."""
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -15,6 +16,13 @@ from ocf.support.tolerances import PROOF_TOLERANCE
 
 #: Message of an INFEASIBLE result that only says that nothing is cheaper than the given cutoff.
 CUTOFF = "cutoff"
+
+#: Message of a result whose search was ended by `SolverOptions.stall_limit`.
+STALLED = "stalled"
+
+#: Part of its gap that a search must close within the seconds of the stall limit: with less it would take twenty times
+#: as long, were it to go on like that.
+LEAST_CLOSED = 0.05
 
 #: What `SolverOptions.cuts` may be.
 CUTS = ("none", "root")
@@ -68,6 +76,8 @@ class SolverOptions:
     cuts : str
         Before a solver of matrices gets a model over cells: ``"none"``, or ``"root"`` for cuts between trees
         (`ocf.solvers.root_cuts`). No effect on other solvers and models.
+    stall_limit : float, optional
+        Seconds: a search that closes less than a twentieth of its gap in as many ends as at a limit; see `stalls`.
 
     Raises
     ------
@@ -83,6 +93,7 @@ class SolverOptions:
     options: Mapping[str, Any] = field(default_factory=dict)
     memory_limit: float | None = None
     cuts: str = "none"
+    stall_limit: float | None = None
 
     def __post_init__(self) -> None:
         limit = self.time_limit
@@ -115,6 +126,7 @@ class SolverOptions:
             dict(self.options),
             self.memory_limit,
             self.cuts,
+            self.stall_limit,
         )
         return type(self), fields
 
@@ -207,6 +219,33 @@ def relative_gap(objective: float | None, bound: float, noise: float = 0.0) -> f
     if distance <= max(PROOF_TOLERANCE * abs(objective), noise):
         return 0.0
     return distance / abs(objective) if objective else math.inf
+
+
+def stalls(history: Sequence[Progress], now: float, seconds: float | None, cutoff: float = math.inf) -> bool:
+    """Whether a search has closed next to nothing of its gap within the last seconds.
+
+    Where there is neither a point nor a cutoff there is no gap, and the search does not stall, whatever it does.
+
+    Parameters
+    ----------
+    history : sequence of Progress
+        Of the search so far.
+    now : float
+        Seconds since its start.
+    seconds : float or None
+        Over which it is looked at; None: it never stalls.
+    cutoff : float
+        Cost that points must beat.
+    """
+    if seconds is None or now < seconds:
+        return False
+    known = bisect_right(history, now - seconds, key=lambda p: p.seconds)
+    then = history[known - 1] if known else Progress(0.0, -math.inf, math.inf)
+    last = history[-1] if history else then
+    before, after = (min(p.incumbent, cutoff) - p.bound for p in (then, last))
+    if math.isinf(before):
+        return min(last.incumbent, cutoff) < math.inf and math.isinf(after)
+    return after > (1.0 - LEAST_CLOSED) * before
 
 
 def monotone(records: list[Progress]) -> tuple[Progress, ...]:

@@ -31,7 +31,7 @@ from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, with_remedies
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
@@ -144,10 +144,12 @@ class ScipSolver:
             except Exception as error:  # PySCIPOpt raises bare ones, such as "SCIP: error in LP solver!"
                 failure.append(str(error))
 
-        run_interruptible(optimise, model.interruptSolve, interrupt)
+        watch = StallWatch(question, history.records, interrupt)
+        run_interruptible(optimise, model.interruptSolve, watch)
         if failure:
             return RawAnswer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
         answer = _read(model, variables, scale, time.perf_counter() - began, history.records)
+        answer = replace(answer, stalled=watch.stalled)
         if model.getStatus() == "inforunbd":
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
         return answer

@@ -32,7 +32,7 @@ from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
 from ocf.solvers.protocols import CellSolver
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, monotone
+from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status, monotone
 from ocf.support.limits import current, within
 from ocf.support.tolerances import meets, with_ties
 
@@ -380,9 +380,9 @@ class CellRun(Run):
         STAND_IN.spent(time.perf_counter() - begin)
         return True
 
-    def _hand_over(self) -> bool:
+    def _hand_over(self, result: SolveResult) -> bool:
         """After a turn that ended without an answer let the next solver go on; False where that was not its turn."""
-        said = self._turns.end(self.best is None)
+        said = self._turns.end(self.best is None, result.message == STALLED)
         self.say(said or "")
         return said is not None
 
@@ -479,7 +479,7 @@ class CellRun(Run):
         """Let the user's model judge what the solver found."""
         self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
         if choice is None:
-            if not self._hand_over():
+            if not self._hand_over(result):
                 self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
             return
         leaves, values = self.cells.partition.leaves_at(choice), self.cells.values
@@ -519,7 +519,7 @@ class CellRun(Run):
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
             self.shrink()
-        elif not self._hand_over():
+        elif not self._hand_over(result):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
     @property

@@ -1,4 +1,4 @@
-"""Who solves: the solver that was chosen, and those that go on where it errs, or finds nothing in its time."""
+"""Who solves: the solver that was chosen, and those that go on where it errs, stalls, or finds nothing in its time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from ocf.solvers.result import SolverOptions
 #: Seconds of the first turn while nothing is found and others may try; each further turn is twice as long, and one that
 #: would be longer than the second number is not cut short.
 FIRST_TURN, LONGEST_TURN = 5.0, 3600.0
+
+#: Seconds over which the proof of a point is looked at; the next solver is given twice as many, and the last one the
+#: rest of the time. Each starts anew, with the point and the bound of those before.
+FIRST_STALL = 10.0
 
 
 class Turns:
@@ -34,9 +38,12 @@ class Turns:
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
         self._seconds, self._running = FIRST_TURN, False
+        self._stall_limit = FIRST_STALL
 
     def begin(self, options: SolverOptions, nothing: bool) -> SolverOptions:
-        """Options with the time of this turn: all that is left, unless nothing is found and others may try.
+        """Options of this turn: all the time that is left, unless nothing is found and others may try.
+
+        With a point it ends early where the proof stalls.
 
         Parameters
         ----------
@@ -46,19 +53,29 @@ class Turns:
         """
         left = LONGEST_TURN if options.time_limit is None else options.time_limit
         alone = self._others is tuple or self._left == []
-        self._running = nothing and not alone and not options.options and self._seconds < left
-        return replace(options, time_limit=self._seconds) if self._running else options
+        alone = alone or bool(options.options)
+        self._running = nothing and not alone and self._seconds < left
+        if self._running:
+            return replace(options, time_limit=self._seconds)
+        watched = not nothing and not alone and 2 * self._stall_limit < left
+        return replace(options, stall_limit=self._stall_limit) if watched else options
 
-    def end(self, nothing: bool) -> str | None:
+    def end(self, nothing: bool, stalled: bool = False) -> str | None:
         """After a turn without an answer let the next solver go on; gives what is to be said, None: it was no turn.
 
-        Once there is a point, the solver that was chosen goes on with it.
+        Once there is a point, the solver that was chosen goes on with it; one that stalls does not come back.
 
         Parameters
         ----------
         nothing : bool
             Whether there is still no point.
+        stalled : bool
+            Whether the proof stalled.
         """
+        if stalled and self._rest:
+            before, self.now = self.now.name, self._rest.pop(0)
+            self._stall_limit *= 2
+            return f"{before} stalled; {self.now.name} went on"
         if not self._running:
             return None
         said = ""

@@ -18,7 +18,7 @@ from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import Basis, no_relaxation
 from ocf.solvers.cell_form import Compiled
-from ocf.solvers.result import Progress, SolverOptions
+from ocf.solvers.result import STALLED, Progress, SolverOptions, stalls
 from ocf.support.limits import current
 from ocf.support.tolerances import with_ties
 
@@ -97,7 +97,7 @@ class Shared:
         self.turn = threading.Condition(threading.RLock())
         self.loading = threading.Lock()
         self.lp_solves, self.lp_seconds = 0, 0.0
-        self._improved = False
+        self._improved = self._stalled = False
         self._around = current()
 
     @property
@@ -211,7 +211,7 @@ class Shared:
         """Name of the limit that ends the search; empty while none does."""
         options = self.options.options
         if self.late:
-            return "time limit"
+            return STALLED if self._stalled else "time limit"
         if self._around.full:
             return "memory limit"
         if self.nodes >= options.get(NODE_LIMIT, np.inf):
@@ -230,9 +230,10 @@ class Shared:
 
     @property
     def late(self) -> bool:
-        """Whether the time limit is reached."""
-        own = self.options.time_limit
-        return own is not None and time.perf_counter() - self.begin >= own
+        """Whether the time limit is reached, or the search stalls."""
+        own, now = self.options.time_limit, time.perf_counter() - self.begin
+        self._stalled = self._stalled or stalls(self.history, now, self.options.stall_limit, self.cutoff)
+        return self._stalled or (own is not None and now >= own)
 
     # -- LPs -----------------------------------------------------------------------------------------------
 

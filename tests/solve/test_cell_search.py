@@ -13,12 +13,12 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Explainer
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
-from ocf.solve.cell_search import merged_progress, solve_together
+from ocf.solve.cell_search import CellRun, merged_progress, solve_together
 from ocf.solve.outcome import Outcome
-from ocf.solve.turns import FIRST_TURN
+from ocf.solve.turns import FIRST_STALL, FIRST_TURN
 from ocf.solvers.box.solver import BoxSolver
 from ocf.solvers.highs import HighsSolver
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
 
 
@@ -62,6 +62,8 @@ def test_the_history_shows_the_least_bound_and_the_best_point() -> None:
 NUMBERS = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["c", "d"])
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0).fit(NUMBERS, (NUMBERS.c + NUMBERS.d > 0).astype(int))
 ROW = NUMBERS[FOREST.predict(NUMBERS) == 0].iloc[[0]]
+#: Whose first point, found without a solver, is not known to be the best before one has been asked.
+HARD = NUMBERS[FOREST.predict(NUMBERS) == 0].iloc[[1]]
 #: Couples the features, so that the box search refuses the problem and HiGHS comes first.
 TOGETHER = Linear({"c": 1.0, "d": -1.0}, "<=", 1.0)
 
@@ -162,6 +164,34 @@ def test_the_first_goes_on_with_what_another_finds(monkeypatch: pytest.MonkeyPat
     assert (len(box), box[0]) == (2, FIRST_TURN)
     assert box[1] is not None
     assert box[1] > 2 * FIRST_TURN  # all that is left
+
+
+@pytest.mark.parametrize(("solver", "method"), [(BoxSolver, "solve_cells"), (HighsSolver, "solve")])
+def test_another_solver_goes_on_where_a_proof_stalls(
+    solver: type, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explainer = Explainer(FOREST, data=NUMBERS)
+    asked = {} if solver is BoxSolver else {"constraints": TOGETHER}
+    (wanted,) = explainer.explain(HARD, solver="scip", reduce=False, **asked)
+    own, limits = getattr(solver, method), []
+
+    def stalled(self: object, what: object, options: SolverOptions, *args: object, **settings: object) -> SolveResult:
+        found = own(self, what, options, *args, **settings)
+        limits.append(options.stall_limit)
+        return replace(found, status=Status.UNKNOWN, x=None, objective=None, bound=0.5 * wanted.cost, message=STALLED)
+
+    monkeypatch.setattr(solver, method, stalled)
+    monkeypatch.setattr(CellRun, "shrink", lambda self, max_pairs=0: None)  # which may prove by itself
+    (e,) = explainer.explain(HARD, break_ties=False, **asked)
+    name, then = ("box", "highs") if solver is BoxSolver else ("highs", "scip")
+    assert (e.status, e.verified, e.proved_by) == ("optimal", True, then)
+    assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
+    assert e.method["solvers"] == [name, then]
+    assert e.message == f"{name} stalled; {then} went on"
+    assert limits == [FIRST_STALL]
+    (e,) = explainer.explain(HARD, solver=name, break_ties=False, **asked)
+    assert (e.status, e.bound) == ("feasible", 0.5 * wanted.cost)  # who was asked for is not replaced
+    assert limits == [FIRST_STALL, None]
 
 
 def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ocf.solve.turns import FIRST_TURN, Turns
+from ocf.solve.turns import FIRST_STALL, FIRST_TURN, Turns
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions
 
@@ -23,7 +23,7 @@ def test_two_take_turns_of_twice_the_time_until_there_is_a_point() -> None:
     assert told[2][:2] == ("box", 4 * FIRST_TURN)
     asked.begin(options, nothing=True)
     assert (asked.end(nothing=False), asked.now.name) == ("", "box")
-    assert asked.begin(options, nothing=False) == options
+    assert asked.begin(options, nothing=False).time_limit == options.time_limit
 
 
 @pytest.mark.parametrize("options", [SolverOptions(time_limit=1.0), SolverOptions(options={"x": 1})])
@@ -44,3 +44,26 @@ def test_those_who_fail_do_not_come_back() -> None:
     assert asked.fail("no memory") == "highs failed (no memory); scip went on"
     assert asked.fail("no memory") is None
     assert Turns(get_solver("box"), tuple).fail("no memory") is None
+
+
+def test_a_proof_that_stalls_is_handed_on_and_the_last_has_the_rest_of_the_time() -> None:
+    asked, options, told = turns(), SolverOptions(time_limit=100), []
+    for _ in range(2):
+        told.append((asked.begin(options, nothing=False), asked.end(nothing=False, stalled=True)))
+    assert told == [
+        (SolverOptions(time_limit=100, stall_limit=FIRST_STALL), "box stalled; highs went on"),
+        (SolverOptions(time_limit=100, stall_limit=2 * FIRST_STALL), "highs stalled; scip went on"),
+    ]
+    assert asked.begin(options, nothing=False) == options
+    assert asked.end(nothing=False, stalled=True) is None
+
+
+def test_a_proof_is_watched_where_there_is_time_for_another_and_ends_by_other_limits() -> None:
+    short = SolverOptions(time_limit=2 * FIRST_STALL)
+    assert turns().begin(short, nothing=False) == short
+    raw = SolverOptions(time_limit=100, options={"x": 1})
+    assert turns().begin(raw, nothing=False) == raw
+    alone = Turns(get_solver("box"), tuple)
+    assert alone.begin(SolverOptions(time_limit=100), nothing=False).stall_limit is None
+    assert alone.end(nothing=False, stalled=True) is None
+    assert turns().end(nothing=False) is None

@@ -13,7 +13,7 @@ from ocf.errors import ProblemError, SolverError
 from ocf.solvers import SolverOptions, StandardForm, Status, get_solver
 from ocf.solvers import adapter as solver_base
 from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, conclude
-from ocf.solvers.result import CUTOFF, SolveResult
+from ocf.solvers.result import CUTOFF, STALLED, SolveResult
 
 from .forms import brute_force, check, knapsack, random_form
 
@@ -36,6 +36,15 @@ def test_a_time_limit_ends_what_would_not_end(solver, market_split):
     result = solver.solve(market_split, SolverOptions(time_limit=0.2))
     assert result.status in (Status.FEASIBLE, Status.UNKNOWN)
     assert result.seconds >= 0.1
+
+
+def test_a_stall_ends_what_would_not_end(solver, market_split):
+    """Sums of 0 are asked for, and no bound above 0 is in reach."""
+    result = solver.solve(market_split, SolverOptions(stall_limit=0.2), cutoff=0.5)
+    assert (result.status, result.message) == (Status.UNKNOWN, STALLED)
+    assert result.bound <= 0.5
+    asked = SolverOptions(stall_limit=1e6, time_limit=0.3)
+    assert solver.solve(market_split, asked, cutoff=0.5).message == ""
 
 
 def test_one_solver_object_serves_many_solves(solver, hard, optimum):

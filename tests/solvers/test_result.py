@@ -9,7 +9,7 @@ import pytest
 
 from ocf.errors import ProblemError
 from ocf.solvers import Status
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, monotone, relative_gap
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, monotone, relative_gap, stalls
 
 
 def test_options_travel_between_processes() -> None:
@@ -63,3 +63,28 @@ def test_relative_gap():
 def test_history_is_made_monotone():
     records = [Progress(0.2, 1.0, 5.0), Progress(0.1, -INF, INF), Progress(0.3, 0.5, 6.0), Progress(0.4, 2.0, 4.0)]
     assert monotone(records) == (Progress(0.2, 1.0, 5.0), Progress(0.4, 2.0, 4.0))
+
+
+SLOW = [Progress(1.0, 0.0, 10.0), Progress(5.0, 0.2, 10.0), Progress(15.0, 0.4, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("history", "now", "cutoff", "stalled"),
+    [
+        (SLOW, 15.1, INF, True),  # a fiftieth of the gap in ten seconds
+        (SLOW, 9.0, INF, False),  # not looked at for ten seconds yet
+        ([*SLOW, Progress(15.05, 0.8, 10.0)], 15.1, INF, False),  # the bound rose
+        ([*SLOW, Progress(15.05, 0.4, 9.0)], 15.1, INF, False),  # a better point
+        (SLOW, 15.1, 1.0, False),  # of what is left below the cutoff it is a quarter
+        ([Progress(1.0, 0.0, INF)], 15.0, INF, False),  # without a point there is no gap
+        ([Progress(1.0, 0.0, INF)], 15.0, 2.0, True),
+        ([], 15.0, 2.0, True),  # not even a bound
+        ([Progress(14.0, 0.0, INF)], 15.0, 2.0, False),
+        ([], 15.0, INF, False),
+    ],
+)
+def test_a_search_stalls_where_it_closes_next_to_nothing_of_its_gap(
+    history: list[Progress], now: float, cutoff: float, stalled: bool
+) -> None:
+    assert stalls(history, now, 10.0, cutoff) is stalled
+    assert not stalls(history, now, None, cutoff)

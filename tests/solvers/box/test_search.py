@@ -19,8 +19,8 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
-from ocf.solvers.box import solve_cells
-from ocf.solvers.result import SolverOptions, Status
+from ocf.solvers.box import shared, solve_cells
+from ocf.solvers.result import STALLED, Progress, SolverOptions, Status
 from ocf.support.tolerances import slack
 
 from .cases import check, compiled, large_problem
@@ -203,6 +203,22 @@ def test_time_and_memory_limits() -> None:
     assert solve_cells(cells, SolverOptions(time_limit=1e-9)).message in ("time limit", "")
     result = solve_cells(cells, SolverOptions(options={"memory_limit": 1e-9}))
     assert result.message in ("memory limit", "")
+
+
+def test_a_stall_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = large_problem(5)
+    whole, asked = solve_cells(cells), []
+    assert whole.cost is not None
+
+    def stalls(history: list[Progress], now: float, seconds: float | None, cutoff: float) -> bool:
+        asked.append((seconds, cutoff))
+        return True
+
+    monkeypatch.setattr(shared, "stalls", stalls)
+    result = solve_cells(cells, SolverOptions(stall_limit=7.0), cutoff=2 * whole.cost)
+    assert (result.status, result.message) == (Status.UNKNOWN, STALLED)
+    assert result.bound <= whole.cost
+    assert set(asked) == {(7.0, 2 * whole.cost)}
 
 
 @pytest.mark.parametrize("seed", range(6))
