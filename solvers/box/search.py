@@ -33,6 +33,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,9 +146,9 @@ def solve_cells(
 
 
 def _run(workers: list[Worker], shared: Shared) -> None:
-    """Search until nothing is left or a limit is hit, the first worker in this thread."""
+    """Search until nothing is left or a limit is hit, the first worker in this thread, whose limits hold for all."""
     helpers = [
-        threading.Thread(target=_help, args=(worker, shared, k), name=f"ocf-box-{k}", daemon=True)
+        threading.Thread(target=copy_context().run, args=(_help, worker, shared, k), name=f"ocf-box-{k}", daemon=True)
         for k, worker in enumerate(workers[1:], 1)
     ]
     for helper in helpers:

@@ -105,8 +105,9 @@ class Worker:
     def retire(self) -> None:
         """Give the LP back, with what it has cost."""
         if self.relaxation is not None:
-            self.search.lp_solves += self.relaxation.solves
-            self.search.lp_seconds += self.relaxation.seconds
+            with self.search.turn:
+                self.search.lp_solves += self.relaxation.solves
+                self.search.lp_seconds += self.relaxation.seconds
             self.relaxation = None
 
     def visit(self, node: OpenNode) -> list[OpenNode]:

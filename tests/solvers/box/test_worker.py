@@ -1,8 +1,10 @@
-"""Several threads: they agree, stop together, and keep to limits."""
+"""Several threads: they agree, share the work, stop together, and keep to limits."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,12 +12,15 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
-from ocf.arrays import IntArray
+from ocf.arrays import FloatArray, IntArray
+from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
 from ocf.solvers.box import relaxation, solve_cells, worker
+from ocf.solvers.box.shared import OpenNode
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.limits import current, within
 
-from .cases import compiled, large_problem
+from .cases import check, compiled, large_problem
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -29,6 +34,107 @@ def test_threads_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert many.cost == one.cost or many.cost == pytest.approx(one.cost, rel=1e-9)
         assert many.bound == one.bound or many.bound == pytest.approx(one.bound, rel=1e-9)
     assert threading.active_count() < 20
+
+
+@cache
+def forest(rounded: bool) -> tuple[Explainer, FloatArray]:
+    """A forest, and rows whose answers take a dozen of LPs; in a rounded table many points cost the same."""
+    rng = np.random.default_rng(2 if rounded else 0)
+    table = rng.normal(size=(150, 8 if rounded else 12))
+    table = np.round(2 * table) if rounded else table
+    classes = (table[:, 0] + table[:, 1] * table[:, 2] - table[:, 3] + rng.normal(size=150) > 0).astype(int)
+    model = RandomForestClassifier(30 if rounded else 40, max_depth=5, random_state=0).fit(table, classes)
+    return Explainer(model, data=table), table[model.predict_proba(table)[:, 1] < 0.2][:2]
+
+
+@cache
+def hard_problem(rounded: bool = False) -> CellProblem:
+    explainer, rows = forest(rounded)
+    return to_cells(explainer.problem(rows[1:], 1))
+
+
+@pytest.mark.parametrize("lone", [False, True])
+@pytest.mark.parametrize("rounded", [False, True], ids=["numbers", "ties"])
+def test_threads_agree_by_bounds_of_lps(rounded: bool, lone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "TRIAL", 2)  # hardly a node is spared its LP
+    cells = hard_problem(rounded)
+    formulation = compiled(cells)
+    one = solve_cells(cells, relaxation=formulation, lone=lone)
+    assert one.cost is not None
+    assert one.lp_solves > 10
+    for threads in (2, 3):
+        many = solve_cells(cells, SolverOptions(threads=threads), relaxation=formulation, lone=lone)
+        check(cells, many, one.cost)
+
+
+@pytest.mark.parametrize("rounded", [False, True], ids=["numbers", "ties"])
+def test_an_answer_is_the_same_by_any_number_of_threads(rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "TRIAL", 2)
+    visits = watch_visits(monkeypatch)
+    explainer, rows = forest(rounded)
+    for row in rows:
+        one, *many = (explainer.explain(row, 1, solver="box", threads=threads)[0] for threads in (1, 2, 3))
+        for other in many:
+            assert (other.status, other.cost, other.bound) == (one.status, one.cost, one.bound)
+            assert other.changes.equals(one.changes)
+    assert visits.total() > 30
+
+
+def watch_visits(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many nodes each thread visits."""
+    visits: Counter[str] = Counter()
+    visit = worker.Worker.visit
+
+    def watched(self: worker.Worker, node: OpenNode) -> list[OpenNode]:
+        visits[threading.current_thread().name] += 1
+        return visit(self, node)
+
+    monkeypatch.setattr(worker.Worker, "visit", watched)
+    return visits
+
+
+def test_what_a_thread_leaves_is_searched_by_another_within_the_same_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the second node a thread waits until the other has the third."""
+    monkeypatch.setattr(worker, "TRIAL", 2)
+    visit, arrived, ends = worker.Worker.visit, threading.Barrier(2), list[float]()
+
+    def patient(self: worker.Worker, node: OpenNode) -> list[OpenNode]:
+        ends.append(current().end)
+        if len(ends) in (2, 3):
+            arrived.wait(timeout=60)
+        return visit(self, node)
+
+    cells = hard_problem()
+    with monkeypatch.context() as patched, within(seconds=1000):
+        patched.setattr(worker.Worker, "visit", patient)
+        result = solve_cells(cells, SolverOptions(threads=2), relaxation=compiled(cells))
+        assert set(ends) == {current().end}
+    assert len(ends) > 2
+    check(cells, result, solve_cells(cells).cost or np.nan)
+
+
+def test_ctrl_c_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes to the main thread while the other one has a node, whose halves that one would go on with."""
+    monkeypatch.setattr(worker, "TRIAL", 2)
+    visit, busy, visits = worker.Worker.visit, threading.Event(), list[str]()
+
+    def pressed(self: worker.Worker, node: OpenNode) -> list[OpenNode]:
+        visits.append(threading.current_thread().name)
+        if len(visits) > 1 and threading.current_thread() is threading.main_thread():
+            assert busy.wait(timeout=60)
+            raise KeyboardInterrupt
+        if len(visits) > 1:
+            busy.set()
+            with self.search.turn:
+                assert self.search.turn.wait_for(lambda: bool(self.search.stopped), timeout=60)
+        return visit(self, node)
+
+    monkeypatch.setattr(worker.Worker, "visit", pressed)
+    cells, before = hard_problem(), threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        solve_cells(cells, SolverOptions(threads=2), relaxation=compiled(cells))
+    assert len(visits) == 3
+    assert threading.active_count() == before
 
 
 def test_a_failing_model_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
