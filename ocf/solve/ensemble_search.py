@@ -63,10 +63,11 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulat
 class _Part:
     """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
 
-    The last columns of the model are the leaves.
+    The leaves are the columns of the model from `first` on.
     """
 
     form: StandardForm
+    first: int
     curve: ScoreCurve | None
     bound: float
     choices: int = 0
@@ -102,12 +103,12 @@ class _Part:
         nearer = 1 if all(a <= b for a, b in zip(point, halves[0].high, strict=True)) else 0
         shrunk = [half.shrunk() for half in (halves[nearer], halves[1 - nearer])]
         made = [(half, half.rows()) for half in shrunk if half is not None]
-        return [_Part(self._with(form, own.gain, own.need), half, bound) for half, own in made]
+        return [_Part(self._with(form, own.gain, own.need), self.first, half, bound) for half, own in made]
 
-    @staticmethod
-    def _with(form: StandardForm, gain: FloatArray, need: FloatArray) -> StandardForm:
+    def _with(self, form: StandardForm, gain: FloatArray, need: FloatArray) -> StandardForm:
         """More rows of leaves."""
-        rows = np.hstack([np.zeros((len(need), form.n_cols - len(gain))), gain.T])
+        rows = np.zeros((len(need), form.n_cols))
+        rows[:, self.first : self.first + len(gain)] = gain.T
         return form.append_rows(rows, need, np.full(len(need), np.inf))
 
 
@@ -140,7 +141,7 @@ class _Global:
         form = compile_model(models.model, [*models.variables, *models.leaves])
         self._solver = "scip" if form.Q is not None else query.solver
         self.run.called(self._solver)
-        parts = [_Part(form, requirements.curve, -np.inf)]
+        parts = [_Part(form, models.columns.n, requirements.curve, -np.inf)]
         for _ in range(MAX_CHOICES):
             parts += self._next_choice(parts.pop(), conditions)
             if not parts:
@@ -169,7 +170,7 @@ class _Global:
             self.run.message = "; ".join(filter(None, [self.run.message, said]))
             return []
         tree = self.query.model.tree
-        y = result.x[-tree.n_leaves :]
+        y = result.x[part.first : part.first + tree.n_leaves]
         chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(tree.leaf_offsets.tolist()))
         rows = self._take(chosen, conditions, part.curve)
         if meets(result.bound, self.upper) or not finished(result) or self.query.options.mip_gap > 0:
