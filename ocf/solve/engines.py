@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, stands_alone, tied_points
-from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers import SOLVERS, CellSolver, Solver, available, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.tolerances import with_ties
 
@@ -680,9 +680,16 @@ class LinearEngine(Engine[LinearProblem]):
         solver = get_solver(way.solver)
         if isinstance(solver, CellSolver):
             raise ProblemError(_NO_MATRIX.format(way.solver))
-        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin)
+        others = partial(_other_matrix_solvers, way.solver) if task.solver == AUTO else tuple
+        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin, others)
         method = task.method(way, outcome) | {"reduction": False}
         return Finding(problem, outcome, way, method, {})
+
+
+def _other_matrix_solvers(first: str) -> list[Solver]:
+    """The solvers that go on with a linear model where the first one errs."""
+    ready = available()
+    return [cast(Solver, get_solver(name)) for name in SOLVERS if name != first and ready[name]]
 
 
 def _matrix_solver(name: str) -> str:

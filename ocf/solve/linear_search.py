@@ -14,8 +14,9 @@ which takes a step of the size of rounding. The bound is the solver's.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,9 +24,11 @@ from scipy.optimize import linprog
 
 from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
+from ocf.errors import SolverError
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
 from ocf.solve.outcome import Outcome, Run
+from ocf.solve.turns import Turns
 from ocf.solvers.protocols import Solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
@@ -51,6 +54,7 @@ def solve_linear(
     options: SolverOptions,
     confirm: Callable[[FloatArray], bool],
     margin: float = 0.0,
+    others: Callable[[], Sequence[Solver]] = tuple,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -64,8 +68,10 @@ def solve_linear(
         Whether the user's own model gives the target to a coded point.
     margin : float
         By how much the decision values must win.
+    others : callable
+        Gives the solvers that go on, in turn, where the solver errs.
     """
-    run = LinearRun(problem, solver, options, confirm, margin)
+    run = LinearRun(problem, Turns(solver, others), options, confirm, margin)
     run.start_at_origin()
     slack = 1.0
     while run.status is None and slack >= -1.0:
@@ -80,14 +86,20 @@ class LinearRun(Run):
     def __init__(
         self,
         problem: LinearProblem,
-        solver: Solver,
+        turns: Turns,
         options: SolverOptions,
         confirm: Callable[[FloatArray], bool],
         margin: float,
     ) -> None:
         super().__init__(options, ("build",))
         self._judge = confirm
-        self.problem, self.solver, self.margin = problem, solver, margin
+        self.problem, self.margin = problem, margin
+        self._turns = turns
+
+    @property
+    def solver(self) -> Solver:
+        """Who solves."""
+        return cast(Solver, self._turns.now)
 
     def confirm(self, point: FloatArray) -> bool:
         """Ask the user's own model, on the clock."""
@@ -135,7 +147,7 @@ class LinearRun(Run):
             # once more with the cost as a cutoff: a solver's bound is loose by its tolerance, its cutoff is not
             stuck = not added and self.upper >= before
         if self.best and self.status is None and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
-            self.message = "columns in float32 hold seven digits, and the optimum is known no better than that"
+            self.say("columns in float32 hold seven digits, and the optimum is known no better than that")
         if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
 
@@ -149,18 +161,27 @@ class LinearRun(Run):
         elif proving:
             self.close(Status.INFEASIBLE, np.inf, self.solver.name)
         elif not self.best:
-            self.message = "only points within rounding of a tie are left, and the model refused those that were tried"
+            self.say("only points within rounding of a tie are left, and the model refused those that were tried")
 
     def _ask(self, form: StandardForm) -> SolveResult | None:
-        options = self.remaining()
-        if options is None:
-            return None
-        result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
-        self.note(result)
-        if result.status is Status.ERROR:
-            self.message = result.message
-            self.close(Status.ERROR, self.bound, "")
-        return result
+        """What a solver says of a form, the next one where it errs; None where there is no time."""
+        while (options := self.remaining()) is not None:
+            try:
+                result = self.solver.solve(form, options, cutoff=self.best.cost if self.best else None)
+            except SolverError as error:
+                if options.options:  # an option that the solver does not take is for the user to know
+                    raise
+                result = SolveResult(Status.ERROR, solver=self.solver.name, message=str(error))
+            self.note(result)
+            if result.status is not Status.ERROR:
+                return result
+            said = self._turns.fail(result.message)
+            self.say(said or result.message)
+            if said is None:
+                self.close(Status.ERROR, self.bound, "")
+                return result
+            self.options = replace(self.options, options={})  # they were the failed solver's own
+        return None
 
     def _take(self, built: LinearFormulated, x: FloatArray) -> FloatArray | None:
         """Keep the point near a solver's that the user's model confirms, if it is the cheapest so far."""

@@ -17,10 +17,12 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncod
 from sklearn.svm import SVC, LinearSVC
 
 from ocf import Explainer, LinearExplainer
-from ocf.errors import DataError, ModelError, ProblemError, UnsupportedModelError
+from ocf.errors import DataError, ModelError, ProblemError, SolverError, UnsupportedModelError
 from ocf.explain.linear import explainer_for
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
+from ocf.solvers.highs import HighsSolver
+from ocf.solvers.result import SolveResult, Status
 
 NORMS = ("l0", "l1", "l2", {"l0": 0.1, "l1": 1.0}, {"l0": 0.1, "l1": 1.0, "l2": 2.0})
 
@@ -31,6 +33,27 @@ def test_costs_beyond_norms_are_refused() -> None:
     for cost in (Cost(squares=((x.columns[0], 1.0),)), Cost(l1=1.0, absolutes=(((x.columns[0], 1.0),),))):
         with pytest.raises(ProblemError, match="mix of the norms"):
             explainer.explain(x.iloc[[0]], 1, cost)
+
+
+@pytest.mark.parametrize("how", ["raises", "answers"])
+def test_another_solver_goes_on_where_one_errs(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(x, y), data=x)
+    (wanted,) = explainer.explain(x.iloc[[0]], 1, solver="scip")
+
+    def solve(self: HighsSolver, *args: object, **settings: object) -> SolveResult:
+        if how == "raises":
+            raise SolverError("no licence")
+        return SolveResult(Status.ERROR, solver="highs", message="no licence")
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    (e,) = explainer.explain(x.iloc[[0]], 1)
+    assert (e.status, e.verified, e.proved_by) == ("optimal", True, "scip")
+    assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
+    assert e.message == "highs failed (no licence); scip went on"
+    assert e.method["solvers"] == ["highs", "scip"]
+    (e,) = explainer.explain(x.iloc[[0]], 1, solver="highs")
+    assert (e.status, e.message) == ("error", "no licence")  # who was asked for is not replaced
 
 
 def optimum(problem: LinearProblem) -> float:
