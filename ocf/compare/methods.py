@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ocf.errors import OcfError, ProblemError
+from ocf.solvers.result import CUTS
 from ocf.support.messages import listed, nearest
 
 #: What can be said of a method that is a program.
@@ -28,6 +29,8 @@ class Method:
     threads : int
     mip_gap : float
     seed : int
+    cuts : str
+        As `ocf.Explainer.explain` takes it.
     options : mapping
         The solver's own.
     name : str
@@ -41,7 +44,7 @@ class Method:
     Raises
     ------
     ProblemError
-        Unknown formulation or solver, or a program without a name.
+        Unknown formulation, solver or cuts, or a program without a name.
     """
 
     formulation: str = "interval"
@@ -50,6 +53,7 @@ class Method:
     threads: int = 1
     mip_gap: float = 0.0
     seed: int = 0
+    cuts: str = "none"
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     command: tuple[str, ...] = ()
@@ -65,6 +69,8 @@ class Method:
             raise ProblemError(f"unknown formulation {nearest(self.formulation, FORMULATIONS)}")
         if self.solver not in known_solvers():
             raise ProblemError(f"unknown solver {nearest(self.solver, known_solvers())}")
+        if self.cuts not in CUTS:
+            raise ProblemError(f"unknown cuts {nearest(self.cuts, CUTS)}")
         if not self.matrix:  # the same method, whatever formulation it is crossed with
             object.__setattr__(self, "formulation", "interval")
         if not self.name:
@@ -92,7 +98,8 @@ class Method:
         options = tuple(sorted((k, str(v)) for k, v in self.options.items()))
         if self.command:
             return (self.command, self.threads, self.seed, options)
-        return (self.formulation, self.solver, self.reduce, self.threads, self.mip_gap, self.seed, options)
+        cut = () if self.cuts == CUTS[0] else (self.cuts,)
+        return (self.formulation, self.solver, self.reduce, self.threads, self.mip_gap, self.seed, options, *cut)
 
     def _made_name(self) -> str:
         parts = [f"{self.formulation}/{self.solver}" if self.matrix else self.solver]
@@ -102,6 +109,8 @@ class Method:
             parts.append(f"{self.threads} threads")
         if self.mip_gap:
             parts.append(f"gap {self.mip_gap:g}")
+        if self.cuts != CUTS[0]:
+            parts.append(f"cuts {self.cuts}")
         if self.seed:
             parts.append(f"seed {self.seed}")
         return " ".join(parts + [f"{k}={v}" for k, v in self.options.items()])
@@ -115,6 +124,7 @@ class Method:
             "threads": self.threads,
             "mip_gap": self.mip_gap,
             "seed": self.seed,
+            "cuts": self.cuts,
             "options": dict(self.options),
         }
 

@@ -268,6 +268,7 @@ class MethodSettings(TypedDict, total=False):
         Meta(description="a number of at least 0, or a list of them"),
     ]
     seed: _Seeds
+    cuts: Annotated[str | _Texts, Meta(description="when cuts between trees are made, or a list of such words")]
     options: Annotated[dict[str, Any], Meta(description="a table of the solver's or program's own options")]
     command: Annotated[_Texts, Meta(description="a list of words: a program and its arguments")]
 
@@ -275,7 +276,7 @@ class MethodSettings(TypedDict, total=False):
 #: Arguments of `Explainer.explain` that a suite gives elsewhere.
 _ELSEWHERE = (
     *("target", "norm", "formulation", "solver", "time_limit", "mip_gap", "threads", "seed"),
-    *("log", "options", "reduce", "n_jobs", "progress", "checkpoint"),
+    *("log", "options", "cuts", "reduce", "n_jobs", "progress", "checkpoint"),
 )
 
 

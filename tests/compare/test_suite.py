@@ -48,6 +48,8 @@ def test_constraints_and_targets() -> None:
 def test_names_of_methods() -> None:
     assert Method("ocean", "scip", threads=2, mip_gap=0.01, seed=3).name == "ocean/scip 2 threads gap 0.01 seed 3"
     assert Method(solver="box", options={"node_limit": 5}).name == "box node_limit=5"
+    assert Method("interval", "highs", cuts="root").name == "interval/highs cuts root"
+    assert Method("interval", "highs", cuts="root").key != Method("interval", "highs").key
     assert Method("ocean", "box") == Method("interval", "box")
     assert len(all_methods()) == len({m.name for m in all_methods()}) >= 5
 
