@@ -95,7 +95,9 @@ def test_the_most_violated_cut_of_two_trees_is_found(seed: int) -> None:
         share = rng.random(b - a) * (rng.random(b - a) < 0.6)
         share[0] += 0.01
         y[leaf[a:b]] = share / share.sum()
-    words = violated(instance.trees, conflicts_of(instance, bits, cells), y[leaf], 0.02, 100)
+    limit = float(np.quantile(exhaustive(cells).cost, 0.2))
+    table = conflicts(instance, bits, limit)
+    words = violated(instance.trees, table, y[leaf], 0.02, 100)
     cliques = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little", count=len(leaf)).astype(bool)
     trees = [leaf[a:b][y[leaf[a:b]] > 0] for a, b in zip(instance.trees[:-1], instance.trees[1:], strict=True)]
     gaps = [largest_violation(found, y, s, t) for s, t in combinations(trees, 2)]
@@ -107,8 +109,6 @@ def test_the_most_violated_cut_of_two_trees_is_found(seed: int) -> None:
         assert y[members].sum() >= 1.02 - 1e-9
     if len(cliques):
         assert y[leaf[cliques[0]]].sum() >= 1 + max(gaps) - 1e-9
-        assert len(violated(instance.trees, conflicts_of(instance, bits, cells), y[leaf], 0.02, 1)) == 1
-
-
-def conflicts_of(instance: Instance, bits: Bits, cells: CellProblem) -> np.ndarray:
-    return conflicts(instance, bits, float(np.quantile(exhaustive(cells).cost, 0.2)))
+        assert len(violated(instance.trees, table, y[leaf], 0.02, 1)) == 1
+    for gap, some in ((max(gaps) - 1e-6, True), (max(gaps) + 1e-6, False)):
+        assert bool(len(violated(instance.trees, table, y[leaf], gap, 1))) == (some and max(gaps) > 0)
