@@ -358,9 +358,13 @@ def _quantum(ensemble: Ensemble) -> float | None:
     largest = np.maximum.reduceat(np.abs(values).max(axis=1), ensemble.leaf_offsets[:-1]).sum()
     if largest == 0:
         return None
-    quantum = float(2.0 ** (np.ceil(np.log2(largest)) - bits + 2))
-    if np.any(np.remainder(values, quantum)):
-        return None
-    while not np.any(np.remainder(values, 2 * quantum)):
-        quantum *= 2
-    return quantum
+    least = float(2.0 ** (np.ceil(np.log2(largest)) - bits + 2))
+    quantum = _greatest_power(values[values != 0])
+    return quantum if quantum >= least else None
+
+
+def _greatest_power(values: FloatArray) -> float:
+    """The greatest power of two that numbers other than 0 are multiples of."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    return float(np.ldexp((whole & -whole).astype(np.float64), exponent - 53).min())
