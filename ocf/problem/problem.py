@@ -31,6 +31,9 @@ from ocf.trees.joining import join_trees
 #: Of the JSON that `Problem.to_json` writes.
 SCHEMA = "ocf.problem/1"
 
+#: Targets of which an ensemble keeps what they ask of its leaves: numbers for each leaf.
+MOST_TARGETS = 8
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -132,7 +135,12 @@ class Problem:
         """What target and plausibility ask of the leaves of all trees, one per alternative of the target."""
         if self.completions is not None:
             return self.completions.alternatives(self.target, self.ensemble, self.trees, self.plausibility)
-        asked = self.target.alternatives(self.ensemble)
+        shared = self.ensemble.derived
+        if self.target not in shared:
+            if len(shared) == MOST_TARGETS:
+                del shared[next(iter(shared))]
+            shared[self.target] = self.target.alternatives(self.ensemble)
+        asked: tuple[Requirements, ...] = shared[self.target]
         return tuple(self.plausibility.added_to(a, self.trees) for a in asked) if self.plausibility else asked
 
     @cached_property

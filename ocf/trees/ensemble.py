@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -236,6 +236,11 @@ class Ensemble:
     def contributions(self) -> FloatArray:
         """Leaf values times the tree's weight, (n_leaves, n_outputs)."""
         return self.leaf_values * self.tree_weights[self.leaf_tree, None]
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """What others have worked out from these trees alone, for all rows, by what was asked."""
+        return {}
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from oracle.instances import Spec
 
 from ocf.cells.forms import to_cells
 from ocf.errors import ProblemError
-from ocf.problem.problem import SCHEMA, Problem
+from ocf.problem.problem import MOST_TARGETS, SCHEMA, Problem
+from ocf.problem.targets import ProbabilityTarget
 
 PAST = Path(__file__).parents[1] / "oracle" / "past"
 
@@ -45,6 +47,16 @@ def test_json_is_strict_about_infinities_and_missing_values(problem: Problem) ->
     assert math.isnan(again.origin[0])
     assert again.space == space
     assert all(f.upper == math.inf for f in again.space.features if f.discrete)
+
+
+def test_rows_share_what_a_target_asks_of_the_leaves_as_far_as_there_are_few(problem: Problem) -> None:
+    ensemble = replace(problem.ensemble)
+    asked = [ProbabilityTarget((1,), 0.5 + 0.01 * k) for k in range(MOST_TARGETS + 1)]
+    first, *others = (replace(problem, ensemble=ensemble, target=t).alternatives[0] for t in asked)
+    again = [replace(problem, ensemble=ensemble, target=t, origin=problem.origin + 1) for t in asked[1:]]
+    assert all(p.alternatives[0] is shared for p, shared in zip(again, others, strict=True))
+    assert len(ensemble.derived) == MOST_TARGETS
+    assert replace(problem, ensemble=ensemble, target=asked[0]).alternatives[0] is not first
 
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", '{"schema": "ocf.problem/1"'])
