@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ocf.cells.cell_problem import CellProblem
@@ -14,11 +16,15 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
-from ocf.solvers.box.search import solve_cells
+from ocf.solve.compile import compile_formulation
+from ocf.solvers.box.search import BoxResult, solve_cells
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: Of the small problem, whose trees have one split each: enough that neither reduction nor propagation proves it.
 N_TREES, N_FEATURES = 30, 10
+
+#: Trees of the problem for LP bounds: enough that no first dive proves it.
+MANY_TREES = 100
 
 
 def compile_beginning() -> None:
@@ -34,20 +40,26 @@ def compile_search() -> None:
     solve_cells(_small_problem())
 
 
-def _small_problem() -> CellProblem:
+def compile_bounds() -> BoxResult:
+    """Compile, or load, what the box search needs beside LPs, which bound its boxes where dives end with some open."""
+    cells = _small_problem(MANY_TREES)
+    return solve_cells(cells, relaxation=partial(compile_formulation, "interval", cells))
+
+
+def _small_problem(n_trees: int = N_TREES) -> CellProblem:
     """A sum of steps in several features that must exceed a number: which steps to take is a knapsack problem."""
     rng = np.random.default_rng(0)
-    first = np.arange(N_TREES) * 3
-    split = np.arange(3 * N_TREES) % 3 == 0
-    leaves, none = np.arange(2 * N_TREES), np.full(3 * N_TREES, -1, np.int32)
+    first = np.arange(n_trees) * 3
+    split = np.arange(3 * n_trees) % 3 == 0
+    leaves, none = np.arange(2 * n_trees), np.full(3 * n_trees, -1, np.int32)
     feature, left, right, leaf = none, none.copy(), none.copy(), none.copy()
-    threshold = np.full(3 * N_TREES, np.nan)
-    feature[split], left[split], right[split] = np.arange(N_TREES) % N_FEATURES, first + 1, first + 2
-    threshold[split], leaf[~split] = rng.uniform(size=N_TREES), leaves
-    gain = rng.uniform(size=2 * N_TREES) * (leaves % 2)
+    threshold = np.full(3 * n_trees, np.nan)
+    feature[split], left[split], right[split] = np.arange(n_trees) % N_FEATURES, first + 1, first + 2
+    threshold[split], leaf[~split] = rng.uniform(size=n_trees), leaves
+    gain = rng.uniform(size=2 * n_trees) * (leaves % 2)
     ensemble = Ensemble(
         tuple(f"x{i}" for i in range(N_FEATURES)),
-        np.arange(N_TREES + 1) * 3,
+        np.arange(n_trees + 1) * 3,
         np.where(split, SplitKind.AXIS, SplitKind.LEAF).astype(np.uint8),
         feature,
         threshold,
@@ -55,7 +67,7 @@ def _small_problem() -> CellProblem:
         right,
         leaf,
         gain[:, None],
-        np.ones(N_TREES),
+        np.ones(n_trees),
         np.zeros(1),
         Decision("threshold", (0, 1), float(gain.sum() / 2)),
     )

@@ -388,19 +388,19 @@ class CellRun(Run):
 
     def _search_cells(self, solver: CellSolver, compiled: Callable[[], Compiled], options: SolverOptions) -> None:
         offset, building = time.perf_counter() - self.start, 0.0
-        left, memory = self.seconds_left(), current().memory
+        left, memory, called = self.seconds_left(), current().memory, time.perf_counter()
 
         def relaxation() -> Compiled | None:
             nonlocal building
             begin = time.perf_counter()
             try:
-                with within(left, memory):  # asked for by any thread
-                    formulation = compiled()
+                with within(None if left is None else left - (begin - called), memory):  # asked for by any thread
+                    formulation = compiled() if STAND_IN.bounds_in_time() else None
             except TimeLimitError:  # the search goes on without it, if it has time
                 return None
             finally:
                 building = time.perf_counter() - begin
-            return formulation if formulation.formulation == "interval" else None
+            return formulation if formulation and formulation.formulation == "interval" else None
 
         lone = self._lone and (self.best is None or self.upper < self._limit)
         result = solver.solve_cells(

@@ -5,8 +5,8 @@ would give to the box search go to the matrix solver, until it has taken about a
 compiled, and in the middle of a row where need be. Whatever comes, that is at most twice the time of the better choice.
 
 Where nobody stated a time limit, compiling is no part of it: what every row needs is compiled before the clock of the
-first one starts, and the box search between two rows, once the matrix solver's time is used up. The kernels of its LP
-bounds, which few rows need, are compiled in the first of these.
+first one starts, and the box search with its LP bounds between two rows, once the matrix solver's time is used up. In
+a time that was stated, the search does without LP bounds where it has none for their kernels.
 
 The environment variable ``OCF_COMPILE_FIRST=1`` has them compiled at once, so that who proves what does not depend on
 what was asked before on a machine. ``ocf warm-up`` compiles all kernels.
@@ -18,15 +18,21 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ocf.solve.ahead import compile_beginning, compile_search
+from ocf.solve.ahead import compile_beginning, compile_bounds, compile_search
 from ocf.solvers import CellSolver, Solver
+from ocf.solvers.box.branching import try_cuts
 from ocf.solvers.box.dive import dive
+from ocf.solvers.box.points import best_rounding
 from ocf.solvers.box.propagation import propagate
 from ocf.solvers.result import SolverOptions
+from ocf.support.limits import seconds_left
 from ocf.support.numba_cache import at_hand
 
 #: Seconds that the matrix solver may take in all, about those of compiling.
 SECONDS = 20.0
+
+#: Seconds that a row must have left for compiling the kernels of LP bounds, which takes five on a machine at rest.
+FOR_BOUNDS = 10.0
 
 
 @dataclass
@@ -89,7 +95,13 @@ class StandIn:
         if not self.searched and (solver == "box" or self._over):
             if not _search_at_hand():
                 compile_search()
+            if not _bounds_at_hand():
+                compile_bounds()
             self.searched = True
+
+    def bounds_in_time(self) -> bool:
+        """Whether the kernels of LP bounds are at hand, or can be compiled within the time limit that holds here."""
+        return seconds_left() >= FOR_BOUNDS or _bounds_at_hand()
 
     @property
     def _over(self) -> bool:
@@ -99,6 +111,10 @@ class StandIn:
 
 def _search_at_hand() -> bool:
     return at_hand(propagate) and at_hand(dive)
+
+
+def _bounds_at_hand() -> bool:
+    return at_hand(try_cuts) and at_hand(best_rounding)
 
 
 #: Of this process.

@@ -8,13 +8,15 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
-from ocf.solve.ahead import compile_beginning, compile_search
-from ocf.solvers.box import worker
+from ocf.solve.ahead import compile_beginning, compile_bounds, compile_search
+from ocf.solvers.box import branching, worker
 from ocf.support.numba_cache import CALLED
 
+BOUNDS = ("_weights", "_column_bounds", "_best_cuts", "restrict", "try_cuts", "best_rounding")
 BEGINNING = ("_improve", "_shrink", "_probe_leaves", "_descend")
 
 
@@ -60,3 +62,25 @@ def test_the_beginning_that_is_compiled_ahead_is_that_of_rows() -> None:
     assert all(kernel.signatures for kernel in kernels)
     ask()
     assert {kernel.__name__: len(kernel.signatures) for kernel in kernels} == dict.fromkeys(BEGINNING, 1)
+
+
+def test_the_bounds_that_are_compiled_ahead_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [k for k in CALLED if k.__name__ in BOUNDS]
+    assert len(kernels) == len(BOUNDS)
+    if not all(hasattr(kernel, "signatures") for kernel in kernels):
+        pytest.skip("kernels are plain functions here")
+    assert compile_bounds().lp_solves
+    assert all(kernel.signatures for kernel in kernels)
+    table, answers = load_breast_cancer(return_X_y=True, as_frame=True)
+    explainer = Explainer(RandomForestClassifier(15, max_depth=4, random_state=0).fit(table, answers), data=table)
+    rows = table[explainer.model.decide(table) == 0].iloc[:1]
+    tried: list[bool] = []
+
+    def try_cuts(*args: Any) -> Any:
+        tried.append(True)
+        return branching.try_cuts(*args)
+
+    monkeypatch.setattr(worker, "try_cuts", try_cuts)
+    assert explainer.explain(rows, target=1, solver="box", reduce=False, time_limit=60.0)[0].status == "optimal"
+    assert tried
+    assert {kernel.__name__: len(kernel.signatures) for kernel in kernels} == dict.fromkeys(BOUNDS, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
 from ocf.solve import stand_in
+from ocf.solvers.box import search, solver
+from ocf.solvers.box.search import BoxResult
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, Status
 from ocf.support.limits import current
@@ -16,6 +20,9 @@ from ocf.support.limits import current
 NUMBERS = pd.DataFrame(np.random.default_rng(3).normal(size=(200, 6)), columns=list("abcdef"))
 ANSWERS = (NUMBERS.a * NUMBERS.b + NUMBERS.c - NUMBERS.d * NUMBERS.e > 0).astype(int)
 FOREST = RandomForestClassifier(10, max_depth=4, random_state=0).fit(NUMBERS, ANSWERS)
+
+#: What is compiled for the box search.
+SEARCH = ("search", "bounds")
 
 ROWS = NUMBERS[FOREST.predict(NUMBERS) == 0].iloc[:4]
 
@@ -85,6 +92,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     compile_as("beginning")
     compile_as("search")
+    compile_as("bounds")
     monkeypatch.setattr(stand_in.STAND_IN, "begun", False)
     return said
 
@@ -95,9 +103,9 @@ def test_the_default_limit_begins_when_the_kernels_are_there(ahead: list[str]) -
     assert ahead == ["beginning"]
     stand_in.STAND_IN.left = 0.0  # the matrix solver's time is used up
     explainer.explain(ROWS)  # several at a time
-    assert ahead == ["beginning", "search"]
+    assert ahead == ["beginning", *SEARCH]
     explainer.explain(ROWS.iloc[:1])
-    assert ahead == ["beginning", "search"]
+    assert ahead == ["beginning", *SEARCH]
 
 
 @pytest.mark.parametrize("limit", [60.0, None])
@@ -112,12 +120,28 @@ def test_a_limit_that_is_stated_covers_compiling(ahead: list[str], limit: float 
 def test_the_search_is_compiled_ahead_where_it_is_asked_for(ahead: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     explainer = Explainer(FOREST, data=NUMBERS)
     explainer.explain(ROWS.iloc[:1], solver="box")
-    assert ahead == ["beginning", "search"]
+    assert ahead == ["beginning", *SEARCH]
     stand_in.STAND_IN.searched = False
     monkeypatch.setenv("OCF_COMPILE_FIRST", "1")
     explainer.explain(ROWS.iloc[:1])
-    assert ahead == ["beginning", "search", "search"]
+    assert ahead == ["beginning", *SEARCH, *SEARCH]
     stand_in.STAND_IN.searched = False
     monkeypatch.setattr(stand_in, "at_hand", lambda kernel: True)
     explainer.explain(ROWS.iloc[:1])
-    assert ahead == ["beginning", "search", "search"]
+    assert ahead == ["beginning", *SEARCH, *SEARCH]
+
+
+@pytest.mark.parametrize(("seconds", "tried"), [(stand_in.FOR_BOUNDS - 1, False), (stand_in.FOR_BOUNDS + 60, True)])
+def test_lp_bounds_are_left_out_where_a_stated_limit_leaves_no_time_to_compile_them(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, tried: bool
+) -> None:
+    asked: list[bool] = []
+
+    def solve_cells(cells: object, *args: object, relaxation: Callable[[], object], **settings: object) -> BoxResult:
+        asked.append(relaxation() is not None)
+        return search.solve_cells(cells, *args, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(solver, "solve_cells", solve_cells)
+    found = Explainer(FOREST, data=NUMBERS).explain(ROWS, solver="box", reduce=False, time_limit=seconds)
+    assert set(asked) == {tried}
+    assert {e.status for e in found} == {"optimal"}
