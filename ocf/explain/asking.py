@@ -62,6 +62,7 @@ class Prepared(Protocol[Q]):
 
     model: UserModel
     space: FeatureSpace
+    judging: float
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -109,7 +110,7 @@ class Asking(ABC, Generic[P]):
         self._engines: tuple[Engine[P], ...] = tuple(engines)
         self._frames = frames
         #: Seconds that the check of the last answer took; they are kept free of the time of the next.
-        self.checking = 0.0
+        self.checking = prepared.judging
 
     @property
     def model(self) -> UserModel:
@@ -237,12 +238,16 @@ class Asking(ABC, Generic[P]):
         checkpoint : path, optional
             File that keeps finished rows, and from which they are taken.
         """
-        engine_for(self._engines, task)  # refuses before any row is solved
+        engine = engine_for(self._engines, task)  # refuses before any row is solved
         if not len(frame):
             raise DataError(NO_ROWS)
         task = replace(task, options=_with_memory(task.options, n_jobs))
+        alone = len(frame) == 1 and checkpoint is None
         with within(memory=task.options.memory_limit):
-            alone = len(frame) == 1 and checkpoint is None
+            if alone:
+                make_ready(engine, task)
+                self.checking = max(self.checking, self._common.judging)  # of a batch, each row's share of a call
+            begin = time.perf_counter()
             believed = self.believed_row(frame, coded[0], task) if alone else None
             rows = self.asked_rows(frame, coded, task) if believed is None else [believed]
         explain_each = partial(self.explain_each, task=task)
@@ -264,7 +269,9 @@ class Asking(ABC, Generic[P]):
                             kept.add(k, kept_rows.record_of(found[k]))
                         bar.advance(explanations[0].status)
 
-                solved = run_batch(explain_each, [rows[group[0]] for group in groups], n_jobs, finished)
+                # what comes before the search is part of a single row's time
+                with within(task.seconds_after(time.perf_counter() - begin) if alone else None):
+                    solved = run_batch(explain_each, [rows[group[0]] for group in groups], n_jobs, finished)
                 for group, explanations in zip(groups, solved, strict=True):
                     found |= {k: told_to(explanations, rows[k]) for k in group if k not in found}
         return Explanations(e for k in range(len(rows)) for e in found[k])

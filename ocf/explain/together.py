@@ -158,7 +158,7 @@ class Together(Generic[P]):
         if row.believed:
             row, sound = self._settle(row, task, self._foreseen.model)
             if not sound:
-                return asking.explain_row(row, task)
+                return self._anew(row, one.seconds + judging)
         if not isinstance(one.found, Finding):
             return one.found
         found: Finding[Any] = one.found
@@ -166,7 +166,12 @@ class Together(Generic[P]):
         def explained() -> list[Explanation]:
             seconds, model = one.seconds + judging, self._foreseen.model
             if one.tables is not None and not model.meets(found.problem.target, one.tables.point)[0]:
-                return asking.explain_row(row, task)
+                return self._anew(row, seconds)
             return [asking.explained(row, found, seconds=seconds, model=model, tables=one.tables)]
 
         return asking.unless_it_fails(row, task, explained)
+
+    def _anew(self, row: AskedRow, spent: float) -> list[Explanation]:
+        """The explanations of a row with every point put to the model, in what is left of the row's time."""
+        with within(self._task.seconds_after(spent)):
+            return self._asking.explain_row(row, self._task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -117,6 +118,24 @@ def with_answers(model: UserModel, tables: Iterable[pd.DataFrame]) -> UserModel:
         logger.debug("the rows are judged one by one: %s", error)
         return model
     return foreseen.model
+
+
+def seconds_to_judge(model: UserModel, table: pd.DataFrame) -> float:
+    """Seconds in which the user's model judges an answer, as it does a row of the data.
+
+    Parameters
+    ----------
+    model : UserModel
+    table : DataFrame (1, n_columns)
+        In the user's columns.
+    """
+    calls = 1 if answers_row_by_row(model) else 2  # row and answer together, or each by itself
+    begin = time.perf_counter()
+    try:
+        Foreseen(model).foresee([table], probabilities=True, columns=True)
+    except Exception as error:  # the model is the user's, and need not take this row
+        logger.debug("the model's price is not known: %s", error)
+    return calls * (time.perf_counter() - begin)
 
 
 def row_key(table: pd.DataFrame) -> tuple[Hashable, ...]:

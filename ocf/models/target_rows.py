@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
@@ -26,6 +30,13 @@ class RowsByTarget:
     def __init__(self, space: FeatureSpace, data: KnownRows, labelled: LabelledRows | None) -> None:
         self._space, self._data, self._labelled = space, data, labelled
         self._met: dict[Target, FloatArray] = {}
+        self._decided: NDArray[Any] | None = None
+
+    def decided(self, model: UserModel) -> NDArray[Any]:
+        """What the model gives each of the coded rows, asked once."""
+        if self._decided is None:
+            self._decided = model.decide(self._space.to_frame(self._data.coded))
+        return self._decided
 
     def coded(self, target: Target, model: UserModel) -> FloatArray:
         """Coded rows to which the model gives a target.
@@ -37,8 +48,12 @@ class RowsByTarget:
         """
         if target not in self._met:
             known = self._data.coded
-            met = model.meets(target, self._space.to_frame(known)) if len(known) else slice(0)
-            self._met[target] = known[met]
+            if not len(known):
+                self._met[target] = known
+            elif target.probability is None or model.probabilities is None:
+                self._met[target] = known[target.met_by(self.decided(model))]
+            else:
+                self._met[target] = known[model.meets(target, self._space.to_frame(known))]
         return self._met[target]
 
     def said(self, by: str | None, target: Target, model: UserModel) -> TargetRows:

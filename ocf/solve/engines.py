@@ -43,6 +43,7 @@ from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, stands_alone, tied_points
 from ocf.solvers import SOLVERS, CellSolver, Solver, available, get_solver
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.limits import seconds_left
 from ocf.support.tolerances import with_ties
 
 if TYPE_CHECKING:
@@ -373,9 +374,8 @@ class CellEngine(Engine[Problem]):
     ) -> _CellForms | None:
         """A problem over the cells within so much cost, in the time that an outcome has left; None if there is none."""
         prepared, problem = self._prepared, request.problem
-        limit = request.task.options.time_limit
-        left = None if limit is None else limit - sum(outcome.times.values())
-        if left is not None and left <= 0:
+        left = request.task.seconds_after(sum(outcome.times.values()))
+        if left == 0 or seconds_left() == 0:
             return None
         task = replace(request.task, options=replace(request.task.options, time_limit=left))
         excluded = request.excluded
@@ -385,6 +385,8 @@ class CellEngine(Engine[Problem]):
         near = None if pruner is None else pruner.within(cost, most, MOST_NODES)
         if near is not None:
             asked, excluded = replace(asked, ensemble=near.ensemble), near.translated(excluded)
+        if seconds_left() == 0:
+            return None
         own = replace(request, task=task, problem=asked, excluded=excluded)
         return _CellForms(to_alternatives(asked), own, prepared, shared=False)
 

@@ -20,6 +20,7 @@ from ocf.errors import DataError, ModelError, TimeLimitError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.foreseen import seconds_to_judge
 from ocf.models.gaps import Gaps, posed
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
@@ -86,6 +87,8 @@ class PreparedModel:
         Rows of the data that the model answers.
     passed : PassedRows
         Rows that are asked about and need no more looks.
+    judging : float
+        Seconds in which the user's model judges an answer.
     """
 
     def __init__(
@@ -122,6 +125,9 @@ class PreparedModel:
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
+        if len(self.data.coded):
+            self._rows.decided(self.model)  # in the time of no row
+        self.judging = seconds_to_judge(self.model, space.to_frame(self.data.base(space)[None]))
 
     @property
     def classes(self) -> tuple[Any, ...]:

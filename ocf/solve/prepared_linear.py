@@ -14,6 +14,7 @@ from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.additive import as_additive, as_linear_model, requirement_signs
 from ocf.models.encoding import Encoding
+from ocf.models.foreseen import seconds_to_judge
 from ocf.models.known_rows import MAX_CANDIDATES
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel
@@ -56,6 +57,8 @@ class PreparedLinear:
         self._sums = as_additive(linear, Encoding(space, model.encode, rows[0], model.preprocessing.read))
         if check:
             self._check(rows)
+        #: Seconds in which the user's model judges an answer.
+        self.judging = seconds_to_judge(model, space.to_frame(rows[:1]))
 
     def _check(self, rows: FloatArray) -> None:
         """Compare decisions with the library's wherever rounding cannot decide."""

@@ -98,6 +98,11 @@ class Task:
         """
         return within(self.options.time_limit, self.options.memory_limit, anew=anew)
 
+    def seconds_after(self, spent: float) -> float | None:
+        """What the time of an answer leaves after so many seconds, not below 0; None without a limit."""
+        limit = self.options.time_limit
+        return None if limit is None else max(limit - spent, 0.0)
+
     @property
     def is_plain(self) -> bool:
         """Whether the best point is all that is asked of a row, and the model alone judges it."""

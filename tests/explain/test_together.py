@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -206,3 +207,84 @@ def test_the_time_of_a_row_leaves_room_for_the_models_word_on_it(monkeypatch: py
     assert explainer.explain(row, target=1, time_limit=1000.0)[0].status == "optimal"
     assert 0 < left[0] <= 200
     assert explainer.checking < 800
+
+
+class Clock:
+    """A clock that moves when forests predict, and never else: by 10 s a call."""
+
+    now = 0.0
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        show = RandomForestClassifier.predict_proba
+
+        def predict_proba(forest: RandomForestClassifier, x: object) -> np.ndarray:
+            self.now += 10.0
+            return show(forest, x)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(RandomForestClassifier, "predict_proba", predict_proba)
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that each search has, in order."""
+    said: list[float] = []
+
+    def search(*args: object) -> Finding[Problem]:
+        said.append(seconds_left())
+        return answer(*args)  # type: ignore[arg-type]
+
+    for module in ("together", "asking"):
+        monkeypatch.setattr(f"ocf.explain.{module}.answer", search)
+    return said
+
+
+@pytest.mark.parametrize("by", ["forest", "stack"])
+def test_the_first_row_leaves_room_too_and_what_comes_before_the_search_counts(
+    monkeypatch: pytest.MonkeyPatch, left: list[float], by: str
+) -> None:
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(4, max_depth=3, random_state=0)
+    model = forest if by == "forest" else StackingClassifier([("f", forest)], LogisticRegression(), cv=2)
+    model.fit(x, (x.a + x.b > 0).astype(int))
+    row = x[model.predict(x) == 0].iloc[:1]
+    clock = Clock(monkeypatch)
+    explainer = Explainer(model, data=x)
+    begin = clock.now
+    found = explainer.explain(row, target=1, time_limit=200.0)[0]
+    assert found.verified
+    # class and probabilities of a row, each by a call of the forest; a stack is asked about row and answer apart, and
+    # about the row before the search
+    assert left == [200.0 - (2 * 10 if by == "forest" else 10 + 2 * 2 * 10)]
+    assert clock.now - begin <= 200
+
+
+def test_a_point_that_the_model_refuses_is_looked_for_again_in_the_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, left: list[float]
+) -> None:
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)), columns=list("abc"))
+    forest = RandomForestClassifier(4, max_depth=3, random_state=0).fit(x, (x.a + x.b > 0).astype(int))
+    row = x[forest.predict(x) == 0].iloc[:1]
+    explainer = Explainer(forest, data=x)
+    point = explainer.explain(row, target=1)[0].counterfactual.to_numpy()[0]
+    left.clear()
+    model, clock = explainer.prepared.model, Clock(monkeypatch)
+
+    def decide(table: pd.DataFrame) -> np.ndarray:
+        return np.where((table.to_numpy() == point).all(axis=1), 0, model.decide(table))
+
+    explainer.prepared.model = replace(model, decide=decide)
+    explainer.checking = 0.0
+    found = explainer.explain(row, target=1, time_limit=200.0)[0]
+    assert found.refused
+    # the row and its first answer: class and probabilities
+    assert 0 < left[1] <= 200 - 2 * 10
+    assert clock.now <= 200
+
+
+def test_rows_of_the_data_are_asked_about_before_any_row(credit) -> None:
+    table, model, _ = credit
+    explainer = Explainer(model, data=table)
+    calls = counted(explainer)
+    assert explainer.explain(refused(table, model).iloc[[0]], target="granted")[0].verified
+    assert max(calls) < len(table) // 2
