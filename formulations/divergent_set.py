@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray
-from ocf.formulations.blocks.cell_diagrams import SetChoices, Split, open_sides
+from ocf.formulations.blocks.cell_diagrams import SetChoices
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.tree_values import (
     SLACK,
@@ -22,6 +22,7 @@ from ocf.formulations.blocks.tree_values import (
     trees_of,
 )
 from ocf.regional.query import ProbabilityQuery
+from ocf.regional.splits import Split, open_sides
 
 if TYPE_CHECKING:
     from ocf.formulations.blocks.tree_values import TreeValues

@@ -12,7 +12,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray
-from ocf.formulations.blocks.cell_diagrams import BoxChoices, Split, open_sides
+from ocf.formulations.blocks.cell_diagrams import BoxChoices
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.shares import Conjunction, Literal
 from ocf.formulations.blocks.tree_values import (
@@ -26,6 +26,7 @@ from ocf.formulations.blocks.tree_values import (
 )
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
+from ocf.regional.splits import Split, open_sides
 
 if TYPE_CHECKING:
     from ocf.formulations.blocks.tree_values import TreeValues

@@ -11,11 +11,12 @@ import pyomo.environ as pyo
 
 from ocf.arrays import BoolArray
 from ocf.errors import ProblemError
-from ocf.formulations.blocks.cell_diagrams import Choices, Split, share_diagram, split_at
+from ocf.formulations.blocks.cell_diagrams import Choices, share_diagram
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.diagrams import Diagram, Paths, paths
 from ocf.formulations.blocks.shares import Conjunction, Group, Literal, Shares, group_rows, shares
 from ocf.regional.query import ProbabilityQuery
+from ocf.regional.splits import Split, split_at
 
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
