@@ -19,10 +19,15 @@ from ocf.arrays import BoolArray, IntArray
 from ocf.errors import ProblemError
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.regional.query import ProbabilityQuery, exact_probability, probability, reaches
+from ocf.rules.families import Families
+from ocf.rules.family_kernels import RULE
 from ocf.solvers.result import Status
 
 #: Most boxes that `best_box` enumerates.
 MOST_BOXES = 2_000_000
+
+#: Boxes that capture more by no more than this are not looked for.
+LEAST_GAIN = 1e-12
 
 #: Most sets of features that `path_sets` gives.
 MOST_PATH_SETS = 2_000
@@ -251,7 +256,7 @@ class FoundBox:
     status : Status
     seconds : float
     nodes : int
-        Boxes that were tried, or nodes of the solver.
+        Families that were looked at, or nodes of the solver.
     """
 
     region: CellBox | None
@@ -274,9 +279,10 @@ def largest_box(
 ) -> FoundBox:
     """The box on S that captures most weight subject to CRP_S >= level, best first (definition 2.3).
 
-    Boxes are tried in the order of the weight that they capture, from the widest one down: a box within another
-    captures no more, so the first that reaches the level is the largest, and until then the heaviest box that waits is
-    an upper bound. A box is narrowed at one end to the next cut of a split that can be met, or by one level.
+    Families of boxes are divided in the order of the weight that their widest boxes capture: no box of a family
+    captures more, so the first widest box that reaches the level is the largest rule, and until then the heaviest one
+    that waits is an upper bound. A family none of whose boxes can reach the level is left out; see
+    `ocf.rules.family_kernels`.
 
     Parameters
     ----------
@@ -291,68 +297,35 @@ def largest_box(
         A box that reaches the level and its weight, for instance a greedy one: the answer if nothing better is found
         within the limits.
     most : int
-        Boxes to try at most.
+        Families to look at at most.
     time_limit : float, optional
         Seconds.
     """
     begin = time.perf_counter()
-    weights = _RowWeights(query, features)
-    cuts = _met_cuts(query, features, earlier)
-    widest = box_of(query, {})
-    waiting = [(-weights.of(widest), 0, widest)]
+    families = Families(query, features, level, earlier)
     best = start or (None, 0.0)
-    seen, tried = {widest}, 0
+    waiting = [(-math.inf, 0, families.all, families.no_bounds())]
+    tried, made = 0, 0
     while waiting:
-        negative, _, box = heapq.heappop(waiting)
-        weight, seconds = -negative, time.perf_counter() - begin
-        if weight <= best[1] + 1e-12:  # nothing that waits is heavier than what is known
+        negative, _, family, upper = heapq.heappop(waiting)
+        if -negative <= best[1] + LEAST_GAIN:  # nothing that waits is heavier than what is known
             break
+        seconds = time.perf_counter() - begin
         if tried >= most or (time_limit is not None and seconds > time_limit):
             status = Status.UNKNOWN if best[0] is None else Status.FEASIBLE
-            return FoundBox(best[0], best[1], weight, status, seconds, tried)
+            bound = min(-negative, float(families.evidence.weight.sum()))
+            return FoundBox(best[0], best[1], bound, status, seconds, tried)
         tried += 1
-        apart = all(_apart(query, features, box, other) for other in earlier)
-        if apart and query.precise(features, box, level):
+        upper = upper.copy()
+        found, weight, children = families.expand(family, upper, best[1] + LEAST_GAIN)
+        if found == RULE and query.precise(features, box := families.widest(family), level):
             best = (box, weight)
-            break
-        for child in _narrower(query, features, cuts, box):
-            if child not in seen:
-                seen.add(child)
-                held = weights.of(child)
-                if held > best[1] + 1e-12:
-                    heapq.heappush(waiting, (-held, len(seen), child))
+            continue
+        for held, child in children:
+            made += 1
+            heapq.heappush(waiting, (-held, made, child, upper))
     status = Status.INFEASIBLE if best[0] is None else Status.OPTIMAL
     return FoundBox(best[0], best[1], best[1], status, time.perf_counter() - begin, tried)
-
-
-def _met_cuts(query: ProbabilityQuery, features: Sequence[int], earlier: Sequence[CellBox]) -> dict[int, IntArray]:
-    """Cuts of each ordered feature of S at splits that some box on S meets, and at the ends of earlier boxes."""
-    forest = query.forest
-    met = forest.met_nodes(forest.mix(query.free, query.held, features))
-    node = forest.arrays.trees.node
-    ordered = [i for i in features if forest.partition.ordered[i]]
-    return {i: query.cuts(i, node[met & (node[:, 0] == i), 1], earlier) for i in ordered}
-
-
-def _narrower(
-    query: ProbabilityQuery, features: Sequence[int], cuts: dict[int, IntArray], box: CellBox
-) -> Iterator[CellBox]:
-    """The box with one end moved to the next cut, or without one level."""
-    part = query.forest.partition
-    for i in features:
-        if part.ordered[i]:
-            inside = cuts[i][(box.low[i] <= cuts[i]) & (cuts[i] < box.high[i])]
-            if len(inside):
-                low, high = box.low.copy(), box.high.copy()
-                low[i], high[i] = inside[0] + 1, inside[-1]
-                yield CellBox(low, box.high, box.member)
-                yield CellBox(box.low, high, box.member)
-            continue
-        levels = part.member_offsets[i] + np.flatnonzero(query.forest.cells_of(box, i))
-        for at in levels if len(levels) > 1 else []:
-            member = box.member.copy()
-            member[at] = False
-            yield CellBox(box.low, box.high, member)
 
 
 # -- greedy merging ----------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ KERNELS = (
     "cells/reduction.py",
     "cells/score_sum.py",
     "regional/forest.py",
+    "rules/family_kernels.py",
     "rules/points.py",
     "solvers/box/bitsets.py",
     "solvers/box/branching.py",
