@@ -16,7 +16,7 @@ arithmetic; :attr:`Ensemble.rounding` bounds how far the library's own floating-
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
@@ -173,14 +173,7 @@ class Ensemble:
     lines: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
     def __post_init__(self) -> None:
-        n = len(self.kind)
-        for name in ("set_index", "oblique_index"):
-            if len(getattr(self, name)) == 0 and n:
-                object.__setattr__(self, name, np.full(n, -1, np.int32))
-        if len(self.oblique_codes) == 0:
-            object.__setattr__(self, "oblique_codes", np.full(len(self.oblique_data), -1, np.int32))
-        if len(self.oblique_slack) == 0:
-            object.__setattr__(self, "oblique_slack", np.zeros(len(self.oblique_indptr) - 1))
+        _fill(self)
         _check_shapes(self)
         _check_numbers(self)
 
@@ -238,7 +231,7 @@ class Ensemble:
         return self.leaf_values * self.tree_weights[self.leaf_tree, None]
 
     @cached_property
-    def derived(self) -> dict[Hashable, Any]:
+    def derived(self) -> dict[object, Any]:
         """What others have worked out from these trees alone, for all rows, by what was asked."""
         return {}
 
@@ -641,6 +634,18 @@ def check_structure(ensemble: Ensemble) -> None:
     _check_decision(ensemble)
     _check_trees(ensemble)
     _check_tables(ensemble)
+
+
+def _fill(e: Ensemble) -> None:
+    """Give what was not said the values that mean that there is none."""
+    n = len(e.kind)
+    for name in ("set_index", "oblique_index"):
+        if len(getattr(e, name)) == 0 and n:
+            object.__setattr__(e, name, np.full(n, -1, np.int32))
+    if len(e.oblique_codes) == 0:
+        object.__setattr__(e, "oblique_codes", np.full(len(e.oblique_data), -1, np.int32))
+    if len(e.oblique_slack) == 0:
+        object.__setattr__(e, "oblique_slack", np.zeros(len(e.oblique_indptr) - 1))
 
 
 def _check_shapes(e: Ensemble) -> None:
