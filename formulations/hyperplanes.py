@@ -75,7 +75,7 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
         child = int((ensemble.left if left else ensemble.right)[v])
         return [(1.0, y[k]) for k in ensemble.leaves_below(child).tolist()]
 
-    done = add_lines(model, problem, columns, x, y) | add_shared_splits(model, problem, columns, x, flow)
+    done = add_lines(model, problem, columns, x, y) | add_shared_splits(model, problem, columns, x, flow, numbers=True)
     inner = sorted(set(np.flatnonzero(ensemble.kind != SplitKind.LEAF).tolist()) - done)
     add_splits(model, {v: Side.of(problem, columns, v) for v in inner}, x, flow)
     model.reaches_target = reaches_target(requirements, y)  # (13)-(14)

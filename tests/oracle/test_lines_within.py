@@ -112,11 +112,11 @@ def test_one_output_of_several_stacks_and_one_stack_a_class() -> None:
 
 def test_where_scores_bend_on_the_way_the_rest_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = table()
-    forest = RandomForestClassifier(4, max_depth=3, random_state=0)
+    forest = RandomForestClassifier(8, max_depth=3, random_state=1)
     model = VotingClassifier([("s", STACK), ("f", forest)], voting="soft").fit(x, y > 0)
     stack, other = model.estimators_
     explainer, halved = Explainer(model, x), []
-    monkeypatch.setattr(ensemble_search, "MOST_UNSPLIT", 2)
+    monkeypatch.setattr(ensemble_search, "MOST_UNSPLIT", 1)
     split = TotalThreshold.split
     monkeypatch.setattr(TotalThreshold, "split", lambda self, point: halved.append(point) or split(self, point))
     share = float(np.quantile(model.predict_proba(x)[:, 1], 0.9))
