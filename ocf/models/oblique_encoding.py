@@ -216,9 +216,11 @@ class _Tables:
         """The line of a column that a numeric feature moves."""
         feature = self._encoding.space.features[i]
         if not self._encoding.columns[column].affine:
+            step = self._encoding.columns[column].bent_by or "the preprocessing"
             raise UnsupportedModelError(
-                f"the preprocessing of feature {feature.name!r} is not linear, so an oblique split of its column is no "
-                "hyperplane in the feature: give ocf the table after the preprocessing instead"
+                f"{step} makes no line of feature {feature.name!r}, so that what the model adds up of its column is no "
+                "hyperplane in the feature: give ocf the table after that step, train the model without it, or, of a "
+                "stack, with passthrough=False"
             )
         values, z = self._values[:, i], self._encoded[:, column]
         if np.array_equal(z, values):
@@ -231,8 +233,8 @@ class _Tables:
         error = float(np.abs(z - (slope * values + offset)).max())
         if error > 64 * unit * size:
             raise UnsupportedModelError(
-                f"the preprocessing of feature {feature.name!r} is not linear, so an oblique split of its column is no "
-                "hyperplane in the feature: give ocf the table after the preprocessing instead"
+                f"the preprocessing makes no line of feature {feature.name!r}, so that what the model adds up of its "
+                "column is no hyperplane in the feature: give ocf the table after it"
             )
         return _Line(float(slope), float(offset), 2 * error + 8 * unit * size)
 

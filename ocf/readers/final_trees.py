@@ -22,7 +22,7 @@ from ocf.readers.base import Rows, TreeModel
 from ocf.readers.conformance import check_conformance
 from ocf.readers.members import Members, chained, whole_model
 from ocf.readers.nesting import bare
-from ocf.readers.sklearn_common import RowLayout, Tree, class_labels, stack_trees
+from ocf.readers.sklearn_common import RowLayout, class_labels, stack_trees, threshold_tree
 from ocf.trees.ensemble import Decision, Ensemble, FinalTrees, SplitKind
 from ocf.trees.totals import Term, Total
 
@@ -107,7 +107,11 @@ def _counts(model: Any, members: Members, counted: dict[int, FloatArray]) -> Tre
     like = members.models[0].ensemble
     names = next((getattr(o, "feature_names_in_", None) for o in (model, *(m.native for m in members.models))), None)
     layout = RowLayout(like.n_features, None if names is None else tuple(map(str, names)))
-    trees = [_counting(column, cuts, n, len(counted)) for n, (column, cuts) in enumerate(counted.items())]
+    trees = []
+    for n, (column, cuts) in enumerate(counted.items()):
+        values = np.zeros((len(cuts) + 1, len(counted)))
+        values[:, n] = np.arange(len(cuts) + 1) * _unit(cuts)
+        trees.append(threshold_tree(column, cuts, values))
     ensemble = stack_trees(
         trees,
         feature_names=like.feature_names,
@@ -127,35 +131,3 @@ def _counts(model: Any, members: Members, counted: dict[int, FloatArray]) -> Tre
 def _counted(layout: RowLayout, counted: dict[int, FloatArray], rows: Rows) -> FloatArray:
     values = np.asarray(layout.arrange(rows), np.float64)
     return np.column_stack([np.searchsorted(cuts, values[:, j]) * _unit(cuts) for j, cuts in counted.items()])
-
-
-def _counting(column: int, cuts: FloatArray, output: int, n_outputs: int) -> Tree:
-    """A balanced tree of a column's thresholds, whose leaves count those below."""
-    left: list[int] = []
-    right: list[int] = []
-    threshold: list[float] = []
-    counts: list[int] = []
-
-    def grow(first: int, last: int) -> int:
-        """The node for ``first`` to ``last`` thresholds below."""
-        here = len(left)
-        half = (first + last) // 2
-        left.append(-1)
-        right.append(-1)
-        threshold.append(float(cuts[half]) if first < last else np.nan)
-        counts.append(first)
-        if first < last:
-            left[here], right[here] = grow(first, half), grow(half + 1, last)
-        return here
-
-    grow(0, len(cuts))
-    values = np.zeros((len(left), n_outputs))
-    values[:, output] = np.array(counts) * _unit(cuts)
-    return Tree(
-        left=np.array(left),
-        right=np.array(right),
-        feature=np.full(len(left), column),
-        threshold=np.array(threshold, np.float64),
-        values=values,
-        missing_left=np.zeros(len(left), bool),
-    )

@@ -99,6 +99,45 @@ def stack_trees(
     )
 
 
+def threshold_tree(column: int, cuts: FloatArray, values: FloatArray) -> Tree:
+    """A balanced tree of a column's thresholds.
+
+    Parameters
+    ----------
+    column : int
+    cuts : (n,) float64
+        The thresholds, increasing.
+    values : (n + 1, n_outputs) float64
+        Of the leaves, by the number of thresholds below.
+    """
+    left: list[int] = []
+    right: list[int] = []
+    threshold: list[float] = []
+    below: list[int] = []
+
+    def grow(first: int, last: int) -> int:
+        """The node for ``first`` to ``last`` thresholds below."""
+        here = len(left)
+        half = (first + last) // 2
+        left.append(-1)
+        right.append(-1)
+        threshold.append(float(cuts[half]) if first < last else np.nan)
+        below.append(first)
+        if first < last:
+            left[here], right[here] = grow(first, half), grow(half + 1, last)
+        return here
+
+    grow(0, len(cuts))
+    return Tree(
+        left=np.array(left),
+        right=np.array(right),
+        feature=np.full(len(left), column),
+        threshold=np.array(threshold, np.float64),
+        values=values[below],
+        missing_left=np.zeros(len(left), bool),
+    )
+
+
 def _check_children(left: IntArray, right: IntArray, inner: BoolArray, offsets: IntArray) -> None:
     """Refuse nodes with no or two parents and children before their parent, on which a walk might not end."""
     children = np.concatenate([left[inner], right[inner]])

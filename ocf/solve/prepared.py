@@ -26,6 +26,7 @@ from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
+from ocf.models.stepped_lines import with_steps
 from ocf.models.target_rows import RowsByTarget
 from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
@@ -112,6 +113,7 @@ class PreparedModel:
             complete = self.data.complete[:64] if len(self.data.complete) else self.data.base(space)[None]
             rows = None if table is None else self._encoded(self.space.to_frame(complete), self.model.encode)
             check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
+        self.ensemble = with_steps(self.ensemble, self.encoding_of(space))
         self._check = check
         self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self.passed = PassedRows(self._check_ways if check else None)
@@ -173,7 +175,8 @@ class PreparedModel:
         space = space or self.space
         key = self._key(gaps, detector, space)
         if key not in self._partitions:
-            ensemble, encoding = self.ensemble, self.encoding_of(space if key[-1] else self.space)
+            encoding = self.encoding_of(space if key[-1] else self.space)
+            ensemble = with_steps(self.model.trees.ensemble, encoding) if key[-1] else self.ensemble
             if detector is not None:
                 if (gaps.missing or gaps.supplied) and detector.forest.ensemble.missing_left is None:
                     raise DataError("the row has missing values (NaN), and the isolation forest has no rule for them")

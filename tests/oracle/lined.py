@@ -62,9 +62,19 @@ class Box:
         return origin + moves[0] - moves[1], float(found.fun) + abs(row["c"] - self.c) / scale["c"]
 
 
-def boxes(members: Sequence[Any], slopes: np.ndarray, ask: Callable[[Any], Any], x: pd.DataFrame) -> Iterator[Box]:
-    """All boxes of the trees of members; `slopes` of all three columns in each score that `ask` gives."""
-    ends = [np.sort(np.r_[x[name].min(), cuts(members, j), x[name].max()]) for j, name in enumerate(NUMBERS)]
+def boxes(
+    members: Sequence[Any],
+    slopes: np.ndarray,
+    ask: Callable[[Any], Any],
+    x: pd.DataFrame,
+    between: Sequence[Sequence[float]] | None = None,
+) -> Iterator[Box]:
+    """All boxes of the trees of members; `slopes` of all three columns in each score that `ask` gives.
+
+    Elsewhere than at the thresholds of members the numbers may be cut by those of `between`.
+    """
+    inner = [cuts(members, j) for j in range(len(NUMBERS))] if between is None else between
+    ends = [np.sort(np.r_[x[name].min(), own, x[name].max()]) for name, own in zip(NUMBERS, inner, strict=True)]
     made = list(itertools.product(*(itertools.pairwise(e) for e in ends), range(3)))
     middles = pd.DataFrame([[(a[0] + a[1]) / 2, (b[0] + b[1]) / 2, c] for a, b, c in made], columns=[*NUMBERS, "c"])
     shown = np.asarray(ask(middles.astype(x.dtypes)), float).reshape(len(made), -1)

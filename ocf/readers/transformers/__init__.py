@@ -215,6 +215,9 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
             f"{shown(name, step)} gives {width} columns, and ocf reads {len(columns)}: it may be of a version that ocf "
             f"does not know; {_REMEDY}"
         )
+    columns = tuple(
+        replace(c, bent_by=shown(name, step)) if c.number and not (c.affine or c.bent_by) else c for c in columns
+    )
     return Flow(flow.source, columns, behind.values, flow.within)
 
 

@@ -21,7 +21,7 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     flow : Flow
     """
     if type(step).__name__ == "Binarizer" or step.encode == "ordinal":
-        return flow.each(lambda j, column: column.bent())
+        return flow.each(lambda j, column: column.bent(stepped=True))
     out: list[Column] = []
     for j, column in enumerate(flow.columns):
         width = int(step.n_bins_[j])
@@ -29,5 +29,5 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
             out += [column] * width
             continue
         edges = [(), *flow.reached(j, step.bin_edges_[j][1:-1]), ()]
-        out += [column.broken((*column.breaks, *edges[k], *edges[k + 1])) for k in range(width)]
+        out += [column.broken((*column.breaks, *edges[k], *edges[k + 1]), stepped=True) for k in range(width)]
     return tuple(out)

@@ -97,6 +97,10 @@ class Column:
         Whether it is monotone to the last bit; otherwise but for rounding.
     affine : bool
         Whether it is ``a x + b`` but for rounding.
+    stepped : bool
+        Whether it takes few values, each on intervals of the feature's numbers.
+    bent_by : str
+        The first step behind which a number is no longer affine, in words.
     within : tuple of (int, int) or None
         First and last key between which all this holds, where it does not on the whole line.
     partial : bool
@@ -112,6 +116,8 @@ class Column:
     breaks: tuple[int, ...] = ()
     exact: bool = True
     affine: bool = False
+    stepped: bool = False
+    bent_by: str = ""
     within: tuple[int, int] | None = None
     partial: bool = False
     mixed: str = ""
@@ -136,7 +142,7 @@ class Column:
         """
         return (first, last) if self.within is None else (max(first, self.within[0]), min(last, self.within[1]))
 
-    def bent(self, *, exact: bool = True, partial: bool = False) -> Column:
+    def bent(self, *, exact: bool = True, partial: bool = False, stepped: bool = False) -> Column:
         """The column behind a monotone function.
 
         Parameters
@@ -145,10 +151,18 @@ class Column:
             Whether the function is monotone in floating point too.
         partial : bool
             Whether it is undefined beyond an interval.
+        stepped : bool
+            Whether it takes few values.
         """
         if not self.number:
             return self
-        return replace(self, affine=False, exact=self.exact and exact, partial=self.partial or partial)
+        return replace(
+            self,
+            affine=False,
+            exact=self.exact and exact,
+            partial=self.partial or partial,
+            stepped=self.stepped or stepped,
+        )
 
     def scaled(self, factor: float, shift: float = 0.0) -> Column:
         """The column behind ``factor * column + shift``, which changes no shape.
@@ -159,17 +173,17 @@ class Column:
         """
         return self if self.mixture is None else replace(self, mixture=self.mixture.scaled(factor, shift))
 
-    def broken(self, breaks: Iterable[int], *, exact: bool = True) -> Column:
+    def broken(self, breaks: Iterable[int], *, exact: bool = True, stepped: bool = False) -> Column:
         """The column behind a function that is monotone between breaks.
 
         Parameters
         ----------
         breaks : iterable of int
             Of the column as it is now and of the function, as `Flow.breaks_at` finds them.
-        exact : bool
+        exact, stepped : bool
             As in `bent`.
         """
-        return replace(self.bent(exact=exact), breaks=tuple(sorted(set(breaks))))
+        return replace(self.bent(exact=exact, stepped=stepped), breaks=tuple(sorted(set(breaks))))
 
 
 #: The same for every row.

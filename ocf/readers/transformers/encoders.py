@@ -32,7 +32,7 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     for j, (column, width) in enumerate(zip(flow.columns, widths(step), strict=True)):
         if column.number:
             refuse_numbers(name, step, flow, j, quiet=getattr(step, "handle_unknown", "ignore") != "error")
-            column = column.broken(flow.breaks_at(j, _numbers(step.categories_[j])))
+            column = column.broken(flow.breaks_at(j, _numbers(step.categories_[j])), stepped=True)
         out += [column] * width
     return tuple(out)
 
