@@ -45,6 +45,12 @@ def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
     """
     found = table_of(data)
     if found is not None:
+        if found.columns.nlevels > 1:
+            raise DataError(
+                f"the columns of the table have names of {found.columns.nlevels} levels, such as {found.columns[0]!r}: "
+                "give each one name, such as by table.columns = ['_'.join(map(str, c)) for c in table.columns], and "
+                "fit the model on that table"
+            )
         table = found.rename(columns=str)
         if not table.columns.is_unique:
             twice = table.columns[table.columns.duplicated()][0]

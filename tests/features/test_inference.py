@@ -92,3 +92,6 @@ def test_data_must_be_a_table() -> None:
     with pytest.raises(DataError, match="must be a table"):
         as_table(np.zeros(3))
     assert list(as_table(np.zeros((1, 2)), ("a", "b")).columns) == ["a", "b"]
+    levels = pd.DataFrame(np.zeros((1, 2)), columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    with pytest.raises(DataError, match=r"names of 2 levels, such as \('a', 'x'\): give each one name"):
+        as_table(levels)
