@@ -35,8 +35,8 @@ _SUPPORTED = (
     "of trees, treelite models, "
     "and scikit-learn's DecisionTree, "
     "ExtraTree, RandomForest, ExtraTrees, Bagging of trees, GradientBoosting, HistGradientBoosting and "
-    "AdaBoostClassifier, searches, thresholds, calibration, votes and stacks of them, ocf's TAO trees, Bagging of "
-    "them, and oblique trees as plain arrays"
+    "AdaBoostClassifier, searches, thresholds, calibration, transformed targets, votes and stacks of them, ocf's TAO "
+    "trees, Bagging of them, and oblique trees as plain arrays"
 )
 
 

@@ -26,6 +26,7 @@ HOLDERS = {
     "TunedThresholdClassifierCV": "estimator_",
     "CalibratedClassifierCV": "calibrated_classifiers_",
     "_CalibratedClassifier": "estimator",
+    "TransformedTargetRegressor": "regressor_",
     "VotingClassifier": "estimators_",
     "VotingRegressor": "estimators_",
     "StackingClassifier": "estimators_",

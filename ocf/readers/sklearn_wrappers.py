@@ -1,6 +1,6 @@
-"""Exact reader of scikit-learn's models that hold one model: searches, thresholds, calibration.
+"""Exact reader of scikit-learn's models that hold one model: searches, thresholds, calibration, transformed targets.
 
-How they decide (source: ``sklearn/model_selection`` and ``sklearn/calibration.py``)
+How they decide (source: ``sklearn/model_selection``, ``sklearn/calibration.py`` and ``sklearn/compose/_target.py``)
 
 * A search asks its best estimator.
 * A threshold classifier compares the probability (``predict_proba`` first) or the decision function of one class with a
@@ -11,6 +11,7 @@ How they decide (source: ``sklearn/model_selection`` and ``sklearn/calibration.p
 * Of several classes each has a calibrator, and what they give is divided by its sum.
 * A temperature: softmax of the logits times ``beta_``. The logits are the decision functions (of two classes -s and s),
   else ``log(p + 1e-12)`` of the probabilities.
+* A regressor of a transformed target takes the transformation back, in the dtype of what its regressor predicts.
 """
 
 from __future__ import annotations
@@ -27,16 +28,19 @@ from ocf.readers.members import COMPLEMENT, Members, added, chained, check_class
 from ocf.readers.nesting import bare, held, holder_kind
 from ocf.readers.sklearn_common import check_fitted, class_labels
 from ocf.trees.ensemble import Decision
-from ocf.trees.totals import FLOAT32, Map, Total
+from ocf.trees.totals import FLOAT32, FLOAT64, Map, Total
 
-_KINDS = ("BaseSearchCV", "FixedThresholdClassifier", "TunedThresholdClassifierCV", "CalibratedClassifierCV")
+_KINDS = (
+    "BaseSearchCV", "FixedThresholdClassifier", "TunedThresholdClassifierCV", "CalibratedClassifierCV",
+    "TransformedTargetRegressor",
+)  # fmt: skip
 
 #: What the library adds to a probability before it takes the logarithm.
 _EPSILON = 1e-12
 
 
 def matches(model: object) -> bool:
-    """Whether the object is a search, a threshold or calibrated classifier of scikit-learn, or frozen."""
+    """Whether the object is a search, a threshold, calibration or transformed target of scikit-learn, or frozen."""
     return bare(model) is not model or holder_kind(model) in _KINDS
 
 
@@ -47,7 +51,7 @@ def read(model: Any) -> TreeModel:
     ----------
     model : estimator
         GridSearchCV, RandomizedSearchCV or a halving search, FixedThresholdClassifier, TunedThresholdClassifierCV,
-        CalibratedClassifierCV, or FrozenEstimator.
+        CalibratedClassifierCV, TransformedTargetRegressor, or FrozenEstimator.
 
     Returns
     -------
@@ -69,6 +73,8 @@ def read(model: Any) -> TreeModel:
             return replace(read_span(best), native=model)
         if kind == "CalibratedClassifierCV":
             return _read_calibrated(model)
+        if kind == "TransformedTargetRegressor":
+            return _read_transformed(model)
         return _read_threshold(model, kind)
 
 
@@ -208,3 +214,48 @@ def _calibrator(model: Any, calibrator: Any) -> tuple[Map, ...]:
         raise ModelError("the table of an isotonic calibrator is not in order: the model is corrupt, fit it again")
     table = Map("table", tuple(map(float, x.tolist())), tuple(map(float, y.tolist())))
     return (table if x.dtype == y.dtype == np.float64 else replace(table, unit=FLOAT32),)
+
+
+# -- transformed targets -------------------------------------------------------------------------------------------
+
+
+def _read_transformed(model: Any) -> TreeModel:
+    check_fitted(model)
+    if model._training_dim != 1:
+        raise UnsupportedModelError(
+            "this TransformedTargetRegressor was fitted on a table of targets: fit it on a single column, y.ravel()"
+        )
+    members = Members.read(model, held(model))
+    unit = FLOAT32 if members.models[0].ensemble.precision == "float32" else FLOAT64
+    maps = tuple(replace(step, unit=unit) for step in _taken_back(model.transformer_))
+    total = replace(chained(members.values(0), maps, model), replayed=False)
+    return whole_model(model, members, Decision("value", totals=(total,)))
+
+
+def _taken_back(transformer: Any) -> tuple[Map, ...]:
+    """The inverse of a transformation of the target.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It is none of those that are known.
+    """
+    kind = type(transformer).__name__ if type(transformer).__module__.startswith("sklearn.") else ""
+    if kind == "FunctionTransformer" and not transformer.inv_kw_args:
+        known = {None: (), np.exp: (Map("exp"),), np.expm1: (Map("exp"), Map("affine", (1.0, -1.0)))}
+        if transformer.inverse_func in known:
+            return known[transformer.inverse_func]
+    if kind in ("StandardScaler", "RobustScaler", "MaxAbsScaler"):
+        place, scale = (getattr(transformer, name, None) for name in ("center_", "scale_"))
+        place = getattr(transformer, "mean_", None) if kind == "StandardScaler" and transformer.with_mean else place
+        return (Map("affine", (1.0 if scale is None else float(scale[0]), 0.0 if place is None else float(place[0]))),)
+    if kind == "MinMaxScaler" and not transformer.clip:
+        return Map("affine", (1.0, -float(transformer.min_[0]))), Map("affine", (1 / float(transformer.scale_[0]), 0.0))
+    said = (
+        f"inverse_func={transformer.inverse_func!r}" if kind == "FunctionTransformer" else f"a {kind or 'transformer'}"
+    )
+    raise UnsupportedModelError(
+        f"TransformedTargetRegressor takes its target back by {said}, which is not read: fit it with func=numpy.log1p "
+        "and inverse_func=numpy.expm1, or with a StandardScaler; or give ocf its regressor_, and the target in the "
+        "transformed values"
+    )

@@ -85,8 +85,10 @@ def regressor(make: Callable[[], Any], **more: Any) -> ModelCase:
 def of_sklearn() -> dict[str, ModelCase]:
     from sklearn import ensemble, multiclass, tree
     from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.compose import TransformedTargetRegressor
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+    from sklearn.preprocessing import QuantileTransformer
 
     small: dict[str, Any] = {"max_depth": 3, "random_state": 0}
     few: dict[str, Any] = {"n_estimators": 4} | small
@@ -160,6 +162,18 @@ def of_sklearn() -> dict[str, ModelCase]:
         ),
         "CalibratedClassifierCV(ensemble=False) of a StackingClassifier(passthrough=True)": classifier(
             lambda: CalibratedClassifierCV(beside, ensemble=False, cv=2)
+        ),
+        "TransformedTargetRegressor(func=numpy.log1p, inverse_func=numpy.expm1)": ModelCase(
+            lambda t, y: TransformedTargetRegressor(
+                ensemble.RandomForestRegressor(**few), func=np.log1p, inverse_func=np.expm1
+            ).fit(t, np.exp(y)),
+            VALUE,
+        ),
+        "TransformedTargetRegressor(transformer=QuantileTransformer())": regressor(
+            lambda: TransformedTargetRegressor(
+                ensemble.RandomForestRegressor(**few), transformer=QuantileTransformer(n_quantiles=9)
+            ),
+            refused="give ocf its regressor_",
         ),
         "OneVsRestClassifier": classifier(lambda: multiclass.OneVsRestClassifier(forest), 3),
         "AdaBoostRegressor": regressor(

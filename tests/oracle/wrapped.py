@@ -10,7 +10,7 @@ import pandas as pd
 from oracle.instances import Instance, Spec
 from sklearn import calibration
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     ExtraTreesClassifier,
@@ -30,9 +30,9 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, Tune
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from xgboost import XGBClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
 from ocf.readers.outputs import one_output
 
@@ -181,6 +181,22 @@ def stack_of_values(rng: Rng) -> Any:
     return StackingRegressor(members, final, cv=2, passthrough=passthrough)
 
 
+def transformed(rng: Rng) -> Any:
+    """A regressor of logarithms, or of scaled values."""
+    regressor = XGBRegressor(n_estimators=3, max_depth=2, n_jobs=1) if rng.random() < 0.3 else value(rng)
+    if rng.random() < 0.5:
+        pairs = [(np.log, np.exp), (np.log1p, np.expm1), (None, None)]
+        func, back = pairs[rng.integers(3)]
+        return TransformedTargetRegressor(positive(regressor), func=func, inverse_func=back, check_inverse=False)
+    scalers = [StandardScaler(), StandardScaler(with_mean=False), MinMaxScaler(), RobustScaler(), MaxAbsScaler()]
+    return TransformedTargetRegressor(positive(regressor), transformer=scalers[rng.integers(5)])
+
+
+def positive(regressor: Any) -> Any:
+    """The regressor, with a loss that takes negative targets."""
+    return regressor.set_params(**{k: "squared_error" for k, v in regressor.get_params().items() if v == "poisson"})
+
+
 #: By name, how an unfitted model is drawn.
 WRAPPERS: dict[str, Callable[[Rng], Any]] = {
     "search": lambda rng: GridSearchCV(base(rng), {}, cv=2),
@@ -207,6 +223,7 @@ WRAPPERS: dict[str, Callable[[Rng], Any]] = {
         [("m", forest(rng)), ("n", forest(rng))], [None, final_trees(rng)][rng.integers(2)], cv=2
     ),
     "vote of values": lambda rng: VotingRegressor([("m", value(rng)), ("n", value(rng))]),
+    "transformed values": transformed,
     "stack of values": lambda rng: StackingRegressor([("m", value(rng)), ("n", value(rng))], cv=2),
     "three classes one by one": lambda rng: OneVsRestClassifier(base(rng)),
     "three classes one against one": lambda rng: OneVsOneClassifier(base_of_arrays(rng)),
