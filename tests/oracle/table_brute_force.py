@@ -48,13 +48,29 @@ def thresholds(model: Any) -> dict[int, FloatArray]:
     model : estimator
         The last step of a Pipeline.
     """
-    library = type(model).__module__.partition(".")[0]
     dumps = {"lightgbm": _of_lightgbm, "xgboost": _of_xgboost, "catboost": _of_catboost}
-    splits = dumps.get(library, _of_sklearn)
     found: dict[int, set[float]] = {}
-    for column, bound in splits(model):
-        found.setdefault(int(column), set()).add(float(bound))
+    for member in _members(model):
+        splits = dumps.get(type(member).__module__.partition(".")[0], _of_sklearn)
+        for column, bound in splits(member):
+            found.setdefault(int(column), set()).add(float(bound))
     return {column: np.array(sorted(bounds)) for column, bounds in found.items()}
+
+
+def _members(model: Any) -> Iterator[Any]:
+    """The models of trees that see the columns which the whole is given."""
+    kind = type(model).__name__
+    if kind == "CalibratedClassifierCV":
+        held = [fold.estimator for fold in model.calibrated_classifiers_]
+    elif kind.startswith(("Voting", "Stacking")):
+        held = model.estimators_
+    elif kind in ("TunedThresholdClassifierCV", "GridSearchCV"):
+        held = [model.best_estimator_ if kind == "GridSearchCV" else model.estimator_]
+    else:
+        yield model
+        return
+    for member in held:
+        yield from _members(member)
 
 
 def _of_sklearn(model: Any) -> Iterator[tuple[int, float]]:

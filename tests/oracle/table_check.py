@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from oracle.table_brute_force import Asked, cheapest
-from oracle.tables import TableInstance, make
+from oracle.tables import LIBRARIES, TableInstance, make
 
 from ocf import Explainer
 from ocf.errors import OcfError
@@ -36,7 +36,7 @@ def check_table(instance: TableInstance) -> str:
     ------
     FalseClaim
         A point that does not flip the model, is not admissible or costs something else; an optimum, bound or
-        infeasibility that some point contradicts; an error that is not of ocf's own.
+        infeasibility that some point contradicts; an error that is not of ocf's own; another answer in a batch.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -51,8 +51,39 @@ def check_table(instance: TableInstance) -> str:
             if answer.message.startswith("internal error"):
                 raise FalseClaim(f"crash: {answer.message}")
             return f"refused: {kind_of(answer.message)}"
+        _check_batch(instance, explainer)
         _check_claims(Asked(instance, explainer.space.features), answer)
     return str(answer.status)
+
+
+def _check_batch(instance: TableInstance, explainer: Any) -> None:
+    """The row among others gets what it gets alone, and so do they."""
+    rows = instance.batch()
+    answers = _asked(instance, explainer, rows)
+    for k, answer in enumerate(answers):
+        alone = _asked(instance, explainer, rows.iloc[[k]])
+        claims = [None if a is None else (a.status, a.cost, a.verified) for a in (answer, *alone)]
+        if not _same(*claims):
+            raise FalseClaim(f"batch: row {k} of {len(rows)} has {claims[0]}, and {claims[1]} alone")
+
+
+def _asked(instance: TableInstance, explainer: Any, rows: pd.DataFrame) -> list[Any]:
+    """Answers to rows as they are given to ocf; None of those that it refuses."""
+    given = rows if instance.library == "pandas" else LIBRARIES[instance.library](rows)
+    try:
+        answers = explainer.explain(given, **instance.question, progress=False)
+    except OcfError:
+        return [None] * len(rows)
+    except Exception as error:
+        raise FalseClaim(f"crash: of {len(rows)} rows: {type(error).__name__}: {error}") from error
+    return [None if a.status == "error" else a for a in answers]
+
+
+def _same(batch: Any, alone: Any) -> bool:
+    """Whether two claims are the same but for rounding."""
+    if batch is None or alone is None or batch[1] is None or alone[1] is None:
+        return bool(batch == alone)
+    return batch[::2] == alone[::2] and math.isclose(batch[1], alone[1], rel_tol=TOLERANCE, abs_tol=1e-12)
 
 
 def kind_of(message: str) -> str:

@@ -1,8 +1,8 @@
 """Random tables, the models trained on them, and a question about one row, for an oracle that starts from the table.
 
 An instance is made from its theme and seed alone: ``make("far rows", 7)`` replays a failure. To extend the oracle, add
-a line to `COLUMNS` (a kind of column), `NUMBER_STEPS` or `LEVEL_STEPS` (a preprocessing of one), `MODELS`, `ROWS` (a
-way in which a row is given) or `THEMES` (what is drawn more often together).
+a line to `COLUMNS` (a kind of column), `NUMBER_STEPS` or `LEVEL_STEPS` (a preprocessing of one), `MODELS` or `HOLDERS`,
+`ROWS` (a way in which a row is given) or `THEMES` (what is drawn more often together).
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+from catboost import CatBoostClassifier, CatBoostError
 from category_encoders import OneHotEncoder as CategoryOneHot
 from category_encoders import OrdinalEncoder as CategoryOrdinal
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -24,9 +26,12 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -99,7 +104,17 @@ class TableInstance:
 
     def predict(self, table: pd.DataFrame) -> np.ndarray:
         """What the user's own model says of a table."""
-        return np.asarray(self.model.predict(self.given(table)))
+        return np.ravel(self.model.predict(self.given(table)))
+
+    def batch(self) -> pd.DataFrame:
+        """The row, first, and some of the data in its dtypes, as far as these hold them."""
+        others = self.data.iloc[[len(self.data) // 3, -1]][list(self.frame.columns)]
+        try:
+            held = others.astype(self.frame.dtypes.to_dict())
+        except (ValueError, TypeError):
+            return self.frame
+        together = pd.concat([self.frame, held[(held.isna() == others.isna()).all(axis=1)]], ignore_index=True)
+        return together if together.dtypes.equals(self.frame.dtypes) else self.frame
 
     def encode(self, table: pd.DataFrame) -> np.ndarray:
         """What the trees get to see of a table without native categories, (n, n_model_columns)."""
@@ -350,6 +365,37 @@ MODELS: dict[str, Callable[[int, int, int], Any]] = {
 NATIVE = ("hist", "xgboost", "lightgbm")
 
 
+def _catboost(trees: int, depth: int, seed: int) -> Any:
+    return CatBoostClassifier(
+        iterations=trees, depth=depth, learning_rate=0.5, random_seed=seed, thread_count=1, verbose=0,
+        allow_writing_files=False, one_hot_max_size=2 + 8 * (seed % 2),
+    )  # fmt: skip
+
+
+def _forest(trees: int, depth: int, seed: int) -> Any:
+    """A forest, of one or two trees where others stand beside it."""
+    return RandomForestClassifier(min(trees, 2), max_depth=depth, random_state=seed)
+
+
+def _pair(trees: int, depth: int, seed: int) -> list[tuple[str, Any]]:
+    return [("a", _forest(trees, depth, seed)), ("b", MODELS[("boosting", "hist", "xgboost")[seed % 3]](2, 2, seed))]
+
+
+#: As `MODELS`, of models that hold others, and of those that take category columns by name.
+HOLDERS: dict[str, Callable[[int, int, int], Any]] = {
+    "catboost": _catboost,
+    "calibrated": lambda trees, depth, seed: CalibratedClassifierCV(
+        _forest(trees, depth, seed), method=("sigmoid", "isotonic")[seed % 2], cv=2, ensemble=seed % 3 > 0
+    ),
+    "vote": lambda trees, depth, seed: VotingClassifier(
+        _pair(trees, depth, seed), voting=("soft", "hard")[seed % 5 == 0], weights=(None, [1, 2], [0.3, 0.1])[seed % 3]
+    ),
+    "stack": lambda trees, depth, seed: StackingClassifier(_pair(trees, depth, seed), cv=2),
+    "threshold": lambda trees, depth, seed: TunedThresholdClassifierCV(_forest(trees, depth, seed), cv=2),
+    "search": lambda trees, depth, seed: GridSearchCV(_forest(trees, depth, seed), {"max_leaf_nodes": [4, 6]}, cv=2),
+}
+
+
 # -- what is drawn together ------------------------------------------------------------------------------------
 
 
@@ -364,7 +410,7 @@ class Plan:
     way : {"pipeline", "whole", "plain"}
         What stands between the table and the trees: a step for each column, one for all of them, or nothing.
     models, numbers, levels, rows : tuple of str
-        Of `MODELS`, `NUMBER_STEPS`, `LEVEL_STEPS` and `ROWS`: one of them is taken.
+        Of `MODELS` or `HOLDERS`, `NUMBER_STEPS`, `LEVEL_STEPS` and `ROWS`: one of them is taken.
     gaps : bool
         Whether values are missing.
     data : {"all", "few", "lacks a level"}
@@ -490,6 +536,15 @@ def _held_otherwise(rng: Rng) -> Plan:
     return Plan(columns, "pipeline", ("tree", "forest", "boosting", "xgboost", "lightgbm"), rows, numbers)
 
 
+def _models_that_hold_others(rng: Rng) -> Plan:
+    way = str(rng.choice(["pipeline", "pipeline", "plain"]))
+    levels = LEVELS if way == "pipeline" else ("category",)
+    first = _draw(rng, levels, 0, 1)
+    columns = first + _draw(rng, NUMBERS + FLAGS, 1, 3 - len(first))
+    models = ("catboost",) if way == "plain" and "category" in columns else tuple(HOLDERS)
+    return Plan(columns, way, models, tuple(ROWS), gaps=rng.random() < 0.3)
+
+
 #: Name -> drawer of plans. All but the first have once led to false answers.
 THEMES: dict[str, Callable[[Rng], Plan]] = {
     "any": _any,
@@ -503,6 +558,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "sums": _sums,
     "other libraries": _other_libraries,
     "held otherwise": _held_otherwise,
+    "models that hold others": _models_that_hold_others,
 }
 
 
@@ -582,6 +638,7 @@ ROWS: dict[str, Callable[[Rng, pd.DataFrame, pd.DataFrame], Given]] = {
     "missing": lambda rng, table, row: (gappy := _missing(rng, table, row), gappy),
     "list": lambda rng, table, row: ([None if pd.isna(v) else v for v in row.iloc[0].tolist()], _of_array(row)),
     "series": lambda rng, table, row: (row.iloc[0], row.iloc[0].to_frame().T.infer_objects()),
+    "shuffled": lambda rng, table, row: (row[rng.permutation(row.columns.to_numpy()).tolist()], row),
     "record": lambda rng, table, row: (made := pd.DataFrame(row.to_dict("records")), made),
 }
 
@@ -611,7 +668,7 @@ def make(theme: str, seed: int) -> TableInstance:
             warnings.simplefilter("ignore")
             try:
                 return _instance(theme, seed, rng, plan)
-            except (ValueError, TypeError, AttributeError):
+            except (ValueError, TypeError, AttributeError, CatBoostError):
                 continue  # no model: a scaler of text, missing values without a rule, labels of one class, …
     raise RuntimeError(f"theme {theme!r}, seed {seed}: a hundred draws and no model")
 
@@ -661,7 +718,9 @@ def _labels(rng: Rng, table: pd.DataFrame) -> np.ndarray:
 
 def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
     name = str(rng.choice(plan.models))
-    model = MODELS[name](int(rng.integers(1, 7)), int(rng.integers(2, 4)), int(rng.integers(2**16)))
+    model = {**MODELS, **HOLDERS}[name](int(rng.integers(1, 7)), int(rng.integers(2, 4)), int(rng.integers(2**16)))
+    if name == "catboost" and plan.way == "plain":
+        model.set_params(cat_features=[c for c, kind in zip(table, plan.columns, strict=True) if kind in LEVELS])
     if plan.way == "plain":
         return model
     if plan.way == "whole":

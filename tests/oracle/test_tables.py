@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from oracle import table_check
 from oracle.table_brute_force import Asked, cheapest, last_rounded, sixteenths, thresholds
 from oracle.table_check import FalseClaim, check_table, play_table
-from oracle.tables import MODELS, THEMES, TableInstance, make, spread
+from oracle.tables import HOLDERS, MODELS, THEMES, TableInstance, make, spread
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -94,6 +95,7 @@ def test_brute_force_has_found_nothing_cheaper_than_the_cheapest() -> None:
 def test_lies_are_noticed(lie: dict[str, Any], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     point = pd.DataFrame({"size": [lie.get("size", np.nan)]})
     said = {"status": "optimal", "counterfactual": point, "cost": None, "bound": np.inf, "message": "", "method": {}}
+    said["verified"] = True
 
     class Liar(Explainer):
         def explain(self, *args: Any, **kwargs: Any) -> Any:
@@ -101,6 +103,18 @@ def test_lies_are_noticed(lie: dict[str, Any], what: str, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(table_check, "Explainer", Liar)
     with pytest.raises(FalseClaim, match=f"^{what}:"):
+        check_table(steps())
+
+
+@pytest.mark.parametrize("lie", [{"cost": 9.0}, {"status": "feasible"}, {"verified": False}])
+def test_another_answer_in_a_batch_is_noticed(lie: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Liar(Explainer):
+        def explain(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+            found = super().explain(X, *args, **kwargs)
+            return found if len(X) == 1 else [replace(e, **lie) for e in found]
+
+    monkeypatch.setattr(table_check, "Explainer", Liar)
+    with pytest.raises(FalseClaim, match=r"^batch: row 0 of 3"):
         check_table(steps())
 
 
@@ -131,6 +145,18 @@ def test_sixteenths_come_down_to_neighbours() -> None:
     assert (keys[-1] == high).all()
     assert (keys[1:] >= keys[:-1]).all()
     assert [len(set(column)) for column in keys.T.tolist()] == [17, 17, 2, 6]
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_thresholds_of_members_are_all_at_which_a_model_turns(name: str) -> None:
+    """Between two thresholds that are neighbours the probabilities are the same from the first value to the last."""
+    values = np.random.default_rng(1).normal(size=(80, 1))
+    model = HOLDERS[name](2, 2, 4).fit(values, (np.abs(values[:, 0]) > 0.7).astype(int))
+    bounds = thresholds(model)[0]
+    first = model.predict_proba(np.append(bounds[0] - 1, np.nextafter(bounds, np.inf))[:, None])
+    last = model.predict_proba(np.append(bounds, bounds[-1] + 1)[:, None])
+    assert (first == last).all()
+    assert (first[1:] != last[:-1]).any(axis=1).all()
 
 
 @pytest.mark.parametrize("name", MODELS)
