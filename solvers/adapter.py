@@ -234,12 +234,12 @@ class StallWatch:
         self.stalled = False
         self._limit, self._interrupt, self._records = question.options.stall_limit, interrupt, records
         self._cutoff = math.inf if question.cutoff is None else question.cutoff
-        self._began = time.perf_counter()
+        self._began, self._processor = time.perf_counter(), time.process_time()
 
     def __call__(self) -> bool:
         """Whether to stop."""
-        now = time.perf_counter() - self._began
-        self.stalled = self.stalled or stalls(self._records, now, self._limit, self._cutoff)
+        now, busy = time.perf_counter() - self._began, time.process_time() - self._processor
+        self.stalled = self.stalled or stalls(self._records, now, busy, self._limit, self._cutoff)
         return self.stalled or (self._interrupt is not None and self._interrupt())
 
 

@@ -77,7 +77,8 @@ class SolverOptions:
         Before a solver of matrices gets a model over cells: ``"none"``, or ``"root"`` for cuts between trees
         (`ocf.solvers.root_cuts`). No effect on other solvers and models.
     stall_limit : float, optional
-        Seconds: a search that closes less than a twentieth of its gap in as many ends as at a limit; see `stalls`.
+        Seconds of the processor: a search that closes less than a twentieth of its gap in as many ends as at a limit;
+        see `stalls`.
 
     Raises
     ------
@@ -221,8 +222,13 @@ def relative_gap(objective: float | None, bound: float, noise: float = 0.0) -> f
     return distance / abs(objective) if objective else math.inf
 
 
-def stalls(history: Sequence[Progress], now: float, seconds: float | None, cutoff: float = math.inf) -> bool:
+def stalls(
+    history: Sequence[Progress], now: float, busy: float, seconds: float | None, cutoff: float = math.inf
+) -> bool:
     """Whether a search has closed next to nothing of its gap within the last seconds.
+
+    Seconds count as far as the search had the processor: where others have it half of the time, it is looked at over
+    twice as long.
 
     Where there is neither a point nor a cutoff there is no gap, and the search does not stall, whatever it does.
 
@@ -232,14 +238,17 @@ def stalls(history: Sequence[Progress], now: float, seconds: float | None, cutof
         Of the search so far.
     now : float
         Seconds since its start.
+    busy : float
+        Seconds of the processor since then, of all threads.
     seconds : float or None
         Over which it is looked at; None: it never stalls.
     cutoff : float
         Cost that points must beat.
     """
-    if seconds is None or now < seconds:
+    if seconds is None or busy <= 0 or min(now, busy) < seconds:
         return False
-    known = bisect_right(history, now - seconds, key=lambda p: p.seconds)
+    begin = now - seconds * max(1.0, now / busy)
+    known = bisect_right(history, begin, key=lambda p: p.seconds)
     then = history[known - 1] if known else Progress(0.0, -math.inf, math.inf)
     last = history[-1] if history else then
     before, after = (min(p.incumbent, cutoff) - p.bound for p in (then, last))

@@ -19,8 +19,9 @@ from ocf.problem.totals import TotalThreshold
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer
 from ocf.solve.leaf_query import Query, finished
 from ocf.solve.outcome import Outcome
+from ocf.solve.turns import FIRST_STALL
 from ocf.solvers import Solver, get_solver
-from ocf.solvers.result import Progress, Status
+from ocf.solvers.result import STALLED, Progress, SolveResult, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.support.tolerances import meets
 
@@ -154,29 +155,50 @@ class _Global:
         if left is not None and left <= 0:
             self.bound = min(self.bound, 0.0)
             return []
-        cutoff = self.upper if np.isfinite(self.upper) else None
-        result = cast(Solver, get_solver(self._solver)).solve(
-            part.form, replace(self.query.options, time_limit=left), cutoff=cutoff
-        )
-        self.run.note(result)
-        if result.status is Status.ERROR and self.query.may_switch and self._solver != "scip":
-            self.run.message = f"{self._solver} failed ({result.message}); scip went on"
+        result = self._asked(part, left)
+        stalled, bound = result.message == STALLED and not result.proven, max(result.bound, part.bound)
+        if (stalled or result.status is Status.ERROR) and self._may_switch:
+            why = "stalled" if stalled else f"failed ({result.message})"
+            self.run.say(f"{self._solver} {why}; scip went on")
             self._solver = "scip"
             self.run.called("scip")
-            return [part]
+            if result.x is not None:
+                self._take(self._chosen(self._leaf_values(part, result.x)), conditions, part.curve)
+            return [replace(part, bound=bound)]
         if result.x is None or result.status is Status.INFEASIBLE:
-            self.bound = min(self.bound, result.bound)
+            self.bound = min(self.bound, bound)
             said = result.message if result.status is not Status.INFEASIBLE else ""
-            self.run.message = "; ".join(filter(None, [self.run.message, said]))
+            self.run.say(said)
             return []
-        tree = self.query.model.tree
-        y = result.x[part.first : part.first + tree.n_leaves]
-        chosen = tuple(int(a + y[a:b].argmax()) for a, b in pairwise(tree.leaf_offsets.tolist()))
+        tree, y = self.query.model.tree, self._leaf_values(part, result.x)
+        chosen = self._chosen(y)
         rows = self._take(chosen, conditions, part.curve)
-        if meets(result.bound, self.upper) or not finished(result) or self.query.options.mip_gap > 0:
-            self.bound = min(self.bound, max(result.bound, 0.0))
+        if meets(bound, self.upper) or not finished(result) or self.query.options.mip_gap > 0:
+            self.bound = min(self.bound, max(bound, 0.0))
             return []
-        return part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, result.bound)
+        return part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
+
+    @property
+    def _may_switch(self) -> bool:
+        """Whether SCIP may go on in the place of the solver."""
+        return self.query.may_switch and self._solver != "scip"
+
+    def _asked(self, part: _Part, left: float | None) -> SolveResult:
+        """What the solver says of a part; where SCIP may go on, it ends where it stalls."""
+        options, cutoff = self.query.options, self.upper if np.isfinite(self.upper) else None
+        watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
+        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
+        result = cast(Solver, get_solver(self._solver)).solve(part.form, asked, cutoff=cutoff)
+        self.run.note(result)
+        return result
+
+    def _leaf_values(self, part: _Part, x: FloatArray) -> FloatArray:
+        """Values of the leaves in a solution of a part's model."""
+        return x[part.first : part.first + self.query.model.tree.n_leaves]
+
+    def _chosen(self, y: FloatArray) -> tuple[int, ...]:
+        """The leaf of each tree that a solution chooses, by the values of the leaves."""
+        return tuple(int(a + y[a:b].argmax()) for a, b in pairwise(self.query.model.tree.leaf_offsets.tolist()))
 
     def _take(
         self, chosen: tuple[int, ...], conditions: Sequence[LineCondition], curve: ScoreCurve | None

@@ -78,7 +78,7 @@ class Shared:
         *,
         lone: bool = False,
     ) -> None:
-        self.begin = time.perf_counter()
+        self.begin, self._processor = time.perf_counter(), time.process_time()
         self.cells, self.options, self.cutoff = cells, options, cutoff
         self.confirm, self.relaxation = confirm, relaxation
         self.tolerance = max(TOLERANCE, options.mip_gap)
@@ -232,7 +232,8 @@ class Shared:
     def late(self) -> bool:
         """Whether the time limit is reached, or the search stalls."""
         own, now = self.options.time_limit, time.perf_counter() - self.begin
-        self._stalled = self._stalled or stalls(self.history, now, self.options.stall_limit, self.cutoff)
+        busy = time.process_time() - self._processor
+        self._stalled = self._stalled or stalls(self.history, now, busy, self.options.stall_limit, self.cutoff)
         return self._stalled or (own is not None and now >= own)
 
     # -- LPs -----------------------------------------------------------------------------------------------

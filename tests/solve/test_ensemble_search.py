@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,10 @@ from sklearn.tree import DecisionTreeRegressor
 from ocf import Explainer
 from ocf.errors import ProblemError
 from ocf.oblique.tao import TAOClassifier
+from ocf.solve.turns import FIRST_STALL
+from ocf.solvers.highs import HighsSolver
+from ocf.solvers.result import STALLED, SolveResult, SolverOptions, Status
+from ocf.solvers.standard_form import StandardForm
 
 from .oblique_cases import assert_same
 
@@ -44,6 +50,37 @@ def test_bagged_trees_equal_an_enumeration_of_their_leaves(norm: str, seed: int)
         explainer.explain(row, target=2, formulation="interval")
     with pytest.raises(ProblemError, match="single tree"):
         explainer.explain(row, target=2, formulation="oblique")
+
+
+@pytest.mark.parametrize("how", ["fails", "stalls", "stalls with a point"])
+def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :2]
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(table, y)
+    explainer, row = Explainer(bag, data=table), table.iloc[[0]]
+    wanted = explainer.explain(row, target=2, solver="scip")[0]
+    own, limits = HighsSolver.solve, []
+
+    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        limits.append(options.stall_limit)
+        found = own(self, form, options, **settings)
+        if how == "fails":
+            return SolveResult(Status.ERROR, solver="highs", message="no licence")
+        if how == "stalls" or found.x is None:
+            found = replace(found, status=Status.UNKNOWN, x=None, objective=None)
+        else:
+            found = replace(found, status=Status.FEASIBLE)
+        return replace(found, bound=0.5 * wanted.cost, message=STALLED, raw_status="Time limit reached")
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    e = explainer.explain(row, target=2)[0]
+    assert_same(e, wanted.cost)
+    assert e.message == f"highs {'failed (no licence)' if how == 'fails' else 'stalled'}; scip went on"
+    assert e.method["solvers"] == ["highs", "scip"]
+    assert limits == [FIRST_STALL]
+    e = explainer.explain(row, target=2, solver="highs")[0]
+    assert e.status == ("feasible" if how == "stalls with a point" else "unknown")
+    assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
 
 
 def test_leaves_on_both_sides_of_one_threshold_have_no_common_point() -> None:

@@ -86,5 +86,14 @@ SLOW = [Progress(1.0, 0.0, 10.0), Progress(5.0, 0.2, 10.0), Progress(15.0, 0.4, 
 def test_a_search_stalls_where_it_closes_next_to_nothing_of_its_gap(
     history: list[Progress], now: float, cutoff: float, stalled: bool
 ) -> None:
-    assert stalls(history, now, 10.0, cutoff) is stalled
-    assert not stalls(history, now, None, cutoff)
+    assert stalls(history, now, now, 10.0, cutoff) is stalled
+    assert stalls(history, now, 2 * now, 10.0, cutoff) is stalled  # of two threads
+    assert not stalls(history, now, 9.0, 10.0, cutoff)  # others had the processor
+    assert not stalls(history, now, now, None, cutoff)
+
+
+def test_a_search_that_waits_for_the_processor_is_looked_at_for_longer() -> None:
+    history = [*SLOW, Progress(21.0, 0.5, 10.0)]
+    assert stalls(history, 30.0, 30.0, 10.0)
+    assert stalls(history, 30.0, 20.0, 10.0)  # a thirtieth in fifteen seconds
+    assert not stalls([Progress(1.0, 0.0, 10.0), *history[1:]], 30.0, 11.0, 10.0)  # a twentieth in all of them

@@ -210,7 +210,7 @@ def test_a_stall_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, asked = solve_cells(cells), []
     assert whole.cost is not None
 
-    def stalls(history: list[Progress], now: float, seconds: float | None, cutoff: float) -> bool:
+    def stalls(history: list[Progress], now: float, busy: float, seconds: float | None, cutoff: float) -> bool:
         asked.append((seconds, cutoff))
         return True
 
