@@ -60,15 +60,17 @@ STACKS = {
 }
 
 
+@pytest.mark.parametrize("formulation", ["auto", "ocean"])
 @pytest.mark.parametrize("name", STACKS)
-def test_the_cheapest_change_into_a_class(name: str) -> None:
+def test_the_cheapest_change_into_a_class(name: str, formulation: str) -> None:
     x, y = table()
     model = STACKS[name].fit(x, y > 0)
     explainer = Explainer(model, x)
     crossed = 0
     for k in range(4):
         row, sign = x.iloc[k], -1.0 if model.predict(x.iloc[[k]])[0] else 1.0
-        found = explainer.explain(x.iloc[[k]], "opposite", progress=False)[0]
+        found = explainer.explain(x.iloc[[k]], "opposite", formulation=formulation, progress=False)[0]
+        assert found.method["formulation"] == ("hyperplanes" if formulation == "auto" else "ocean_hyperplanes")
         agree(found, least(model, model.decision_function, x, row, 0.0, sign))
         at = abs(float(model.decision_function(found.counterfactual.astype(float))[0]))
         crossed += at < 1e-9

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier, StackingRegressor
+from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
 from ocf import Explainer
@@ -95,3 +97,26 @@ def test_leaves_on_both_sides_of_one_threshold_have_no_common_point() -> None:
         for own, other in itertools.product(range(first, second), range(second, line)):
             claim = query.solve_leaf((own, other, line)).claim
             assert (claim == "empty") == (other - second != own - first), (k, own, other)
+
+
+def test_oceans_own_model_has_one_side_for_each_shared_hyperplane() -> None:
+    """All splits of a principal component weigh the table's columns alike."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = make_pipeline(PCA(2), RandomForestClassifier(4, max_depth=3, random_state=0)).fit(X, y)
+    explainer = Explainer(model, data=X)
+    for k, target in ((0, 1), (75, 2)):
+        ours, ocean = (explainer.explain(X.iloc[[k]], target, formulation=name)[0] for name in ("hyperplanes", "ocean"))
+        assert ocean.method["formulation"] == "ocean_hyperplanes"
+        assert_same(ocean, ours.cost)
+
+
+def test_a_split_feature_without_bounds_is_named() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :2]
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(table, y)
+    free = {"bounds": [-np.inf, np.inf], "scale": 1.0}
+    explainer = Explainer(bag, data=table, features={"sepal width (cm)": free})
+    for formulation in ("hyperplanes", "ocean"):
+        answer = explainer.explain(table.iloc[[0]], target=2, formulation=formulation)[0]
+        assert answer.status == "error"
+        assert "'sepal width (cm)' is split and has no finite bounds" in answer.message
