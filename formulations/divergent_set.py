@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray
+from ocf.errors import ProblemError
+from ocf.formulations.blocks import tree_values as tree_value_blocks
 from ocf.formulations.blocks.cell_diagrams import SetChoices
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.tree_values import (
@@ -92,7 +94,13 @@ def minimal_set(query: ProbabilityQuery, candidates: Sequence[int], level: float
 
     model = pyo.ConcreteModel(name="minimal_divergent_explanation")
     model.s = pyo.Var(candidates, domain=pyo.Binary)
-    own = tree_values(model, lambda i: model.s[i], *trees_of(query, SetChoices(query, candidates), branches))
+    parts = trees_of(query, SetChoices(query, candidates), branches)
+    if parts.left_out:
+        raise ProblemError(
+            f"the mathematical model would have more than {tree_value_blocks.MOST_CONDITIONS:,} rows: search instead "
+            "(sets='exhaustive'), or take fewer or shallower trees"
+        )
+    own = tree_values(model, lambda i: model.s[i], parts)
     terms, constant = own.total()
     n_trees = query.forest.n_trees
     if level is not None:

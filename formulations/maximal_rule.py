@@ -49,6 +49,11 @@ class BoxModel:
         Cuts of each ordered feature of S.
     choices : tuple of variables
         Those that `decode` reads.
+    trees : TreeValues
+    rows : dict of Conjunction to float
+        Weights of rows, by when the box captures them.
+    left_out : tuple of int
+        Trees of whose shares the model knows no more than a bound, so that its boxes may be no rules.
     """
 
     model: pyo.ConcreteModel
@@ -58,6 +63,7 @@ class BoxModel:
     choices: tuple[Any, ...]
     trees: TreeValues
     rows: dict[Conjunction, float]
+    left_out: tuple[int, ...]
 
     def decode(self, values: FloatArray) -> CellBox:
         """The box at values of `choices`."""
@@ -102,7 +108,12 @@ class BoxModel:
 
 
 def maximal_rule(
-    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = (), above: float = 0.0
+    query: ProbabilityQuery,
+    features: Sequence[int],
+    level: float,
+    earlier: Sequence[CellBox] = (),
+    above: float = 0.0,
+    most: FloatArray | None = None,
 ) -> BoxModel:
     """Build the model of the maximal rule on S.
 
@@ -117,21 +128,21 @@ def maximal_rule(
         Boxes from which this one has to be disjoint.
     above : float
         Weight of a known box; those that capture less are left out as far as that makes the model smaller.
-
-    Raises
-    ------
-    ProblemError
-        The model would be too large.
+    most : (n_trees,) float64, optional
+        Upper bounds of the trees' shares, which stand for those of trees that are left out; 1 by default.
     """
     features = tuple(sorted(features))
     part = query.forest.partition
     choice = BoxChoices(query, features, above)
-    diagrams, groups = trees_of(query, choice, partial(_branches, query, features))
-    literals = {key for own in groups for g in own for e in g.out for key, _ in e}
-    literals |= {node.choice for diagram in diagrams.values() for node in diagram.nodes}
+    parts = trees_of(query, choice, partial(_branches, query, features))
+    literals = {key for own in parts.groups for g in own for e in g.out for key, _ in e}
+    literals |= {node.choice for diagram in parts.diagrams.values() for node in diagram.nodes}
     ordered = [i for i in features if part.ordered[i]]
     met = {i: {key[2] for key in literals if key[0] in ("alpha", "beta") and key[1] == i} for i in ordered}
-    cuts = {i: tuple(query.cuts(i, met[i], earlier).tolist()) for i in ordered}
+    asked = (
+        query.met_cuts(features, earlier) if parts.left_out else {i: query.cuts(i, met[i], earlier) for i in ordered}
+    )
+    cuts = {i: tuple(own.tolist()) for i, own in asked.items()}
     levels = [
         (i, int(k))
         for i in features
@@ -144,14 +155,15 @@ def maximal_rule(
         for place, variable in ends.items():
             if not choice.possible((name, *place)):
                 variable.setub(0.0)  # (9)
-    own = tree_values(model, lambda key: _variable(model, key), diagrams, groups)
+    own = tree_values(model, lambda key: _variable(model, key), parts)
     terms, constant = own.total()
+    constant += sum(1.0 if most is None else float(most[t]) for t in parts.left_out)
     model.precise = at_least_one(model, terms, (level - SLACK) * query.forest.n_trees - constant)  # (3)
     _set_apart(model, query, features, earlier)
     rows = _weighted_rows(query, features, cuts)
     _captured(model, rows)
     choices = (*model.alpha.values(), *model.beta.values(), *model.gamma.values())
-    return BoxModel(model, query, features, cuts, choices, own, rows)
+    return BoxModel(model, query, features, cuts, choices, own, rows, parts.left_out)
 
 
 def _branches(query: ProbabilityQuery, features: tuple[int, ...], split: Split) -> Branches:

@@ -61,7 +61,15 @@ path through it (`blocks.diagrams`), which is the convex hull of each tree's sha
 captures less than it is left out of the diagrams, as in (9). Diagrams of sets never have more than ``2**K`` nodes.
 Those of boxes grow with the number of cuts on the features of S: a tree whose descent has more states than
 `blocks.tree_values.MOST_STATES` has its ratio linearised instead (`blocks.shares`), with literals of the same choices,
-which is exact too but weak.
+which is exact too but weak. Beyond `blocks.tree_values.MOST_CONDITIONS` rows of the matrix, trees are left out of (3):
+an upper bound stands for their share (`ocf.rules.family_kernels`, over all boxes that capture more than the known one),
+and boxes that are no rules are cut off as they come up, each with as many others as these bounds tell of:
+
+.. math::
+
+    \textstyle\sum_{j} (\text{an end of the box lies beyond } j) \ge 1 \quad (10)
+
+over the ends, and the levels, of a family of boxes of which none reaches the level (`ocf.rules.solving`).
 """
 
 from __future__ import annotations

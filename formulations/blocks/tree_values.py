@@ -10,13 +10,13 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.arrays import BoolArray
-from ocf.errors import ProblemError
 from ocf.formulations.blocks.cell_diagrams import Choices, share_diagram
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.diagrams import Diagram, Paths, paths
 from ocf.formulations.blocks.shares import Conjunction, Group, Literal, Shares, group_rows, shares
 from ocf.regional.query import ProbabilityQuery
 from ocf.regional.splits import Split, split_at
+from ocf.support.limits import check
 
 #: By how much (1) and (3) are relaxed, so that rounding cuts off no probability that equals the level.
 SLACK = 1e-7
@@ -25,7 +25,7 @@ SLACK = 1e-7
 MOST_STATES = 4096
 
 #: Conditions of all groups of rows up to which ratios are linearised; each is a row of the matrix.
-MOST_CONDITIONS = 1_000_000
+MOST_CONDITIONS = 100_000
 
 
 class Branches(NamedTuple):
@@ -92,10 +92,26 @@ def either_branch(key: Any, outside: bool, inside: bool) -> Conjunction | None:
 # -- from the forest to groups of rows ---------------------------------------------------------------------
 
 
-def trees_of(
-    query: ProbabilityQuery, choices: Choices, branches: Callable[[Split], Branches]
-) -> tuple[dict[int, Diagram], list[list[Group]]]:
-    """Diagrams of the trees that have small ones, by tree, and groups of rows of the others.
+class TreeParts(NamedTuple):
+    """What is said of each tree's share.
+
+    Attributes
+    ----------
+    diagrams : dict of int to Diagram
+        Of the trees that have small ones, by tree.
+    groups : list of list of Group
+        Rows of each of the trees whose ratio is linearised.
+    left_out : tuple of int
+        Trees of which nothing is said, as that would be too much.
+    """
+
+    diagrams: dict[int, Diagram]
+    groups: list[list[Group]]
+    left_out: tuple[int, ...]
+
+
+def trees_of(query: ProbabilityQuery, choices: Choices, branches: Callable[[Split], Branches]) -> TreeParts:
+    """Diagrams of the trees that have small ones, and groups of rows of the others, up to `MOST_CONDITIONS`.
 
     Parameters
     ----------
@@ -103,31 +119,27 @@ def trees_of(
     choices : Choices
     branches : callable
         `Branches` of a split.
-
-    Raises
-    ------
-    ProblemError
-        There are more than `MOST_CONDITIONS`.
     """
-    roots = query.forest.arrays.trees.root.tolist()
-    found = {t: share_diagram(query, t, choices, MOST_STATES) for t in range(len(roots))}
-    diagrams = {t: diagram for t, diagram in found.items() if diagram is not None}
+    diagrams: dict[int, Diagram] = {}
     groups: list[list[Group]] = []
+    left_out: list[int] = []
     conditions = 0
-    for root in (root for t, root in enumerate(roots) if t not in diagrams):
-        groups.append(group_rows(_tests(query, root, branches), query.wanted))
-        conditions += sum(len(g.out) for g in groups[-1])
-        if conditions > MOST_CONDITIONS:
-            raise ProblemError(
-                f"the mathematical model would have more than {MOST_CONDITIONS:,} rows: search instead "
-                "(method='search', sets='exhaustive'), or take fewer or shallower trees"
-            )
-    return diagrams, groups
+    for t, root in enumerate(query.forest.arrays.trees.root.tolist()):
+        check()
+        diagram = share_diagram(query, t, choices, MOST_STATES)
+        if diagram is not None:
+            diagrams[t] = diagram
+            continue
+        own = group_rows(_tests(query, root, branches), query.wanted) if conditions <= MOST_CONDITIONS else []
+        conditions += sum(len(g.out) for g in own)
+        if conditions <= MOST_CONDITIONS:
+            groups.append(own)
+        else:
+            left_out.append(t)
+    return TreeParts(diagrams, groups, tuple(left_out))
 
 
-def tree_values(
-    model: pyo.ConcreteModel, value: Callable[[Any], Any], diagrams: dict[int, Diagram], groups: list[list[Group]]
-) -> TreeValues:
+def tree_values(model: pyo.ConcreteModel, value: Callable[[Any], Any], parts: TreeParts) -> TreeValues:
     """Blocks of the trees' shares, added to the model.
 
     Parameters
@@ -135,12 +147,9 @@ def tree_values(
     model : pyomo ConcreteModel
     value : callable
         0/1 variable of a choice's key.
-    diagrams : dict of int to Diagram
-        By tree.
-    groups : list of list of Group
-        Of each of the other trees.
+    parts : TreeParts
     """
-    own = TreeValues(paths(diagrams, value), shares(groups, value))
+    own = TreeValues(paths(parts.diagrams, value), shares(parts.groups, value))
     model.paths, model.shares = own.paths.block, own.shares.block
     return own
 

@@ -84,6 +84,21 @@ class ProbabilityQuery:
         cuts = np.unique(np.fromiter((*met, *ends), np.int64))
         return cuts[(self.free.low[i] <= cuts) & (cuts < self.free.high[i])]
 
+    def met_cuts(self, features: Iterable[int], boxes: Iterable[CellBox] = ()) -> dict[int, IntArray]:
+        """Cuts of each ordered feature of a set at splits that some box on it meets, and at the ends of boxes.
+
+        Parameters
+        ----------
+        features : iterable of int
+            The set S.
+        boxes : iterable of CellBox
+        """
+        features, boxes = list(features), list(boxes)
+        node = self.forest.arrays.trees.node
+        met = self.forest.met_nodes(self.forest.mix(self.free, self.held, features))
+        ordered = [i for i in features if self.forest.partition.ordered[i]]
+        return {i: self.cuts(i, node[met & (node[:, 0] == i), 1], boxes) for i in ordered}
+
     def cdp_counts(self, features: Iterable[int]) -> IntArray:
         """Counts behind CDP_S, (n_trees, 2)."""
         return self.crp_counts(features, self.free)

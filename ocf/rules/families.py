@@ -52,13 +52,13 @@ class Families:
     ) -> None:
         self.query, self.features = query, sorted(features)
         forest = query.forest
-        self._cuts = met_cuts(query, self.features, earlier)
+        self.cuts = query.met_cuts(self.features, earlier)
         self.fields = self._fields()
         segments = np.stack([self._segments(i, forest.cells[:, i]) for i in self.features], axis=1)
         weights = query.weights(self.features)
         held = np.flatnonzero((weights > 0) & forest.inside(query.free, self.features))
         self.evidence = Evidence(np.ascontiguousarray(segments[held]), weights[held])
-        self.trees = _TreeBuilder(query, self.features, self._cuts).build()
+        self.trees = _TreeBuilder(query, self.features, self.cuts).build()
         self.earlier = np.array([self.state_of(box) for box in earlier], np.int64).reshape(-1, self.fields.place[-1])
         self.least = level * forest.n_trees - ROUNDING
         self._scratch = self._new_scratch()
@@ -79,7 +79,7 @@ class Families:
         """The family of one box."""
         parts: list[IntArray] = []
         for i in self.features:
-            if i in self._cuts:
+            if i in self.cuts:
                 ends = np.array([box.low[i], box.low[i], box.high[i], box.high[i]])
                 parts.append(self._segments(i, np.clip(ends, self.query.free.low[i], self.query.free.high[i])))
             else:
@@ -91,7 +91,7 @@ class Families:
         forest, free = self.query.forest, self.query.free
         masks = [forest.cells_of(free, i).copy() for i in range(forest.partition.n_features)]
         for i, p, size in zip(self.features, self.fields.place[:-1], self.fields.size, strict=True):
-            if i in self._cuts:
+            if i in self.cuts:
                 at = self._segments(i, np.arange(len(masks[i])))
                 masks[i] &= (state[p] <= at) & (at <= state[p + 3])
             else:
@@ -122,6 +122,54 @@ class Families:
         children = [(w, child.copy()) for w, child in zip(own, scratch.children, strict=True) if w > above]
         return int(found), weight, children if found != CLOSED else []
 
+    def upper(self, above: float) -> FloatArray:
+        """Upper bounds of the trees' shares for all boxes that capture more than a weight, (n_trees,)."""
+        bounds = self.no_bounds()
+        scratch = self._scratch
+        expand(
+            self.fields, self.trees, self.evidence, self.earlier, self.all.copy(), bounds, above, 0.0, scratch
+        )  # fmt: skip
+        return bounds
+
+    def hopeless(self, box: CellBox) -> IntArray:
+        """A family as wide as can be, with a box that is no rule, of which none is a rule.
+
+        Parameters
+        ----------
+        box : CellBox
+        """
+        state = self.state_of(box)
+        for f, p in enumerate(self.fields.place[:-1]):
+            if not self.fields.ordered[f]:
+                for at in range(p, p + self.fields.size[f]):
+                    self._try(state, at, OPEN)
+                continue
+            last = int(self.fields.size[f]) - 1
+            for at, end in ((p, 0), (p + 3, last), (p + 1, last), (p + 2, 0)):
+                self._stretch(state, at, end)
+        return state
+
+    def _try(self, state: IntArray, at: int, value: int) -> bool:
+        """Change a number of a state if all boxes stay hopeless; whether it was changed."""
+        before = int(state[at])
+        state[at] = value
+        if self.most_share(state) < self.least:
+            return True
+        state[at] = before
+        return False
+
+    def _stretch(self, state: IntArray, at: int, end: int) -> None:
+        """Move an end of a state outwards as far as bisection finds all boxes hopeless."""
+        good, bad = int(state[at]), end
+        if good == bad or self._try(state, at, end):
+            return
+        while abs(bad - good) > 1:
+            middle = (good + bad) // 2
+            if self._try(state, at, middle):
+                good = middle
+            else:
+                bad = middle
+
     def most_share(self, state: IntArray) -> float:
         """At most this is the sum of the trees' shares of a family; of a single box, it is the sum itself."""
         scratch = self._scratch
@@ -137,12 +185,12 @@ class Families:
         return self.query.forest.cells_of(self.query.free, i)
 
     def _segments(self, i: int, cells: IntArray) -> IntArray:
-        return np.searchsorted(self._cuts[i], cells).astype(np.int64) if i in self._cuts else cells.astype(np.int64)
+        return np.searchsorted(self.cuts[i], cells).astype(np.int64) if i in self.cuts else cells.astype(np.int64)
 
     def _fields(self) -> Fields:
         part = self.query.forest.partition
-        ordered = np.array([i in self._cuts for i in self.features])
-        size = np.array([len(self._cuts[i]) + 1 if i in self._cuts else part.widths[i] for i in self.features])
+        ordered = np.array([i in self.cuts for i in self.features])
+        size = np.array([len(self.cuts[i]) + 1 if i in self.cuts else part.widths[i] for i in self.features])
         place = np.concatenate([[0], np.cumsum(np.where(ordered, 4, size))])
         left = np.ascontiguousarray(self.query.forest.arrays.trees.sets, bool)
         return Fields(ordered, place.astype(np.int64), size.astype(np.int64), left)
@@ -230,20 +278,3 @@ def _packed(flags: Sequence[BoolArray], n_words: int) -> Words:
     for row, own in zip(padded, flags, strict=True):
         row[: len(own)] = own
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64).ravel()
-
-
-def met_cuts(query: ProbabilityQuery, features: Sequence[int], earlier: Sequence[CellBox]) -> dict[int, IntArray]:
-    """Cuts of each ordered feature of S at splits that some box on S meets, and at the ends of earlier boxes.
-
-    Parameters
-    ----------
-    query : ProbabilityQuery
-    features : sequence of int
-        S.
-    earlier : sequence of CellBox
-    """
-    forest = query.forest
-    met = forest.met_nodes(forest.mix(query.free, query.held, features))
-    node = forest.arrays.trees.node
-    ordered = [i for i in features if forest.partition.ordered[i]]
-    return {i: query.cuts(i, node[met & (node[:, 0] == i), 1], earlier) for i in ordered}

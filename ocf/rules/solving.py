@@ -20,7 +20,9 @@ from ocf.formulations.divergent_set import SetModel, minimal_set
 from ocf.formulations.maximal_rule import BoxModel, maximal_rule
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery, reaches
-from ocf.rules.search import FoundBox
+from ocf.rules.families import Families
+from ocf.rules.family_kernels import OPEN, OUT
+from ocf.rules.search import LEAST_GAIN, FoundBox
 from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver, Solver
 from ocf.support.limits import check, seconds_left, within
@@ -145,10 +147,6 @@ def solve_box(
     start : CellBox, optional
         A box that reaches the level, for instance a greedy one. The heavier it is, the smaller the model.
 
-    Raises
-    ------
-    ProblemError
-        The model would be too large.
     """
     begin, options = time.perf_counter(), options or SolverOptions()
     try:
@@ -171,7 +169,8 @@ def _solved_box(
 ) -> FoundBox:
     begin = time.perf_counter()
     above = 0.0 if start is None else query.captured(features, start)
-    built = maximal_rule(query, features, level, earlier, above)
+    families = Families(query, features, level, earlier)
+    built = maximal_rule(query, features, level, earlier, above, families.upper(above - LEAST_GAIN))
     form, place = _compiled(built)
     first = None
     if start is not None:
@@ -196,8 +195,29 @@ def _solved_box(
                 status = Status.INFEASIBLE if result.status is Status.OPTIMAL else Status.UNKNOWN
                 return FoundBox(None, 0.0, bound, status, seconds, nodes)
             return FoundBox(box, weight, max(bound, weight), result.status, seconds, nodes)
-        chosen = choice > 0.5
-        form = form.append_rows(_row(form, place, np.where(chosen, 1.0, -1.0)), -np.inf, chosen.sum() - 1.0)
+        escapes = [(v, x <= 0.5) for v, x in zip(built.choices, choice, strict=True)]
+        if built.left_out:
+            escapes = _escapes(built, families, box)
+        signs = {v.name: 1.0 if positive else -1.0 for v, positive in escapes}
+        row = np.array([signs.get(v.name, 0.0) for v in built.choices])
+        form = form.append_rows(_row(form, place, row), 1.0 - float((row < 0).sum()), np.inf)
+
+
+def _escapes(built: BoxModel, families: Families, box: CellBox) -> list[tuple[Any, bool]]:
+    """Choices, and how they are made, of which a rule makes one: ways out of a family without rules around a box."""
+    m, out, state = built.model, list[tuple[Any, bool]](), families.hopeless(box)
+    for i, p, size in zip(families.features, families.fields.place[:-1], families.fields.size, strict=True):
+        if i not in families.cuts:
+            out += [
+                (m.gamma[i, k], state[p + k] == OUT) for k in range(size) if (i, k) in m.gamma and state[p + k] != OPEN
+            ]
+            continue
+        cuts, (low_from, low_to, high_from, high_to) = families.cuts[i].tolist(), state[p : p + 4].tolist()
+        out += [(m.alpha[i, cuts[low_from - 1]], False)] if low_from > 0 else []
+        out += [(m.alpha[i, cuts[low_to]], True)] if low_to < len(cuts) else []
+        out += [(m.beta[i, cuts[high_from - 1]], True)] if high_from > 0 else []
+        out += [(m.beta[i, cuts[high_to]], False)] if high_to < len(cuts) else []
+    return out
 
 
 # -- matrices ----------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_errors_name_the_remedy(band: ProbabilityQuery, monkeypatch: pytest.Monk
         patch.setattr(tree_values, "MOST_STATES", 1)
         patch.setattr(tree_values, "MOST_CONDITIONS", 1)
         with pytest.raises(ProblemError, match="more than 1 rows: search instead"):
-            rule_solving.solve_box(band, [0], 0.9)
+            rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
     with monkeypatch.context() as patch:
         patch.setattr(rule_search, "MOST_BOXES", 1)
         with pytest.raises(ProblemError, match="too many"):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_rules import random_query
 
 from ocf.errors import SolverError
+from ocf.formulations.blocks import tree_values
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
+from ocf.rules.families import Families
 from ocf.solvers import SolveResult, Status
 
 
@@ -25,3 +31,37 @@ def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypat
     monkeypatch.setattr(rule_solving, "get_solver", lambda _: OutOfTime())
     with pytest.raises(SolverError, match="sets='exhaustive'"):
         rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
+
+
+@pytest.fixture
+def without_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tree counts as too large for the model."""
+    monkeypatch.setattr(tree_values, "MOST_STATES", 1)
+    monkeypatch.setattr(tree_values, "MOST_CONDITIONS", -1)
+
+
+@pytest.mark.usefixtures("without_trees")
+@settings(max_examples=12)
+@given(st.integers(0, 10_000), st.booleans(), st.integers(1, 2), st.sampled_from(["highs", "scip"]))
+def test_boxes_that_are_no_rules_are_cut_off_where_the_model_leaves_trees_out(
+    seed: int, regional: bool, size: int, solver: str
+) -> None:
+    query, space = random_query(np.random.default_rng(seed), regional=regional)
+    features = sorted(np.random.default_rng(seed).choice(len(space), size, replace=False).tolist())
+    box, weight = rule_search.best_box(query, features, 0.75)
+    found = rule_solving.solve_box(query, features, 0.75, solver=solver)
+    assert found.status is (Status.INFEASIBLE if box is None else Status.OPTIMAL)
+    assert found.weight == pytest.approx(weight, abs=1e-9)
+    if box is not None:
+        assert rule_solving.solve_box(query, features, 0.75, solver=solver, start=box).weight == found.weight
+
+
+@pytest.mark.usefixtures("without_trees")
+def test_one_cut_closes_all_boxes_around_one_that_is_no_rule(band: ProbabilityQuery) -> None:
+    families = Families(band, [0], 0.9)
+    state = families.hopeless(band.forest.everywhere())
+    _, last = int(families.all[0]), int(families.all[1])
+    assert state[0] == 0  # with the low end as it is, whatever the high end
+    assert state[3] == last
+    assert families.most_share(state) < families.least
+    assert (state[1] > 0) or (state[2] < last)

@@ -37,6 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from ocf.compare.datasets import Dataset, load_dataset
 from ocf.errors import DataError, SolverError
 from ocf.rules.explainer import CounterfactualRules
+from ocf.rules.finding import GLANCE
 from ocf.rules.objects import Subgroup
 from ocf.rules.search import FoundBox, divergent_set, greedy_boxes, highest_level, largest_box
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
@@ -48,8 +49,6 @@ TRUTH = ("precision", "drawn", "reached")
 RULES = ("probable", "greedy", "best")
 MEASURES = {"reached": "accuracy", "inlier": "plausibility", "changed": "sparsity", "cost": "cost"}
 SOLVERS = ("highs", "scip")
-#: Where the model of the largest rule is timed; on the larger sets it takes minutes to build.
-BOX_MODELS = ("compas", "diabetes")
 VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
@@ -315,13 +314,12 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
             "search", lambda: largest_box(query, features, level, start=start, most=10**9, time_limit=limit)
         )
     }
-    for solver in SOLVERS if name in BOX_MODELS else ():
+    known = largest_box(query, features, level, start=start, most=GLANCE).region
+    for solver in SOLVERS:
         key = f"box_{solver}"
         boxes[key] = timed(
             key,
-            lambda solver=solver: solve_box(
-                query, features, level, start=start and start[0], solver=solver, options=options
-            ),
+            lambda solver=solver: solve_box(query, features, level, start=known, solver=solver, options=options),
         )
     for key, box in boxes.items():
         out |= {f"{key}_status": box.status.value, f"{key}_weight": box.weight, f"{key}_bound": box.bound}
