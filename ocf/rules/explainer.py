@@ -218,8 +218,8 @@ class CounterfactualRules:
             features, by trying them or by a mathematical model; or, the paper's other way, over the sets that decision
             paths of the forest split on, of all features that may change.
         method : {"search", "greedy", "milp"}
-            How rules are found: the largest by best-first search or by the mathematical model, or the paper's merging
-            of leaves, which also starts the other two.
+            How rules are found: the largest by branch and bound or by the mathematical model, or the paper's merging of
+            leaves, which also starts the other two.
         solver : {"highs", "scip"}
             For ``"milp"``.
         time_limit : float or None

@@ -36,6 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ocf.compare.datasets import Dataset, load_dataset
 from ocf.errors import DataError, SolverError
+from ocf.rules.covering import RegionalSet
 from ocf.rules.explainer import CounterfactualRules
 from ocf.rules.finding import GLANCE
 from ocf.rules.objects import Subgroup
@@ -51,6 +52,10 @@ MEASURES = {"reached": "accuracy", "inlier": "plausibility", "changed": "sparsit
 SOLVERS = ("highs", "scip")
 VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
+#: Parts about regions: the best of the leaves around a row, and maximal sufficient rules.
+REGIONAL = ("regional", "sufficient")
+#: Parts without points.
+WITHOUT_POINTS = ("models", "largest")
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
 
@@ -165,19 +170,27 @@ def target_of(name: str, label: Any) -> Any:
 # -- one row ---------------------------------------------------------------------------------------------------
 
 
-def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int) -> dict[str, Any]:
     """Set; greedy, largest and most probable rule, and a point in each."""
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
     begin = time.process_time()
-    where = x if kind == "local" else region(own, x, target, RULE_LEVEL.get(name, LEVEL))
+    level = RULE_LEVEL.get(name, LEVEL)
+    where = x
+    if kind == "regional":
+        where = region(own, x, target, level)
+    if kind == "sufficient":
+        given = sufficient_set(own, label, target, level)
+        at = int(given.assign(x)[0])
+        if at < 0:  # no region holds the row
+            return {"size": 0, "divergent": False, "best_status": "infeasible"}
+        where = given.regions[at]
     query = own.rules.query(where, target)
     features, divergent = divergent_set(query, own.rules.candidates, LEVEL)
     set_seconds = time.process_time() - begin
     begin = time.process_time()
-    level = RULE_LEVEL.get(name, LEVEL)
     greedy = greedy_boxes(query, features, level, most=1)
     greedy_seconds = time.process_time() - begin
-    best = largest_box(query, features, level, start=greedy[0] if greedy else None, most=10**9, time_limit=limit)
+    best = largest_box(query, features, level, start=greedy[0] if greedy else None, most=most, time_limit=limit)
     out: dict[str, Any] = {
         "size": len(features),
         "cdp": query.cdp(features),
@@ -187,7 +200,11 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float) -
         "best_seconds": best.seconds,
         "best_status": best.status.value,
         "best_bound": best.bound,
+        "best_nodes": best.nodes,
     }
+    if kind == "largest":  # only how large rules are
+        known = {"greedy": greedy[0][1] if greedy else None, "best": best.weight if best.region else None}
+        return out | {rule: {"weight": weight} for rule, weight in known.items() if weight is not None}
     if greedy:
         box = FoundBox(greedy[0][0], greedy[0][1], np.inf, Status.FEASIBLE, greedy_seconds)
         out["greedy"] = point(own, query, features, box, x, target, k)
@@ -207,6 +224,13 @@ def region(own: Case, x: pd.DataFrame, target: Any, level: float) -> Subgroup:
     found = [own.rules.regional(group, target, **asked) for group in groups]
     best = max(range(len(groups)), key=lambda k: found[k][0].precision if found[k].rules else 0.0)
     return groups[best]
+
+
+@lru_cache(maxsize=2)
+def sufficient_set(own: Case, label: Any, target: Any, level: float) -> RegionalSet:
+    """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each."""
+    asked = {"method": "greedy", "prefer": "probable", "rule_level": level}
+    return own.rules.regional_set(own.rows[label], target, kind="sufficient", rows=200, most=5, **asked)
 
 
 def point(
@@ -362,7 +386,7 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[t
         if what == "models":
             yield from ((name, "RF", what, "below 1" if name.startswith("california") else 0, k) for k in range(timed))
             continue
-        if name.startswith("california") and what == "regional":
+        if name.startswith("california") and what in REGIONAL:
             continue
         labels = ("below 1",) if name.startswith("california") else (1, 0)
         for kind in ["RF"] if name in ("heloc", "california", "california-raw") else models(name):
@@ -385,13 +409,18 @@ def rows_of(frame: pd.DataFrame, name: str, kind: str, what: str) -> Iterator[li
         yield own[own.l == label].result.tolist()
 
 
+def paper_key(name: str, kind: str, what: str) -> tuple[str, str, str]:
+    """Where the paper has the figures of a part."""
+    return name, kind, "regional" if what in REGIONAL else what
+
+
 def quality(frame: pd.DataFrame) -> str:
     lines = [
         "| set | model | rules | rows with a rule | accuracy | plausibility | sparsity | cost |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    others = {key: None for key in zip(frame.n, frame.k, frame.w, strict=True) if key[2] != "models"}
-    for (name, kind, what), paper in (others | PAPER).items():
+    others = {key: None for key in zip(frame.n, frame.k, frame.w, strict=True) if key[2] not in WITHOUT_POINTS}
+    for (name, kind, what), paper in (PAPER | {key: PAPER.get(paper_key(*key)) for key in others}).items():
         groups = list(rows_of(frame, name, kind, what))
         if not groups:
             continue
@@ -421,7 +450,7 @@ def figures(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
         | {words: float(result[rule][key]) for key, words in MEASURES.items()}
         for (name, kind, what, label, _), result in done.items()
         for rule in RULES
-        if rule in result
+        if rule in result and what not in WITHOUT_POINTS
     ]
     if not lines:
         return pd.DataFrame()
@@ -513,6 +542,9 @@ def main() -> None:
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
     parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
     parser.add_argument(
+        "--most", type=int, default=10**9, help="families of boxes looked at for the largest rule; default: no limit"
+    )
+    parser.add_argument(
         "--sets",
         nargs="+",
         default=["compas", "diabetes", "heloc", "california", "california-raw"],
@@ -522,8 +554,8 @@ def main() -> None:
     parser.add_argument(
         "--parts",
         nargs="+",
-        default=["local", "regional", "models"],
-        help="which kinds of rules, and whether the models are timed; default: all",
+        default=["local", *REGIONAL, "models"],
+        help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points",
     )
     args = parser.parse_args()
     rows = args.rows or (3 if args.quick else 40)
@@ -540,7 +572,7 @@ def main() -> None:
         if what == "models":
             runs.get(job, lambda own=own, job=job: time_models(own, job[0], job[3], job[4], 6 * limit))
         else:
-            runs.get(job, lambda own=own, job=job: explain(own, job[0], job[2], job[3], job[4], limit))
+            runs.get(job, lambda own=own, job=job: explain(own, job[0], job[2], job[3], job[4], limit, args.most))
         print(*job, file=sys.stderr, flush=True)
     text = tables(runs.done)
     (args.output / "tables.md").write_text(text + "\n")
