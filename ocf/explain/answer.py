@@ -11,6 +11,7 @@ import pandas as pd
 
 from ocf.features.feature import Feature
 from ocf.features.frames import PANDAS, FrameKind, as_pandas
+from ocf.features.one_row import OneRow, held
 from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -33,8 +34,8 @@ class Answer:
 
     row: Any
     status: str
-    original: pd.DataFrame
-    counterfactual: pd.DataFrame | None = None
+    original: OneRow = OneRow()  # noqa: RUF009  # it describes the attribute
+    counterfactual: OneRow = OneRow(optional=True)  # noqa: RUF009  # it describes the attribute
     predicted: Any = None
     target: Any = None
     probability: float | None = None
@@ -77,7 +78,7 @@ class Answer:
     @property
     def found(self) -> bool:
         """Whether there is a counterfactual."""
-        return self.counterfactual is not None
+        return held(self, "counterfactual") is not None
 
     @property
     def likely(self) -> Any:

@@ -11,7 +11,7 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.explain.answer import TIMES
 from ocf.explain.explanation import Explanation
-from ocf.features.space import counterfactual_frame
+from ocf.features.one_row import ChangedRow, held
 from ocf.models.foreseen import with_answers
 from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
@@ -99,8 +99,8 @@ def from_finding(
     return Explanation(
         row=row.label,
         status=status,
-        original=row.original,
-        counterfactual=counterfactual,
+        original=held(row, "original"),
+        counterfactual=None if outcome.point is None else _changed(found, row, outcome.point),
         predicted=row.answer(classes),
         target=problem.target.named(classes),
         probability=problem.target.probability,
@@ -172,7 +172,12 @@ def failed(
 
 def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFrame:
     """A coded point as a table of one row, like the user's."""
-    return counterfactual_frame(found.problem.space, row.original, found.problem.origin, point)
+    return _changed(found, row, point)()
+
+
+def _changed(found: Finding[Any], row: AskedRow, point: FloatArray) -> ChangedRow:
+    """What makes that table."""
+    return ChangedRow(held(row, "original"), found.problem.space, found.problem.origin, point)
 
 
 def _check(

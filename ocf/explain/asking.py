@@ -25,6 +25,7 @@ from ocf.explain.same_rows import same_rows, told_to
 from ocf.explain.saved import load, save
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import infer_space
+from ocf.features.one_row import RowOf
 from ocf.features.reading import rows_of_data
 from ocf.features.space import FeatureSpace
 from ocf.models.plausibility import Detector, Plausibility
@@ -184,7 +185,8 @@ class Asking(ABC, Generic[P]):
         """
         table = task.space.to_frame(coded)
         current = self.current(table, coded, task)
-        return [AskedRow(label, frame.iloc[[k]], coded[k], current[k]) for k, label in enumerate(frame.index)]
+        kept = frame.copy()  # of which answers take their rows, whatever becomes of the user's table
+        return [AskedRow(label, RowOf(kept, k), coded[k], current[k]) for k, label in enumerate(frame.index)]
 
     def believed_row(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> AskedRow | None:
         """A row with what is believed of it before the user's model is asked; None where it is asked at once.
@@ -340,6 +342,7 @@ class Asking(ABC, Generic[P]):
         row : AskedRow
         task : Task
         """
+        _table = row.original  # made once for all that ask for it
 
         def explained() -> list[Explanation]:
             make_ready(engine_for(self._engines, task), task)

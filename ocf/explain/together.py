@@ -51,12 +51,15 @@ class _Waiting(Generic[P]):
         Of the answer that was found.
     seconds : float
         Of the search.
+    original : DataFrame (1, n_columns)
+        The row's table, so that it is made once.
     """
 
     row: AskedRow
     found: Finding[P] | list[Explanation]
     tables: AnswerTables | None
     seconds: float
+    original: pd.DataFrame
 
 
 class Together(Generic[P]):
@@ -110,6 +113,7 @@ class Together(Generic[P]):
     def _searched(self, row: AskedRow) -> _Waiting[P]:
         make_ready(self._engine, self._task)
         begin = time.perf_counter()
+        original = row.original
 
         def search() -> Finding[P]:
             problem = self._asking.pose(row, self._task)
@@ -129,7 +133,7 @@ class Together(Generic[P]):
 
         found = self._asking.unless_it_fails(row, self._task, limited)
         tables = answer_tables(found, row) if isinstance(found, Finding) else None
-        return _Waiting(row, found, tables, time.perf_counter() - begin)
+        return _Waiting(row, found, tables, time.perf_counter() - begin, original)
 
     def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""

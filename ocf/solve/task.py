@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ocf.arrays import FloatArray
+from ocf.features.one_row import OneRow
 from ocf.features.space import FeatureSpace
 from ocf.models.completed import Imputed
 from ocf.models.plausibility import Plausibility
@@ -44,9 +43,9 @@ class AskedRow:
     """
 
     label: Any
-    original: pd.DataFrame
-    coded: FloatArray
-    current: int | float
+    original: OneRow = OneRow()  # noqa: RUF009  # it describes the attribute
+    coded: FloatArray  # type: ignore[misc]  # that is no default
+    current: int | float  # type: ignore[misc]
     imputed: Imputed | None = None
     believed: bool = False
 

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
+from ocf.features.one_row import Maker, held
 from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem
 from ocf.solve.engines import Finding, answer
@@ -288,3 +289,18 @@ def test_rows_of_the_data_are_asked_about_before_any_row(credit) -> None:
     calls = counted(explainer)
     assert explainer.explain(refused(table, model).iloc[[0]], target="granted")[0].verified
     assert max(calls) < len(table) // 2
+
+
+def test_answers_hold_no_tables_of_their_own(credit) -> None:
+    """As tables, each row and its answer take tens of kilobytes of a batch."""
+    table, model, explainer = credit
+    asked = refused(table, model).iloc[:6].copy()
+    rows = asked.copy()
+    found = explainer.explain(asked, target="granted")
+    asked.loc[:, "income"] = 0.0  # of no matter to answers
+    for k, e in enumerate(found):
+        assert isinstance(held(e, "original"), Maker)
+        assert isinstance(held(e, "counterfactual"), Maker)
+        pd.testing.assert_frame_equal(e.original, rows.iloc[[k]])
+        assert e.verified
+        assert e.problem.alternatives[0] is found[0].problem.alternatives[0]
