@@ -100,7 +100,6 @@ class Decision:
         return tuple(self.totals[k : k + size] for k in range(0, len(self.totals), size))
 
 
-# long: much of it says what each array holds
 @dataclass(frozen=True)
 class Ensemble:
     """Trees of all kinds in one struct of arrays.

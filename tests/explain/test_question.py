@@ -68,6 +68,7 @@ n_optimal = 2
 box = true
 break_ties = false
 cross_check = true
+cuts = "root"
 n_jobs = -1
 options = { presolve = "off" }
 
