@@ -150,7 +150,7 @@ class Explanation(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.check.verify_file`."""
-        changes = self.own_changes
+        changes = self.changes_to(self.counterfactual)  # `own_changes` would stay in memory
         return {
             "schema": records.ONE,
             "row": records.plain(self.row),
@@ -376,7 +376,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.explanations/1``; what all rows share is written once."""
-        return records.pack([e.to_dict() for e in self._rows])
+        return records.pack(e.to_dict() for e in self._rows)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Strict JSON of `to_dict`; written to `path` if one is given."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -139,14 +139,21 @@ def _native(value: Any, dtype: str) -> Any:
     return float(value) if dtype.lower().startswith("float") else value  # "inf" was written as a word
 
 
-def pack(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Records of several rows as one, with what they share written once."""
-    # of the first row that has it: one that failed has none
-    shared = {key: next((r[key] for r in records if r[key]), records[0][key]) for key in SHARED} if records else {}
-    rows = [
-        {k: v for k, v in record.items() if k != "schema" and not (k in shared and v == shared[k])}
-        for record in records
-    ]
+def pack(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Records of several rows as one, with what they share written once; of each no more is kept than its own."""
+    shared: dict[str, Any] = {}
+    rows = []
+    for record in records:
+        for key in SHARED:
+            # of the first row that has it: one that failed has none
+            if key not in shared or (record[key] and not shared[key]):
+                shared[key] = record[key]
+        own = {k: v for k, v in record.items() if k != "schema"}
+        rows.append({k: v for k, v in own.items() if not (shared.get(k) and v == shared[k])})
+    for row in rows:
+        for key in SHARED:
+            if key in row and row[key] == shared[key]:
+                del row[key]
     return {"schema": MANY, "shared": shared, "rows": rows}
 
 
