@@ -64,7 +64,8 @@ class SolverOptions:
     mip_gap : float
         Relative gap at which the solver may stop. The default, 0, asks for a proof.
     threads : int
-        Threads the solver may use. SCIP always uses one.
+        Threads the solver may use. SCIP always uses one. The box search takes nodes from one queue by all of them,
+        and proves the same.
     seed : int
         Seed of the solver's own random choices.
     log : bool

@@ -54,8 +54,9 @@ from ocf.support.tolerances import with_ties
 #: Pairs of leaves that the first reduction probes at most: some 10 ms.
 PAIRS = 200_000
 
-#: Visits before the first local search for a better incumbent; then whenever they have doubled.
-FIRST_IMPROVEMENT = 8
+#: Visits before which a better incumbent is looked for by local search, 20 ms each. Of 57 such searches whenever visits
+#: had doubled from 8 on, three found one: two at 8, and one at 16 by 0.03 % (breast cancer and spambase, 100 x 5).
+IMPROVEMENTS = frozenset(8**k for k in range(1, 16))
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def _work(worker: Worker, shared: Shared, number: int) -> None:
             node, visits = shared.take(number, own)
             if node is None:
                 return
-            if visits >= FIRST_IMPROVEMENT and visits & (visits - 1) == 0:
+            if visits in IMPROVEMENTS:
                 worker.improve(visits)
             left = worker.visit(node)
             # a worker with an LP plunges; after a dive the best of all is next
