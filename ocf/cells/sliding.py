@@ -352,13 +352,10 @@ class _Slide:
     def curvature(self) -> list[list[Fraction]]:
         """Second derivatives of the cost of slides."""
         n = len(self.prices)
-        return [
-            [
-                2 * sum((own[a] * own[b] for _, own in self._forms), ZERO) + (self.prices[a][1] if a == b else ZERO)
-                for b in range(n)
-            ]
-            for a in range(n)
-        ]
+        below = [[2 * sum((own[a] * own[b] for _, own in self._forms), ZERO) for b in range(a + 1)] for a in range(n)]
+        for own, (_, curvature) in zip(below, self.prices, strict=True):
+            own[-1] += curvature
+        return [[below[max(a, b)][min(a, b)] for b in range(n)] for a in range(n)]
 
     @cached_property
     def prices(self) -> list[tuple[Fraction, Fraction]]:

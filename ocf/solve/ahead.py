@@ -17,7 +17,9 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.solve.compile import compile_formulation
+from ocf.solvers.box.coupled import CoupledSearch
 from ocf.solvers.box.search import BoxResult, solve_cells
+from ocf.solvers.result import SolverOptions
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 #: Of the small problem, whose trees have one split each: enough that neither reduction nor propagation proves it.
@@ -25,6 +27,8 @@ N_TREES, N_FEATURES = 30, 10
 
 #: Trees of the problem for LP bounds: enough that no first dive proves it.
 MANY_TREES = 100
+
+L1 = Cost.parse("l1")
 
 
 def compile_beginning() -> None:
@@ -46,7 +50,13 @@ def compile_bounds() -> BoxResult:
     return solve_cells(cells, relaxation=partial(compile_formulation, "interval", cells))
 
 
-def _small_problem(n_trees: int = N_TREES) -> CellProblem:
+def compile_coupled() -> None:
+    """Compile, or load, what the box search needs of costs that couple features."""
+    forms = ((("x0", 1.0), ("x1", 0.5)), (("x2", 1.0), ("x3", -0.5)))
+    CoupledSearch(_small_problem(cost=Cost(l1=0.1, forms=forms)), SolverOptions()).run()
+
+
+def _small_problem(n_trees: int = N_TREES, cost: Cost = L1) -> CellProblem:
     """A sum of steps in several features that must exceed a number: which steps to take is a knapsack problem."""
     rng = np.random.default_rng(0)
     first = np.arange(n_trees) * 3
@@ -72,4 +82,4 @@ def _small_problem(n_trees: int = N_TREES) -> CellProblem:
         Decision("threshold", (0, 1), float(gain.sum() / 2)),
     )
     space = FeatureSpace(tuple(Feature(name, "numeric", lower=0.0, upper=1.0) for name in ensemble.feature_names))
-    return to_cells(Problem(ensemble, space, np.zeros(N_FEATURES), ClassTarget(1), Cost.parse("l1")))
+    return to_cells(Problem(ensemble, space, np.zeros(N_FEATURES), ClassTarget(1), cost))

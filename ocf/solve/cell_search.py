@@ -372,7 +372,8 @@ class CellRun(Run):
 
     def _solved_instead(self, compiled: Callable[[], Compiled], options: SolverOptions) -> bool:
         """Whether a matrix solver was asked in the place of the search, whose kernels are not compiled yet."""
-        instead = None if options.options else STAND_IN.solver(self._turns.now, self._others)
+        # a model with sliding values takes longer to build than kernels to compile
+        instead = None if options.options or self.cells.couples else STAND_IN.solver(self._turns.now, self._others)
         if instead is None:
             return False
         begin = time.perf_counter()
@@ -528,9 +529,9 @@ class CellRun(Run):
 
         Its tolerances are about as wide: choices of cells whose cost is that near are looked at one by one, exactly.
         """
-        values = self.cells.values
+        values, by_matrix = self.cells.values, not isinstance(self._turns.now, CellSolver)
         squares = values is not None and values.couples and (values.forms or self.cells.tangents)
-        return TANGENT_ERROR * abs(self.upper) if squares and self.best else 0.0
+        return TANGENT_ERROR * abs(self.upper) if squares and by_matrix and self.best else 0.0
 
     def _admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells."""

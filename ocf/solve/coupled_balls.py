@@ -59,14 +59,17 @@ class CoupledBalls(Balls):
         begin = time.perf_counter()
         problem, found = self._alternatives[0].problem, []
         nearest = np.argsort(problem.costs(known), kind="stable")[:MAX_STARTS]
-        for cells in self._alternatives:
+        for k, cells in enumerate(self._alternatives):
             for row in known[nearest] if cells.requirements.curve is None else ():
                 choice = _way_back(cells, row)
-                placed = None if choice is None else cells.place(choice)
-                if choice is not None and placed is not None and not cells.is_excluded(_leaves(cells, choice)):
-                    found.append(Incumbent(choice, placed.point, placed.cost))
-        ranked = sorted(found, key=lambda incumbent: incumbent.cost)
-        self.adopt(next((best for best in ranked if self.ask(self._judge, best.point)), None))
+                if choice is not None and not cells.is_excluded(_leaves(cells, choice)):
+                    found.append((float(problem.costs(cells.point(choice)[None])[0]), k, choice))
+        # the cheapest point of the cells is found in exact arithmetic, which takes its time
+        for _, k, choice in sorted(found, key=lambda start: start[:2]):
+            placed = self._alternatives[k].place(choice)
+            if placed is not None and self.ask(self._judge, placed.point):
+                self.adopt(Incumbent(choice, placed.point, placed.cost))
+                break
         self.times["incumbent"] += time.perf_counter() - begin - self.times["confirm"]
         self.record()
 

@@ -174,7 +174,7 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     task : Task
     """
     if engine.by_kernels and task.compiles_ahead:
-        STAND_IN.compile_ahead(task.solver)
+        STAND_IN.compile_ahead(task.solver, couples=task.cost.couples)
 
 
 def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = ()) -> Finding[P]:

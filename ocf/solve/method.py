@@ -81,7 +81,8 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
         return Way(formulation, solver, f"the formulation {formulation!r} was asked for, which the box search is not")
     if not solver:
         return Way(BOUNDS_FROM, "box", "no MILP solver can be imported")
-    return Way(BOUNDS_FROM, "box", "nothing couples the features, and the box search is the fastest then")
+    known = "the features are coupled by squares alone" if cells.coupling else "nothing couples the features"
+    return Way(BOUNDS_FROM, "box", f"{known}, and the box search is the fastest then")
 
 
 def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausibility | None) -> str:

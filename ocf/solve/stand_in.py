@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ocf.solve.ahead import compile_beginning, compile_bounds, compile_search
+from ocf.solve.ahead import compile_beginning, compile_bounds, compile_coupled, compile_search
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.branching import try_cuts
 from ocf.solvers.box.dive import dive
@@ -43,13 +43,15 @@ class StandIn:
     ----------
     left : float
         Seconds; 0 once the kernels are at hand.
-    begun, searched : bool
-        Whether the kernels that every row needs, and those of the search, were compiled ahead or found at hand.
+    begun, searched, coupled : bool
+        Whether the kernels that every row needs, those of the search, and those for costs that couple features, were
+        compiled ahead or found at hand.
     """
 
     left: float = SECONDS
     begun: bool = False
     searched: bool = False
+    coupled: bool = False
 
     def solver(self, asked: Solver | CellSolver, others: Callable[[], Sequence[Solver | CellSolver]]) -> Solver | None:
         """Who solves in the place of the box search; None: nobody.
@@ -81,13 +83,15 @@ class StandIn:
         """Take off what was needed."""
         self.left = max(0.0, self.left - seconds)
 
-    def compile_ahead(self, solver: str) -> None:
+    def compile_ahead(self, solver: str, *, couples: bool = False) -> None:
         """Compile, or load, what the next row would wait for, before its clock starts.
 
         Parameters
         ----------
         solver : str
             That was asked for; nothing stands in for ``"box"``.
+        couples : bool
+            Whether the cost couples features: nothing stands in for that search.
         """
         if not self.begun:
             compile_beginning()
@@ -98,6 +102,9 @@ class StandIn:
             if not _bounds_at_hand():
                 compile_bounds()
             self.searched = True
+        if couples and not self.coupled and solver in ("auto", "box"):
+            compile_coupled()
+            self.coupled = True
 
     def bounds_in_time(self) -> bool:
         """Whether the kernels of LP bounds are at hand, or can be compiled within the time limit that holds here."""

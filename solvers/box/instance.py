@@ -111,7 +111,7 @@ def make_instance(cells: CellProblem) -> Instance:
         part.ordered,
         np.concatenate(cell).astype(np.int64),
         cells.cost[flat],
-        _range_minima(cells.cost[flat], int(np.diff(offsets).max())),
+        range_minima(cells.cost[flat], int(np.diff(offsets).max())),
         np.searchsorted(leaf, part.ensemble.leaf_offsets).astype(np.int64),
         leaf.astype(np.int64),
         np.ascontiguousarray(cells.requirements.gain[leaf]),
@@ -142,7 +142,15 @@ def _ranks(
     return low, high, member
 
 
-def _range_minima(cost: FloatArray, longest: int) -> IntArray:
+def range_minima(cost: FloatArray, longest: int) -> IntArray:
+    """Table of the cheapest of ``2**p`` neighbouring cells; see `Instance.table`.
+
+    Parameters
+    ----------
+    cost : (n_open,) float64
+    longest : int
+        Most cells of a feature.
+    """
     rows = [np.arange(len(cost))]
     half = 1
     while 2 * half <= longest:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.solvers.box.search import solve_cells
+from ocf.solvers.box.coupled import CoupledSearch, refusal
+from ocf.solvers.box.search import BoxResult, solve_cells
 from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
 from ocf.support.version import VERSION
 
@@ -24,8 +25,9 @@ class BoxSolver:
     version = VERSION
 
     def refuses(self, cells: CellProblem) -> str:
-        """Refuses what couples features: its boxes and bounds treat one feature at a time."""
-        return f"does not know {cells.coupling}" if cells.coupling else ""
+        """Refuses what couples features, but for squares of sums of changes: its bounds treat one feature at a time."""
+        unknown = cells.coupling and refusal(cells)
+        return f"does not know {unknown}" if unknown else ""
 
     def solve_cells(
         self,
@@ -44,7 +46,11 @@ class BoxSolver:
         cells, options, cutoff, confirm, relaxation, lone
             See `ocf.solvers.protocols.CellSolver.solve_cells`.
         """
-        found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation, lone=lone)
+        found: BoxResult
+        if cells.coupling:
+            found = CoupledSearch(cells, options or SolverOptions(), cutoff, confirm).run()
+        else:
+            found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation, lone=lone)
         return SolveResult(
             found.status,
             None if found.cells is None else found.cells.astype(np.float64),
