@@ -46,6 +46,7 @@ def test_a_command_that_was_stopped_goes_on(
     run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run.py", "-o", str(tmp_path), "--sets", "diabetes", "--rows", "1", "--timed", "0", "--limit", "1"]
+    words += ["--parts", "local", "regional"]
     monkeypatch.setattr(sys, "argv", words)
     run.main()
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
@@ -98,6 +99,28 @@ def test_a_region_is_the_one_with_the_most_probable_rule(run: ModuleType) -> Non
     around = own.rules.regions(1, row, most=None)
     precise = [found[0].precision for g in around if (found := own.rules.regional(g, 1, **asked)).rules]
     assert own.rules.regional(best, 1, **asked)[0].precision == max(precise)
+
+
+def test_sufficient_regions_serve_a_row_by_one_of_theirs(run: ModuleType) -> None:
+    own = run.case("diabetes", "RF", None)
+    given = run.sufficient_set(own, 0, 1, run.LEVEL)
+    at = int(given.assign(own.rows[0].iloc[[0]])[0])
+    result = run.explain(own, "diabetes", "sufficient", 0, 0, 5.0, 1000)
+    assert at >= 0
+    assert result["probable"]["precision"] == pytest.approx(given.rules[at][0].precision)
+    frame = pd.DataFrame([("diabetes", "RF", "sufficient", 0, 0, result)], columns=[*"nkwlr", "result"])
+    assert "| diabetes | RF | sufficient, *paper* |" in run.quality(frame)
+
+
+def test_how_large_rules_are_is_measured_without_points(run: ModuleType) -> None:
+    own = run.case("diabetes", "RF", None)
+    result = run.explain(own, "diabetes", "largest", 0, 0, 60.0, 10_000)
+    assert result["best_status"] == "optimal"
+    assert result["best_bound"] == result["best"]["weight"] >= result["greedy"]["weight"]
+    frame = pd.DataFrame([("diabetes", "RF", "largest", 0, 0, result)], columns=[*"nkwlr", "result"])
+    assert "| diabetes | largest | 1 |" in run.size(frame)
+    assert run.quality(frame) == ""
+    assert run.figures({("diabetes", "RF", "largest", 0, 0): result}).empty
 
 
 def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:
