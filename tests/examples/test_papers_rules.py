@@ -120,7 +120,10 @@ def test_how_large_rules_are_is_measured_without_points(run: ModuleType) -> None
     frame = pd.DataFrame([("diabetes", "RF", "largest", 0, 0, result)], columns=[*"nkwlr", "result"])
     assert "| diabetes | largest | 1 |" in run.size(frame)
     assert run.quality(frame) == ""
-    assert run.figures({("diabetes", "RF", "largest", 0, 0): result}).empty
+    done = {("diabetes", "RF", "largest", 0, 0): result}
+    assert run.figures(done).empty
+    assert run.sizes(done).status.tolist() == ["optimal"]
+    assert run.sizes(done).largest.tolist() == [round(result["best"]["weight"], 4)]
 
 
 def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:
