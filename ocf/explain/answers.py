@@ -11,7 +11,7 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.explain.answer import TIMES
 from ocf.explain.explanation import Explanation
-from ocf.features.one_row import ChangedRow, held
+from ocf.features.one_row import ChangedRow
 from ocf.models.foreseen import with_answers
 from ocf.solvers.result import Status, relative_gap
 from ocf.verify.check import Claims, Verification, verify
@@ -99,7 +99,7 @@ def from_finding(
     return Explanation(
         row=row.label,
         status=status,
-        original=held(row, "original"),
+        original=row.table,
         counterfactual=None if outcome.point is None else _changed(found, row, outcome.point),
         predicted=row.answer(classes),
         target=problem.target.named(classes),
@@ -177,7 +177,7 @@ def _table(found: Finding[Any], row: AskedRow, point: FloatArray) -> pd.DataFram
 
 def _changed(found: Finding[Any], row: AskedRow, point: FloatArray) -> ChangedRow:
     """What makes that table."""
-    return ChangedRow(held(row, "original"), found.problem.space, found.problem.origin, point)
+    return ChangedRow(row.table, found.problem.space, found.problem.origin, point)
 
 
 def _check(

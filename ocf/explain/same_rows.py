@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocf.features.one_row import held
 from ocf.models.foreseen import row_key
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def told_to(explanations: Sequence[Explanation], row: AskedRow) -> list[Explanat
         replace(
             e,
             row=row.label,
-            original=held(row, "original"),
+            original=row.table,
             counterfactual=None if e.counterfactual is None else e.counterfactual.set_axis(index),
             ties=tuple(tie.set_axis(index) for tie in e.ties),
             times=dict.fromkeys(e.times, 0.0),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ocf.arrays import FloatArray
-from ocf.features.one_row import OneRow
+from ocf.features.one_row import Maker, table_of_one
 from ocf.features.space import FeatureSpace
 from ocf.models.completed import Imputed
 from ocf.models.plausibility import Plausibility
@@ -20,6 +20,8 @@ from ocf.solvers.result import SolverOptions
 from ocf.support.limits import within
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ocf.solve.outcome import Outcome
 
 
@@ -31,8 +33,8 @@ class AskedRow:
     ----------
     label : object
         Of the user's index.
-    original : DataFrame
-        One row, as the user gave it.
+    table : DataFrame (1, n_columns) or Maker
+        The row as the user gave it, or what makes that.
     coded : (n_features,) float64
     current : int or float
         Index of the class that the user's model gives it, or the value.
@@ -43,11 +45,16 @@ class AskedRow:
     """
 
     label: Any
-    original: OneRow = OneRow()  # noqa: RUF009  # it describes the attribute
-    coded: FloatArray  # type: ignore[misc]  # that is no default
-    current: int | float  # type: ignore[misc]
+    table: pd.DataFrame | Maker
+    coded: FloatArray
+    current: int | float
     imputed: Imputed | None = None
     believed: bool = False
+
+    @property
+    def original(self) -> pd.DataFrame:
+        """The row as the user gave it, (1, n_columns)."""
+        return table_of_one(self.table)
 
     def answer(self, classes: tuple[Any, ...]) -> Any:
         """What the user's model gives it: one of these classes, or the value where there are none."""
