@@ -614,7 +614,8 @@ class LeafEngine(Engine[Problem]):
         else:
             from ocf.solve.ensemble_search import solve_globally
 
-            outcome = solve_globally(query, judge, way.formulation)
+            known = self._prepared.known_points(problem) if task.reduce else None
+            outcome = solve_globally(query, judge, way.formulation, known)
         way = Way(way.formulation, query.run.method_name)
         method = task.method(way, outcome)
         model, matrix = query.model, query.model.matrix

@@ -27,6 +27,9 @@ from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
 
+#: Rows of the data on the way to which a first point is looked for, and steps on it.
+MAX_STARTS, STEPS = 8, 16
+
 #: Choices of one leaf per tree that a search may try.
 MAX_CHOICES = 200
 
@@ -40,7 +43,12 @@ MAX_TANGENTS, CLOSE = 100, 1e-11
 RAISES = tuple(4.0**k for k in range(10))
 
 
-def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulation: str = "hyperplanes") -> Outcome:
+def solve_globally(
+    query: Query,
+    confirm: Callable[[FloatArray], bool],
+    formulation: str = "hyperplanes",
+    known: FloatArray | None = None,
+) -> Outcome:
     """Answer a query for an ensemble of any size, by one MILP or MIQP over all leaves.
 
     Parameters
@@ -50,12 +58,16 @@ def solve_globally(query: Query, confirm: Callable[[FloatArray], bool], formulat
         Whether the user's own model gives the target to a coded point.
     formulation : str
         Of `ocf.formulations.VALUE_FORMULATIONS`, with all trees in one model.
+    known : (n, n_features) float64, optional
+        Coded rows of the data that have the target: first points are looked for on the way to them.
     """
     run = _Global(query, confirm, formulation)
     problem = query.model.problem
     lines = len(problem.ensemble.lines) > 0
     conditions = line_conditions(problem.ensemble, problem.target) if lines else [[] for _ in problem.alternatives]
     for requirements, own in zip(problem.alternatives, conditions, strict=True):
+        if known is not None and requirements.curve is None and not lines:
+            run.start(requirements, known)
         run.search(requirements, own)
     return run.outcome()
 
@@ -126,6 +138,31 @@ class _Global:
     def upper(self) -> float:
         return self.best.cost if self.best else np.inf
 
+    def start(self, requirements: Requirements, known: FloatArray) -> None:
+        """The cheapest points of the leaves with the target that come first on the way from the row to known ones.
+
+        Parameters
+        ----------
+        requirements : Requirements
+        known : (n, n_features) float64
+        """
+        model, begin, bound = self.query.model, time.perf_counter(), self.bound
+        problem, judged = model.problem, self.run.times["confirm"]
+        if np.isnan(problem.origin).any() or model.domain.impossible:
+            return
+        discrete = np.array([feature.discrete for feature in problem.space.features])
+        share, tried = np.arange(1, STEPS + 1)[:, None] / STEPS, set[tuple[int, ...]]()
+        for row in known[np.argsort(problem.costs(known), kind="stable")[:MAX_STARTS]]:
+            way = np.where(discrete, row, problem.origin + share * (row - problem.origin))
+            leaves = model.tree.apply(way)
+            met = (requirements.gain[leaves].sum(axis=1) >= requirements.need + requirements.error_bound).all(axis=1)
+            chosen = tuple(leaves[met.argmax()].tolist())
+            if met.any() and chosen not in tried:
+                tried.add(chosen)
+                self._solve(chosen)
+        self.bound = bound  # nothing is cut off yet
+        self.run.times["incumbent"] += time.perf_counter() - begin - (self.run.times["confirm"] - judged)
+
     def search(self, requirements: Requirements, conditions: Sequence[LineCondition]) -> None:
         """The cheapest point that meets one alternative of the target, if it beats the best so far.
 
@@ -153,7 +190,7 @@ class _Global:
         """Try the choice of leaves that the model of a part thinks the cheapest; the parts that are left, best last."""
         left = self.run.seconds_left()
         if left is not None and left <= 0:
-            self.bound = min(self.bound, 0.0)
+            self.bound = min(self.bound, max(part.bound, 0.0))
             return []
         result = self._asked(part, left)
         stalled, bound = result.message == STALLED and not result.proven, max(result.bound, part.bound)

@@ -28,6 +28,9 @@ from ocf.support.tolerances import meets
 #: Point and multipliers, as far as they are known, and what the solver says of them.
 Found = tuple[FloatArray | None, FloatArray | None, Claim]
 
+#: Seconds that the numbers of a choice of leaves have at least, however late it is found.
+LAST_LP = 1.0
+
 #: Part of the cost up to which the bound of the multipliers may stay below it, for a point to be taken as it is.
 NEAR = 1e-10
 
@@ -162,7 +165,9 @@ class SmoothLeaves:
         family, shift = self._families[name, key]
         lower, upper = self._opened(task, own)
         sides = np.concatenate([task.side, [side for _, side in model.relation_rows]])
-        answer = family.solve(sides - shift, lower, upper, time_limit=run.seconds_left())
+        left = run.seconds_left()
+        # the last point that a solver saw is only worth something with its numbers
+        answer = family.solve(sides - shift, lower, upper, time_limit=None if left is None else max(left, LAST_LP))
         run.called(family.name, family.version)
         if answer.x is None:
             return None, None, answer.claim

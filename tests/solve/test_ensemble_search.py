@@ -80,9 +80,27 @@ def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.
     assert e.message == f"highs {'failed (no licence)' if how == 'fails' else 'stalled'}; scip went on"
     assert e.method["solvers"] == ["highs", "scip"]
     assert limits == [FIRST_STALL]
-    e = explainer.explain(row, target=2, solver="highs")[0]
+    e = explainer.explain(row, target=2, solver="highs", reduce=False)[0]
     assert e.status == ("feasible" if how == "stalls with a point" else "unknown")
     assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
+
+
+def test_the_first_point_and_the_bound_stay_where_a_solver_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :2]
+    bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(table, y)
+    explainer, row = Explainer(bag, data=table), table.iloc[[0]]
+    wanted, cutoffs = explainer.explain(row, target=2, solver="scip")[0].cost, []
+
+    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        cutoffs.append(settings["cutoff"])
+        return SolveResult(Status.UNKNOWN, bound=0.5 * wanted, solver="highs", message="time limit")
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    e = explainer.explain(row, target=2, solver="highs")[0]
+    assert (e.status, e.verified, e.bound) == ("feasible", True, 0.5 * wanted)
+    assert cutoffs == [e.cost]
+    assert wanted * (1 - 1e-9) <= e.cost <= 2 * wanted
 
 
 def test_leaves_on_both_sides_of_one_threshold_have_no_common_point() -> None:
