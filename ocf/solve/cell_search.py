@@ -372,7 +372,6 @@ class CellRun(Run):
 
     def _solved_instead(self, compiled: Callable[[], Compiled], options: SolverOptions) -> bool:
         """Whether a matrix solver was asked in the place of the search, whose kernels are not compiled yet."""
-        # a model with sliding values takes longer to build than kernels to compile
         instead = None if options.options or self.cells.couples else STAND_IN.solver(self._turns.now, self._others)
         if instead is None:
             return False

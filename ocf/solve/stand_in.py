@@ -91,7 +91,8 @@ class StandIn:
         solver : str
             That was asked for; nothing stands in for ``"box"``.
         couples : bool
-            Whether the cost couples features: nothing stands in for that search.
+            Whether the cost couples features: nothing stands in for that search, since a model with sliding values
+            takes longer to build than kernels to compile.
         """
         if not self.begun:
             compile_beginning()
