@@ -116,7 +116,7 @@ def test_what_a_thread_leaves_is_searched_by_another_within_the_same_limits(monk
 def test_ctrl_c_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes to the main thread while the other one has a node, whose halves that one would go on with."""
     monkeypatch.setattr(worker, "TRIAL", 2)
-    visit, busy, visits = worker.Worker.visit, threading.Event(), list[str]()
+    visit, busy, visits, reasons = worker.Worker.visit, threading.Event(), list[str](), list[str]()
 
     def pressed(self: worker.Worker, node: OpenNode) -> list[OpenNode]:
         visits.append(threading.current_thread().name)
@@ -126,13 +126,15 @@ def test_ctrl_c_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(visits) > 1:
             busy.set()
             with self.search.turn:
-                assert self.search.turn.wait_for(lambda: bool(self.search.stopped), timeout=60)
+                assert self.search.turn.wait_for(lambda: bool(self.search.stopped), timeout=20)
+            reasons.append(self.search.stopped)
         return visit(self, node)
 
     monkeypatch.setattr(worker.Worker, "visit", pressed)
     cells, before = hard_problem(), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         solve_cells(cells, SolverOptions(threads=2), relaxation=compiled(cells))
+    assert reasons == ["interrupted"]
     assert len(visits) == 3
     assert threading.active_count() == before
 
