@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import cast
 
 import numpy as np
@@ -274,9 +274,10 @@ class _Global:
             if curve.miss(scores) <= CLOSE * (1 + np.abs(scores).max()):
                 break
         self.bound = min(self.bound, answer.bound)
-        for by in () if settled else RAISES:
-            own = [*conditions, tangents[-1].raised(by * (curve.high - curve.low))]
-            bounds = line_bounds(ensemble, own, leaves, sure=True)
+        # the last alone is clear of others nearly parallel to it, and all hold a point where the cost falls along it
+        for by, kept in product(() if settled else RAISES, (tangents[-1:], tangents)):
+            own = [tangent.raised(by * (curve.high - curve.low)) for tangent in kept]
+            bounds = line_bounds(ensemble, [*conditions, *own], leaves, sure=True)
             if bounds is None or self._settles(self.query.solve_leaf(chosen, bounds=bounds)):
                 break
         return [curve.tangent(scores)]

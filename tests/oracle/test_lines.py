@@ -150,6 +150,26 @@ def test_a_probability_among_several_classes() -> None:
     agree(either, min(parts))
 
 
+def test_a_probability_where_the_cost_runs_along_the_softmax() -> None:
+    rng = np.random.default_rng(36)
+    x = pd.DataFrame({"a": rng.normal(size=60).round(rng.integers(0, 3)), "b": rng.normal(size=60).round(2)})
+    x = x.assign(c=rng.integers(0, 3, 60))
+    y = x["a"] * rng.normal() + x["b"] * (x["c"] - 1) + rng.normal(size=60) / 3
+    n_classes = int(rng.integers(3, 5))
+    labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    members = [(name, clone(m).set_params(random_state=36)) for name, m in TREES]
+    members[0][1].set_params(n_estimators=2)
+    final = LogisticRegression(C=10.0 ** rng.integers(-1, 3))
+    model = StackingClassifier(members, final, cv=2, passthrough=True).fit(x, labels)
+    share = 0.5131598684431974
+    found = Explainer(model, x).explain(x.iloc[[0]], 1, probability=share, progress=False)[0]
+    best = least_share(model, x, x.iloc[0], 1, share)
+    # two tangents meet beside the curve, and neither alone holds a point to it
+    assert found.verified
+    assert found.cost == pytest.approx(best, rel=1e-6)
+    assert found.bound <= best * (1 + 1e-9)
+
+
 def test_squares_and_a_second_solver_on_several_classes() -> None:
     x, y = table()
     model = clone(SEVERAL["multinomial"]).fit(x, np.digitize(y, [-0.5, 0.5]))
