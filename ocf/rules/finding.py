@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,9 @@ SET_METHODS = ("exhaustive", "milp", "paths")
 RULE_METHODS = ("search", "greedy", "milp")
 
 PREFERENCES = ("large", "probable")
+
+#: What leaves no question open.
+PROVED = (Status.OPTIMAL, Status.INFEASIBLE)
 
 #: Families of boxes that are looked at for a start of the mathematical model, which is the smaller the larger that is:
 #: a fifth of a second of the processor.
@@ -144,10 +147,13 @@ def _next_box(
     glance = largest_box(
         query, features, level, earlier=earlier, start=start, most=GLANCE, time_limit=search.time_limit
     )
-    return solve_box(
+    found = solve_box(
         query, features, level, earlier=earlier, start=glance.region, solver=search.solver,
         options=SolverOptions(time_limit=search.time_limit),
     )  # fmt: skip
+    if found.status in PROVED or glance.status not in PROVED:
+        return replace(found, bound=min(found.bound, glance.bound))
+    return glance
 
 
 def _greedy(box: CellBox, weight: float) -> FoundBox:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from small_rules import random_query
 from ocf.errors import SolverError
 from ocf.formulations.blocks import tree_values
 from ocf.regional.query import ProbabilityQuery
+from ocf.rules import finding
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
 from ocf.rules.families import Families
@@ -65,3 +68,17 @@ def test_one_cut_closes_all_boxes_around_one_that_is_no_rule(band: ProbabilityQu
     assert state[3] == last
     assert families.most_share(state) < families.least
     assert (state[1] > 0) or (state[2] < last)
+
+
+def test_a_solver_that_is_out_of_time_leaves_what_the_glance_has_proved(
+    band: ProbabilityQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = rule_search.FoundBox(None, 0.0, np.inf, Status.UNKNOWN, 1.0)
+    monkeypatch.setattr(finding, "solve_box", lambda *_, **__: nothing)
+    asked = finding.RuleSearch(method="milp")
+    found = finding.find_boxes(band, (0,), asked)[0]
+    assert (found.status, found.weight) == (Status.OPTIMAL, pytest.approx(3 / 11))
+    monkeypatch.setattr(finding, "GLANCE", 0)
+    start = rule_search.greedy_boxes(band, [0], 0.9)[0]
+    monkeypatch.setattr(finding, "solve_box", lambda *_, **__: replace(nothing, region=start[0], weight=start[1]))
+    assert finding.find_boxes(band, (0,), asked)[0].bound == pytest.approx(1.0)
