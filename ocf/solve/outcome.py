@@ -11,9 +11,12 @@ import numpy as np
 
 from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
-from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
+from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, relative_gap
 from ocf.solvers.standard_form import StandardForm
 from ocf.support import limits
+
+#: A relative gap that numbers of many digits leave open, and more time seldom closes.
+CLOSE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
 
 
 def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
-    """The same with what to do next, where a limit ended the search before its proof.
+    """The same with what to do next, where a limit ended the search before its proof, or rounding leaves that open.
 
     Parameters
     ----------
@@ -119,6 +122,10 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     """
     if outcome.status not in (Status.FEASIBLE, Status.UNKNOWN):
         return outcome
+    gap = relative_gap(outcome.cost, outcome.bound)
+    if outcome.point is not None and gap <= CLOSE:
+        left = f"no answer is cheaper by more than {gap:.1g} of its cost; rounding leaves that open"
+        return replace(outcome, message="; ".join(filter(None, (outcome.message, left))))
     limit = options.time_limit
     struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
     more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ocf.cells.incumbent import Incumbent
-from ocf.solve.outcome import Run
+from ocf.solve.outcome import Outcome, Run, advised
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 
@@ -46,3 +48,13 @@ def test_an_infeasible_run_has_no_finite_bound() -> None:
     run.close(Status.INFEASIBLE, np.inf, "reduction")
     assert run.outcome().bound == np.inf
     assert run.outcome().point is None
+
+
+def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
+    near = Outcome(Status.FEASIBLE, np.zeros(1), 1.0, 1.0 - 1e-7, {}, message="odd")
+    assert advised(near, SolverOptions()).message == (
+        "odd; no answer is cheaper by more than 1e-07 of its cost; rounding leaves that open"
+    )
+    for other in (replace(near, bound=0.9), replace(near, bound=-np.inf), replace(near, point=None, cost=None)):
+        assert "limit" in advised(other, SolverOptions()).message
+    assert advised(replace(near, status=Status.OPTIMAL), SolverOptions()).message == "odd"
