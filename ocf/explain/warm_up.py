@@ -80,6 +80,8 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[
     return [
         ask,
         partial(ask, solver="box", reduce=False),
+        partial(ask, norm="mahalanobis", features_to_vary=few),
+        partial(ask, solver="highs", reduce=False, cuts="root"),
         lambda: list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2)),
         prune,
         rules,

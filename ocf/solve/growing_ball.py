@@ -34,9 +34,8 @@ FIRST_NODES = 8_000
 #: Most nodes of any ball.
 MOST_NODES = 100_000_000
 
-#: Rows of the data that are pulled back, first by whole features; how many of the cheapest then by values, and how many
-#: of each feature are tried. On extra trees of a million leaves the values of all twelve took 5 s of a row.
-MAX_STARTS, MAX_FINE, MAX_TRIED = 12, 3, 16
+#: Rows of the data that are pulled back, and the values of each feature that are tried at a time.
+MAX_STARTS, MAX_TRIED = 12, 16
 
 #: Part of the time for the incumbent, at most.
 INCUMBENT = 0.5
@@ -177,15 +176,9 @@ class GrowingBall(Balls):
             Coded rows of the data that have the target.
         """
         cells = self._cells
-        found: list[tuple[float, IntArray]] = []
         starts = [c for c in self._starts(known) if self._has_target(c[None])[0] and self._allows(c)]
-        coarse = [self._pulled_back(choice, 1) for choice in starts]
-        costs = cells.costs(np.array(coarse)) if coarse else np.zeros(0)
-        for k, place in enumerate(np.argsort(costs, kind="stable").tolist()):
-            fine = k < MAX_FINE and seconds_left() > 0
-            pulled = self._pulled_back(coarse[place], MAX_TRIED) if fine else coarse[place]
-            found.append((float(cells.costs(pulled[None])[0]), pulled))
-        for cost, choice in sorted(found, key=lambda pair: pair[0]):
+        pulled = [self._pulled_back(choice) for choice in starts]
+        for cost, choice in sorted(((float(cells.costs(c[None])[0]), c) for c in pulled), key=lambda pair: pair[0]):
             point = cells.points(choice[None])[0]
             if np.isfinite(cost) and self.ask(self._judge, point):
                 self.best = Incumbent(choice, point, cost)
@@ -215,10 +208,10 @@ class GrowingBall(Balls):
             met &= ~np.array([np.isin(choice, row).all() for row in leaves], bool)
         return met
 
-    def _pulled_back(self, choice: IntArray, most: int) -> IntArray:
+    def _pulled_back(self, choice: IntArray) -> IntArray:
         """The choice with features at cheaper cells, the largest saving first, as long as target and time stay."""
         while seconds_left():
-            tried = self._cheaper(choice, most)
+            tried = self._cheaper(choice)
             tried = tried[self._has_target(tried)] if len(tried) else tried
             cheapest = tried[np.argsort(self._cells.costs(tried), kind="stable")]
             better = next((own for own in cheapest if self._allows(own)), None)
@@ -231,8 +224,8 @@ class GrowingBall(Balls):
         """Whether the point of a choice of cells meets the user's constraints, exactly."""
         return not self._rows or satisfied(self._rows, self._problem.space, self._cells.points(choice[None])[0])
 
-    def _cheaper(self, choice: IntArray, most: int) -> IntArray:
-        """Choices that differ from one in a cheaper cell of one feature, at most so many for each, the cheapest too."""
+    def _cheaper(self, choice: IntArray) -> IntArray:
+        """Choices that differ from one in a cheaper cell of one feature: the cheapest, and those 1, 2, 4, … on."""
         part, out = self._cells.part, []
         for i in range(part.n_features):
             cost = self._cells.cost[part.cells_of(i)]
@@ -240,7 +233,7 @@ class GrowingBall(Balls):
             if not len(better):
                 continue
             better = better[np.argsort(cost[better], kind="stable")]
-            places = np.linspace(0, len(better) - 1, min(len(better), most)).round().astype(int)
+            places = np.unique([0, *(max(len(better) - 2**k, 0) for k in range(MAX_TRIED - 1))])
             rows = np.tile(choice, (len(places), 1))
             rows[:, i] = better[places]
             out.append(rows)

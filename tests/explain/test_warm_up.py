@@ -40,6 +40,8 @@ def test_nothing_is_left_to_be_compiled() -> None:
     try:
         for solver, norm in (("auto", "l1"), ("box", "l0"), ("highs", "l2")):
             Explainer(forest, data=x).explain(rows, target=1, solver=solver, norm=norm)
+        Explainer(forest, data=x).explain(rows, target=1, norm="mahalanobis", features_to_vary=list(x)[:5])
+        Explainer(forest, data=x).explain(rows, target=1, solver="highs", cuts="root")
         list(Explainer(forest, data=x).counterfactual_regions(rows.iloc[:1], 1, radius=2.0, limit=1))
         few = ["worst perimeter", "worst concave points"]
         CounterfactualRules(None, x[few], y, n_estimators=3, candidates=2).local(rows[few].iloc[:1], target=1)

@@ -24,16 +24,16 @@ PAST = Path(__file__).parent / "past"
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_methods_equal_brute_force(library: str) -> None:
-    play(library, 15)
+    play(library, 8)
 
 
 @pytest.mark.parametrize("library", REGRESSORS)
 def test_methods_equal_brute_force_on_values(library: str) -> None:
-    play(library, 8)
+    play(library, 5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(6))
 @pytest.mark.parametrize("library", [*LIBRARIES, *REGRESSORS])
 def test_methods_equal_brute_force_on_many(library: str, part: int) -> None:
     play(library, 10, part)

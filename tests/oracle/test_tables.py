@@ -25,9 +25,8 @@ from ocf.features.inference import infer_space
 OF_EACH = 10
 
 
-@pytest.mark.parametrize(
-    "theme", [theme if theme == "any" else pytest.param(theme, marks=pytest.mark.slow) for theme in THEMES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", THEMES)
 def test_no_claim_is_false(theme: str) -> None:
     """Every status, bound and point of random tables; a failure names the seed that replays it."""
     seen: Counter[tuple[str, str]] = Counter()

@@ -106,7 +106,7 @@ def test_preprocessing_that_is_not_linear_is_refused() -> None:
     curved = make_pipeline(QuantileTransformer(n_quantiles=50), TAOClassifier(2, init="random", random_state=0)).fit(
         table, Y
     )
-    with pytest.raises(UnsupportedModelError, match="not linear"):
+    with pytest.raises(UnsupportedModelError, match="makes no line of feature"):
         Explainer(curved, data=table).explain(table.iloc[[0]])
     mixed = make_pipeline(PolynomialFeatures(2), TAOClassifier(2, random_state=0)).fit(table, Y)
     with pytest.raises(UnsupportedModelError, match="several features"):

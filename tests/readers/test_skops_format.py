@@ -186,6 +186,7 @@ def _mutant(parts: Parts, rng: random.Random) -> Parts:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_mutants_are_read_or_refused(archives: dict[str, Parts], kind: str, tmp_path: Path) -> None:
     use(written(archives["forest"], tmp_path / "model.skops"))  # what the children need is imported once

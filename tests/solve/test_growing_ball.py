@@ -158,6 +158,7 @@ def test_the_incumbent_has_the_target_and_is_no_dearer_than_a_row(wine: Data) ->
     np.testing.assert_array_equal(asked[-1], run.best.point)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["any"])
 def test_no_claim_of_random_tables_is_false(theme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "MANY_LEAVES", 0)

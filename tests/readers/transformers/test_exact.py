@@ -44,6 +44,7 @@ def test_every_class_that_is_read_has_a_case() -> None:
     assert [name for name in sorted(listed) if f"`{name}`" not in text] == []
 
 
+@pytest.mark.slow
 def test_refusals_name_the_step() -> None:
     for name, case in CASES.items():
         words = cell(name, "RandomForest")
