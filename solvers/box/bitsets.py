@@ -94,6 +94,42 @@ class Scratch(NamedTuple):
     least: FloatArray
 
 
+@helper
+def has(words: Words, k: int) -> bool:
+    """Whether a set holds bit k.
+
+    Parameters
+    ----------
+    words : (n_words,) uint64
+    k : int
+    """
+    return (words[k >> 6] >> np.uint64(k & 63)) & np.uint64(1) != 0
+
+
+@helper
+def add(words: Words, k: int) -> None:
+    """Put bit k into a set.
+
+    Parameters
+    ----------
+    words : (n_words,) uint64
+    k : int
+    """
+    words[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@helper
+def drop(words: Words, k: int) -> None:
+    """Take bit k out of a set.
+
+    Parameters
+    ----------
+    words : (n_words,) uint64
+    k : int
+    """
+    words[k >> 6] &= ~(np.uint64(1) << np.uint64(k & 63))
+
+
 def make_bits(instance: Instance) -> Bits:
     """Bitsets of an instance."""
     tree = np.repeat(np.arange(len(instance.trees) - 1), np.diff(instance.trees))

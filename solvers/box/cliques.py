@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.solvers.box.bitsets import Bits, Words, in_both, level_count
+from ocf.solvers.box.bitsets import Bits, Words, add, has, in_both, level_count
 from ocf.solvers.box.instance import Instance, cheapest_between
 from ocf.support.loops import fill, least, total
 from ocf.support.numba_cache import array_helper, array_kernel, helper
@@ -64,23 +64,6 @@ class _Prices(NamedTuple):
     high: IntArray
     least: FloatArray
     price: FloatArray
-
-
-@helper
-def has(words: Words, k: int) -> bool:
-    """Whether a set holds bit k.
-
-    Parameters
-    ----------
-    words : (n_words,) uint64
-    k : int
-    """
-    return (words[k >> 6] >> np.uint64(k & 63)) & np.uint64(1) != 0
-
-
-@helper
-def _add(words: Words, k: int) -> None:
-    words[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
 
 
 @array_helper
@@ -175,15 +158,15 @@ def conflicts(instance: Instance, bits: Bits, limit: float) -> Words:
         for a in range(trees[tree], trees[tree + 1]):
             for b in range(trees[tree], trees[tree + 1]):
                 if a != b:
-                    _add(out[a], b)
+                    add(out[a], b)
             _mark_disjoint(instance, bits, bits.leaf[a], scratch, out[a])
             _enter(instance, bits.leaf[a], box)
             for b in range(trees[tree + 1], n):
                 # where costs only rise from the cheapest cell, a point of both costs no more than the two apart
                 may = alone[a] + alone[b] - base >= limit and not has(out[a], b)
                 if may and _dear(instance, bits.leaf[b], bits.leaf[a], box, alone[a], limit):
-                    _add(out[a], b)
-                    _add(out[b], a)
+                    add(out[a], b)
+                    add(out[b], a)
             _leave(instance, bits.leaf[a], box)
     return out
 
@@ -305,10 +288,10 @@ def _seed(table: Words, y: FloatArray, first: IntArray, second: IntArray, net: _
     fill(clique, np.uint64(0))
     for i in range(len(first)):
         if net.source[i] != _UNREACHED:
-            _add(clique, first[i])
+            add(clique, first[i])
     for j in range(len(second)):
         if net.via[j] < 0:
-            _add(clique, second[j])
+            add(clique, second[j])
 
 
 @helper
@@ -320,7 +303,7 @@ def _lift(table: Words, leaves: IntArray, clique: Words, common: Words) -> None:
             in_both(common, table[leaf], common)
     for leaf in leaves:
         if has(common, leaf):
-            _add(clique, leaf)
+            add(clique, leaf)
             in_both(common, table[leaf], common)
 
 

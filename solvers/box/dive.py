@@ -29,7 +29,9 @@ from ocf.solvers.box.bitsets import (
     POSITION,
     STACK,
     best_gains,
+    drop,
     exclusions,
+    has,
     in_both,
     level_count,
     make_bits,
@@ -113,7 +115,7 @@ def _relax(
     for tree in range(len(scratch.best)):
         least = np.inf
         for a in range(instance.trees[tree], instance.trees[tree + 1]):
-            if (live[a >> 6] >> np.uint64(a & 63)) & np.uint64(1):
+            if has(live, a):
                 least = min(least, weight[a])
         scratch.best[tree] = least
         total += least
@@ -126,7 +128,7 @@ def _relax(
         most = limit - total + scratch.best[tree]
         for a in range(instance.trees[tree], instance.trees[tree + 1]):
             if weight[a] >= most:
-                live[a >> 6] &= ~(np.uint64(1) << np.uint64(a & 63))
+                drop(live, a)
     for f in range(len(lo)):
         _close_from(instance, lo, hi, level, f, cell, limit - total + scratch.least[f])
     return total
@@ -140,7 +142,7 @@ def _drop_poor(instance: Instance, bits: Bits, live: Words, room: FloatArray, be
         for a in range(instance.trees[tree + 1] - 1, instance.trees[tree] - 1, -1):
             if best[tree] - bits.gain[a, 0] <= spare:
                 break
-            live[a >> 6] &= ~(np.uint64(1) << np.uint64(a & 63))
+            drop(live, a)
 
 
 @helper
@@ -482,7 +484,7 @@ def _judge(
     if len(excluded):
         for tree in range(len(leaves)):
             for a in range(instance.trees[tree], instance.trees[tree + 1]):
-                if (live[a >> 6] >> np.uint64(a & 63)) & np.uint64(1):
+                if has(live, a):
                     leaves[tree] = instance.leaf[bits.leaf[a]]
         for k in range(len(excluded)):
             differs = 0
