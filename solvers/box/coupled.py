@@ -25,8 +25,8 @@ from ocf.solvers.box.instance import Instance, Packed, assign, copied, make_inst
 from ocf.solvers.box.points import make_evaluator, meets_target
 from ocf.solvers.box.propagation import Multipliers, new_workspace
 from ocf.solvers.box.quadratic import EPS, Quadratic, new_active_set
-from ocf.solvers.box.search import BoxResult
-from ocf.solvers.result import CUTOFF, Progress, SolverOptions, Status, monotone
+from ocf.solvers.box.search import BoxResult, concluded
+from ocf.solvers.result import Progress, SolverOptions, monotone
 from ocf.support.limits import current
 
 if TYPE_CHECKING:
@@ -392,16 +392,7 @@ class CoupledSearch:
         self.history.append(Progress(time.perf_counter() - self.begin, self._bound(own), self.upper))
 
     def _result(self, stopped: str) -> BoxResult:
-        bound, message = self._bound(), stopped
-        if stopped:
-            status = Status.UNKNOWN if self.best is None else Status.FEASIBLE
-        elif self.best is None:
-            status, bound = Status.INFEASIBLE, self.cutoff
-            message = CUTOFF if np.isfinite(self.cutoff) else ""
-        else:
-            status = Status.OPTIMAL
-            if self.options.mip_gap <= TOLERANCE:
-                bound = self.upper
+        status, bound, message = concluded(self.best, self.upper, self._bound(), self.cutoff, self.options, stopped)
         self._record(None)
         return BoxResult(
             status,

@@ -425,7 +425,7 @@ def least_cell(coupling: Coupling, instance: Instance, domain: Domain, f: int, b
     i = coupling.slot[f]
     if i < 0:
         return cheapest_open(instance, domain, f)
-    j, last = instance.offsets[f] + domain.lo[f], instance.offsets[f] + domain.hi[f]
+    j, last = _ends(instance, domain, f)
     while j < last and coupling.high[j] < box.t[i]:
         j += 1
     return j

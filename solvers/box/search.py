@@ -190,19 +190,39 @@ def _work(worker: Worker, shared: Shared, number: int) -> None:
         worker.retire()
 
 
+def concluded(
+    best: IntArray | None, upper: float, bound: float, cutoff: float, options: SolverOptions, stopped: str
+) -> tuple[Status, float, str]:
+    """How a search over boxes has ended: status, bound and message.
+
+    Parameters
+    ----------
+    best : (n_features,) int64 or None
+        Cells of the best point.
+    upper : float
+        Cost of that.
+    bound : float
+        No point that is of use is cheaper.
+    cutoff : float
+        Points had to beat it.
+    options : SolverOptions
+        A gap that they allow leaves the bound where it is.
+    stopped : str
+        By what, where boxes are left; else "".
+    """
+    if stopped:
+        return Status.UNKNOWN if best is None else Status.FEASIBLE, bound, stopped
+    if best is None:
+        return Status.INFEASIBLE, cutoff, CUTOFF if np.isfinite(cutoff) else ""
+    return Status.OPTIMAL, upper if options.mip_gap <= TOLERANCE else bound, ""
+
+
 def _result(shared: Shared) -> BoxResult:
     least = min(shared.upper, shared.cutoff)
-    bound, message = min(shared.bound(), shared.limit, least), shared.stopped
+    bound = min(shared.bound(), shared.limit, least)
     unfinished = bool(shared.stopped and shared.queue)
-    if unfinished and not (shared.lone and bound >= least):
-        status = Status.UNKNOWN if shared.best is None else Status.FEASIBLE
-    elif shared.best is None:
-        status, bound = Status.INFEASIBLE, shared.cutoff
-        message = CUTOFF if np.isfinite(shared.cutoff) else ""
-    else:
-        status, message = Status.OPTIMAL, ""
-        if shared.options.mip_gap <= TOLERANCE:
-            bound = shared.upper
+    stopped = shared.stopped if unfinished and not (shared.lone and bound >= least) else ""
+    status, bound, message = concluded(shared.best, shared.upper, bound, shared.cutoff, shared.options, stopped)
     shared.record(bound)
     return BoxResult(
         status,
