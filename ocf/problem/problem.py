@@ -125,6 +125,23 @@ class Problem:
             total += whole**2 if k < len(self.cost.forms) else abs(whole)
         return total
 
+    def way_to(self, row: FloatArray, steps: int) -> FloatArray:
+        """Coded points on the straight way from the origin to a row; discrete features are the row's from the start.
+
+        Parameters
+        ----------
+        row : (n_features,) float64
+        steps : int
+
+        Returns
+        -------
+        (steps, n_features) float64
+            The row is the last.
+        """
+        share = np.arange(1, steps + 1)[:, None] / steps
+        discrete = np.array([feature.discrete for feature in self.space.features])
+        return np.where(discrete, row, self.origin + share * (row - self.origin))
+
     @cached_property
     def trees(self) -> Ensemble:
         """All trees: those of the model and, behind them, the isolation trees."""

@@ -102,9 +102,7 @@ class CoupledBalls(Balls):
 def _way_back(cells: CellProblem, row: FloatArray) -> IntArray | None:
     """Cells of the first point with the target on the straight way from the origin to a row; None without one."""
     part, problem = cells.partition, cells.problem
-    share = np.arange(1, STEPS + 1)[:, None] / STEPS
-    discrete = np.array([feature.discrete for feature in problem.space.features])
-    way = np.where(discrete, row, problem.origin + share * (row - problem.origin))
+    way = problem.way_to(row, STEPS)
     choices = part.locate(np.where(np.isnan(way), problem.origin, way))
     usable = cells.open[part.offsets[:-1] + choices].all(axis=1)
     for choice in choices[usable]:

@@ -150,11 +150,9 @@ class _Global:
         problem, judged = model.problem, self.run.times["confirm"]
         if np.isnan(problem.origin).any() or model.domain.impossible:
             return
-        discrete = np.array([feature.discrete for feature in problem.space.features])
-        share, tried = np.arange(1, STEPS + 1)[:, None] / STEPS, set[tuple[int, ...]]()
+        tried = set[tuple[int, ...]]()
         for row in known[np.argsort(problem.costs(known), kind="stable")[:MAX_STARTS]]:
-            way = np.where(discrete, row, problem.origin + share * (row - problem.origin))
-            leaves = model.tree.apply(way)
+            leaves = model.tree.apply(problem.way_to(row, STEPS))
             met = (requirements.gain[leaves].sum(axis=1) >= requirements.need + requirements.error_bound).all(axis=1)
             chosen = tuple(leaves[met.argmax()].tolist())
             if met.any() and chosen not in tried:
