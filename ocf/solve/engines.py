@@ -35,13 +35,22 @@ from ocf.solve.class_costs import class_offsets
 from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
-from ocf.solve.method import AUTO, Way, choose, other_linear_way, other_solvers, second_value_way, second_way
+from ocf.solve.method import (
+    AUTO,
+    Way,
+    choose,
+    other_linear_solvers,
+    other_linear_way,
+    other_solvers,
+    second_value_way,
+    second_way,
+)
 from ocf.solve.outcome import Outcome, advised, joined
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, stands_alone, tied_points
-from ocf.solvers import SOLVERS, CellSolver, Solver, available, get_solver
+from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import seconds_left
 from ocf.support.tolerances import with_ties
@@ -683,16 +692,14 @@ class LinearEngine(Engine[LinearProblem]):
         solver = get_solver(way.solver)
         if isinstance(solver, CellSolver):
             raise ProblemError(_NO_MATRIX.format(way.solver))
-        others = partial(_other_matrix_solvers, way.solver) if task.solver == AUTO else tuple
-        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin, others)
+
+        def others() -> list[Solver]:
+            return [cast(Solver, get_solver(name)) for name in other_linear_solvers(way.solver)]
+
+        going_on = others if task.solver == AUTO else tuple
+        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin, going_on)
         method = task.method(way, outcome) | {"reduction": False}
         return Finding(problem, outcome, way, method, {})
-
-
-def _other_matrix_solvers(first: str) -> list[Solver]:
-    """The solvers that go on with a linear model where the first one errs."""
-    ready = available()
-    return [cast(Solver, get_solver(name)) for name in SOLVERS if name != first and ready[name]]
 
 
 def _matrix_solver(name: str) -> str:
