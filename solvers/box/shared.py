@@ -26,7 +26,7 @@ from ocf.support.tolerances import with_ties
 NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
 
 #: The LP is loaded anew when the boxes that are open hold less than this share of its leaves.
-SMALLER = 0.85
+SMALLER = 0.6
 
 
 class OpenNode(NamedTuple):
