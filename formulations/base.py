@@ -65,21 +65,4 @@ def decode(leaf_values: FloatArray, cells: CellProblem) -> IntArray | None:
     offsets = part.ensemble.leaf_offsets
     values = np.where(cells.live, leaf_values, -1.0)
     chosen = np.array([a + values[a:b].argmax() for a, b in pairwise(offsets)])
-    return cheapest_within(chosen, cells)
-
-
-def cheapest_within(leaves: IntArray, cells: CellProblem) -> IntArray | None:
-    """Cheapest open cell of each feature that lies in all of `leaves`; None if some feature has none.
-
-    Parameters
-    ----------
-    leaves : (n_trees,) int64
-        One leaf of each tree.
-    cells : CellProblem
-    """
-    choice = np.zeros(cells.partition.n_features, np.int64)
-    for i, usable in enumerate(cells.open_within(leaves)):
-        if not usable.any():
-            return None
-        choice[i] = np.where(usable, cells.cost[cells.partition.cells_of(i)], np.inf).argmin()
-    return choice
+    return cells.cheapest_within(chosen)

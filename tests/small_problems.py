@@ -16,6 +16,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
+from ocf.support.tolerances import slack
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 NORMS = ("l1", "l2", "l0", {"l0": 0.1, "l1": 1.0})
@@ -141,6 +142,14 @@ def random_problem(seed: int) -> CellProblem:
     return to_cells(Problem(ensemble, space, rows[0], target, Cost.parse(norm)))
 
 
+def large_problem(seed: int, n_trees: int = 30, depth: int = 4) -> CellProblem:
+    """Beyond brute force over leaves, within brute force over cells of a few features."""
+    rng = np.random.default_rng(seed)
+    space, rows = random_space(rng)
+    ensemble = random_ensemble(rng, space, rows, n_trees, depth, int(rng.integers(2, 4)))
+    return to_cells(Problem(ensemble, space, rows[0], ClassTarget(int(rng.integers(2))), Cost(l1=1)))
+
+
 class Exhaustive(NamedTuple):
     """All choices of open cells.
 
@@ -185,6 +194,12 @@ def exhaustive(cells: CellProblem) -> Exhaustive:
     feasible = (sums >= cells.requirements.need).all(axis=1) & ~(inside & ~cells.live).any(axis=1)
     cost = cells.cost[part.offsets[:-1] + choices].sum(axis=1)
     return Exhaustive(choices, sums, feasible, cost)
+
+
+def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:
+    """Whether something in other leaves costs as little."""
+    near = everything.choices[everything.feasible & (everything.cost <= cost + 2 * slack(cost))]
+    return any((cells.partition.leaves_at(choice) != leaves).any() for choice in near)
 
 
 def stumps(leaf_values: FloatArray, decision: Decision, base: FloatArray | None = None) -> Ensemble:

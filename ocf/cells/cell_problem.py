@@ -127,6 +127,21 @@ class CellProblem:
             out.append(usable)
         return out
 
+    def cheapest_within(self, leaves: IntArray) -> IntArray | None:
+        """Cheapest open cell of each feature that lies in all of some leaves, (n_features,); None if one has none.
+
+        Parameters
+        ----------
+        leaves : (n_trees,) int64
+            One leaf of each tree.
+        """
+        part, choice = self.partition, np.zeros(self.partition.n_features, np.int64)
+        for i, usable in enumerate(self.open_within(leaves)):
+            if not usable.any():
+                return None
+            choice[i] = np.where(usable, self.cost[part.cells_of(i)], np.inf).argmin()
+        return choice
+
     def is_excluded(self, leaves: IntArray) -> bool:
         """Whether one leaf of each tree, as a whole, is excluded."""
         return any(np.isin(choice, leaves).all() for choice in self.excluded)

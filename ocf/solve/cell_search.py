@@ -137,7 +137,8 @@ def solve_alternatives(
     limit : float
         Points of this cost, and dearer ones, are of no interest: ``infeasible`` says that there is none below.
     lone : bool
-        Whether a search over cells is to show, too, that no point in other leaves costs as little; see `Outcome.alone`.
+        Whether to show by the same proof, too, that no point in other leaves costs as little; see `Outcome.alone`. A
+        matrix solver can do so for the point from which it starts: its question is then what lies beside that.
     """
     start, best = time.perf_counter(), None
     lone = lone and use_reduction and len(alternatives) == 1 and _leaves_decide(alternatives[0])
@@ -247,13 +248,30 @@ def _leaves_decide(cells: CellProblem) -> bool:
     return cells.values is None and cells.leaf_cost is None and cells.requirements.curve is None
 
 
-def _beside(cells: CellProblem, reduced: CellProblem, best: Incumbent | None) -> CellProblem:
-    """What may cost as little as the best point, without the leaves of that: reduction has kept what costs less."""
-    if best is None:
-        return reduced
-    closed = (*reduced.excluded, cells.partition.leaves_at(best.cells))
-    asked = cells.with_(excluded=closed, requirements=reduced.requirements)
-    return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
+def _cheapest_in_its_leaves(cells: CellProblem, best: Incumbent) -> Incumbent:
+    """The cheapest point in the leaves of a point, which local search may have missed: the point itself if it is."""
+    choice = cells.cheapest_within(cells.partition.leaves_at(best.cells))
+    placed = None if choice is None else cells.place(choice)
+    if choice is None or placed is None or placed.cost >= best.cost:
+        return best
+    return Incumbent(choice, placed.point, placed.cost)
+
+
+def _tangent_error(run: CellRun) -> float:
+    """By how much a solver's bound must exceed the best cost where squares are met by tangents.
+
+    Its tolerances are about as wide: choices of cells whose cost is that near are looked at one by one, exactly.
+    """
+    values, by_matrix = run.cells.values, not isinstance(run.turns.now, CellSolver)
+    squares = values is not None and values.couples and (values.forms or run.cells.tangents)
+    return TANGENT_ERROR * abs(run.upper) if squares and by_matrix and run.best else 0.0
+
+
+def _with_first_tangents(cells: CellProblem, upper: float) -> CellProblem:
+    """Cells whose values have forms, with tangents to begin with where a cost is known."""
+    if cells.values is None or not cells.values.forms or cells.tangents or not np.isfinite(upper):
+        return cells
+    return cells.with_(tangents=tuple(cells.values.first_tangents(upper)))
 
 
 def _with_cuts(
@@ -271,6 +289,24 @@ def _with_cuts(
     return cuts.added_to(instance.form), replace(options, time_limit=left)
 
 
+def _beside(run: CellRun) -> CellProblem | None:
+    """What may cost as little as the best point of a run, where that is asked for and can be asked; else None.
+
+    The leaves of the point are closed, of which it is the cheapest then. Reduction has kept what costs less.
+    """
+    if not run.lone or run.best is None:
+        return run.cells if run.lone else None
+    best = _cheapest_in_its_leaves(run.original, run.best)
+    if best is not run.best and not run.confirm(best.point):
+        return None
+    run.best = best
+    if run.upper >= run.limit:
+        return None
+    closed = (*run.cells.excluded, run.cells.partition.leaves_at(best.cells))
+    asked = run.original.with_(excluded=closed, requirements=run.cells.requirements)
+    return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
+
+
 class CellRun(Run):
     """State of the solve of one alternative."""
 
@@ -286,9 +322,9 @@ class CellRun(Run):
         lone: bool = False,
     ) -> None:
         super().__init__(options, ("incumbent", "reduce", "instance"), start)
-        self._judge, self._limit, self._lone = confirm, limit, lone
+        self._judge, self.limit, self.lone = confirm, limit, lone
         self.original = self.cells = cells
-        self._others, self._turns = others, Turns(solver, others)
+        self._others, self.turns = others, Turns(solver, others)
         self._parts: list[CellProblem] = []
         self.sizes = {"leaves": int(cells.live.sum()), "cells": int(cells.open.sum())}
         self._start_at_origin()
@@ -296,7 +332,7 @@ class CellRun(Run):
     @property
     def upper(self) -> float:
         """What an answer must cost less than."""
-        return min(super().upper, self._limit)
+        return min(super().upper, self.limit)
 
     def confirm(self, point: FloatArray) -> bool:
         """Ask the user's own model, on the clock."""
@@ -314,9 +350,9 @@ class CellRun(Run):
 
     def prepare(self, candidates: IntArray | None) -> None:
         """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
-        by_cells = isinstance(self._turns.now, CellSolver)
+        by_cells = isinstance(self.turns.now, CellSolver)
         longer, most = ({"effort": LITTLE_EFFORT}, FEW_PAIRS) if by_cells else ({}, MAX_PAIRS)
-        if np.isfinite(self._limit):
+        if np.isfinite(self.limit):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
         first = {"effort": 0, "starts": FIRST_STARTS}
@@ -328,7 +364,7 @@ class CellRun(Run):
 
     def _search(self, candidates: IntArray | None, **search: int) -> None:
         begin, spent = time.perf_counter(), self.times["confirm"]
-        self.adopt(find_incumbent(self.original, candidates, self.confirm, limit=self._limit, **search))
+        self.adopt(find_incumbent(self.original, candidates, self.confirm, limit=self.limit, **search))
         self.times["incumbent"] += time.perf_counter() - begin - (self.times["confirm"] - spent)
         self.record()
 
@@ -354,12 +390,12 @@ class CellRun(Run):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
         else:
             # of a ball it is no news that it holds nothing
-            turn = self._turns.begin(options, self.best is None and not np.isfinite(self._limit))
+            turn = self.turns.begin(options, self.best is None and not np.isfinite(self.limit))
             try:
-                if isinstance(self._turns.now, CellSolver) and not self._solved_instead(compiled, options):
-                    self._search_cells(self._turns.now, compiled, turn)
-                elif not isinstance(self._turns.now, CellSolver):
-                    self._solve_matrix(self._turns.now, compiled(), turn)
+                if isinstance(self.turns.now, CellSolver) and not self._solved_instead(compiled, options):
+                    self._search_cells(self.turns.now, compiled, turn)
+                elif not isinstance(self.turns.now, CellSolver):
+                    self._solve_matrix(self.turns.now, compiled(), turn)
             except (TimeLimitError, MemoryLimitError) as error:
                 if self.best is None and isinstance(error, MemoryLimitError):
                     raise
@@ -372,7 +408,7 @@ class CellRun(Run):
 
     def _solved_instead(self, compiled: Callable[[], Compiled], options: SolverOptions) -> bool:
         """Whether a matrix solver was asked in the place of the search, whose kernels are not compiled yet."""
-        instead = None if options.options or self.cells.couples else STAND_IN.solver(self._turns.now, self._others)
+        instead = None if options.options or self.cells.couples else STAND_IN.solver(self.turns.now, self._others)
         if instead is None:
             return False
         begin = time.perf_counter()
@@ -382,7 +418,7 @@ class CellRun(Run):
 
     def _hand_over(self, result: SolveResult) -> bool:
         """After a turn that ended without an answer let the next solver go on; False where that was not its turn."""
-        said = self._turns.end(self.best is None, result.message == STALLED)
+        said = self.turns.end(self.best is None, result.message == STALLED)
         self.say(said or "")
         return said is not None
 
@@ -402,38 +438,42 @@ class CellRun(Run):
                 building = time.perf_counter() - begin
             return formulation if formulation and formulation.formulation == "interval" else None
 
-        lone = self._lone and (self.best is None or self.upper < self._limit)
+        beside = _beside(self)
         result = solver.solve_cells(
-            _beside(self.original, self.cells, self.best) if lone else self.cells,
+            self.cells if beside is None else beside,
             options,
             cutoff=self.upper,
             confirm=asked_of_points(self.cells.requirements, self._admits),
             relaxation=relaxation,
-            lone=lone,
+            lone=beside is not None,
         )
         self.times["solve"] -= building
         if self._noted(result, offset):
             self._take(result, None if result.x is None else result.x.astype(np.int64))
 
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
-        values = self.cells.values
-        if values is not None and values.forms and not self.cells.tangents and np.isfinite(self.upper):
-            self.cells = self.cells.with_(tangents=tuple(values.first_tangents(self.upper)))
+        self.cells = _with_first_tangents(self.cells, self.upper)
         begin = time.perf_counter()
-        instance = formulation.instance(self.cells, self.upper)
+        beside = _beside(self) if self.best is not None and options.mip_gap == 0 else None
+        cells = self.cells if beside is None else beside
+        if cells.infeasible:
+            self.prove("reduction")
+            return
+        instance = formulation.instance(cells, self.upper)
         self.times["instance"] += time.perf_counter() - begin
-        worst = self.upper + self._tangent_error
+        worst = self.upper + _tangent_error(self) if beside is None else with_ties(self.upper)
         form, options = _with_cuts(self, instance, worst, options)
         self.measure(form)
         offset = time.perf_counter() - self.start
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None)
-        if solver is not self._turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        result = replace(result, alone=beside is not None and result.status is Status.INFEASIBLE)
+        if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on
-            self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
+            self.bound = max(self.bound, min(result.bound - _tangent_error(self), self.upper))
             return
         if not self._noted(result, offset):
             return
-        choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], self.cells)
+        choice = None if result.x is None else decode(instance.restore(result.x)[: formulation.n_leaves], cells)
         if result.x is not None and choice is None:
             self._failed("the solver's tolerances admit a point that does not exist; try another solver")
         else:
@@ -442,7 +482,7 @@ class CellRun(Run):
     def split_off(self) -> list[CellRun]:
         """Runs of the parts that this one has left to others, by branching on scores."""
         parts, self._parts = self._parts, []
-        asked = (self._turns.now, self._others, self.options, self._judge, self.start, self._limit)
+        asked = (self.turns.now, self._others, self.options, self._judge, self.start, self.limit)
         runs = [CellRun(cells, *asked) for cells in parts]
         for run in runs:
             run.bound = max(run.bound, self.bound)
@@ -466,7 +506,7 @@ class CellRun(Run):
 
     def _failed(self, why: str) -> None:
         """Hand over to the next solver, if there is one."""
-        said = self._turns.fail(why)
+        said = self.turns.fail(why)
         self.say(why if said is None else said)
         if said is None:
             self.close(Status.ERROR, self.bound, "")
@@ -477,7 +517,7 @@ class CellRun(Run):
 
     def _take(self, result: SolveResult, choice: IntArray | None) -> None:
         """Let the user's model judge what the solver found."""
-        self.bound = max(self.bound, min(result.bound - self._tangent_error, self.upper))
+        self.bound = max(self.bound, min(result.bound - _tangent_error(self), self.upper))
         if choice is None:
             if not self._hand_over(result):
                 self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
@@ -521,16 +561,6 @@ class CellRun(Run):
             self.shrink()
         elif not self._hand_over(result):
             self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
-
-    @property
-    def _tangent_error(self) -> float:
-        """By how much the solver's bound must exceed the best cost where squares are met by tangents.
-
-        Its tolerances are about as wide: choices of cells whose cost is that near are looked at one by one, exactly.
-        """
-        values, by_matrix = self.cells.values, not isinstance(self._turns.now, CellSolver)
-        squares = values is not None and values.couples and (values.forms or self.cells.tangents)
-        return TANGENT_ERROR * abs(self.upper) if squares and by_matrix and self.best else 0.0
 
     def _admits(self, choice: IntArray) -> bool:
         """Whether the user's constraints and the user's model accept a choice of cells."""

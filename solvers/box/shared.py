@@ -333,7 +333,8 @@ class Shared:
                 self.refused += 1
                 return False
             if self.lone:
-                self._offer_alone(cheapest_within(self.cells, leaves), key)
+                cheapest = self.cells.cheapest_within(leaves)
+                self._offer_alone(x if cheapest is None else cheapest, key)
                 return True
             cost = self.cells.cost_of(x)
             if cost < min(self.upper, self.cutoff):
@@ -352,18 +353,3 @@ class Shared:
         elif cost < self.limit:
             self.lone = False
             self.shared[0] = strictly
-
-
-def cheapest_within(cells: CellProblem, leaves: IntArray) -> IntArray:
-    """The cheapest open cell of each feature within some leaves that meet, (n_features,).
-
-    Parameters
-    ----------
-    cells : CellProblem
-    leaves : (n_trees,) int64
-    """
-    part = cells.partition
-    costs = [
-        np.where(inside, cells.cost[part.cells_of(i)], np.inf) for i, inside in enumerate(cells.open_within(leaves))
-    ]
-    return np.array([own.argmin() for own in costs], np.int64)

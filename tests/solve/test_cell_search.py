@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from small_problems import beside, exhaustive, random_problem
 
 from ocf import Explainer
+from ocf.cells.cell_problem import CellProblem
+from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
+from ocf.solve import cell_search
 from ocf.solve.cell_search import CellRun, merged_progress, solve_together
+from ocf.solve.compile import compile_formulation
 from ocf.solve.outcome import Outcome
 from ocf.solve.turns import FIRST_STALL, FIRST_TURN
 from ocf.solvers.box.solver import BoxSolver
@@ -211,3 +217,46 @@ def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, time_limit=30)
     assert (e.status, e.verified) == ("feasible", True)
     assert "the time limit of 30 s was reached: give it more (time_limit=300), or be content with a gap" in str(e)
+
+
+@pytest.mark.parametrize("solver", [HighsSolver(), ScipSolver(), BoxSolver()], ids=["highs", "scip", "box"])
+def test_one_proof_shows_that_the_start_is_the_best_and_stands_alone(
+    solver: HighsSolver | ScipSolver | BoxSolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never claimed where a tie is, and claimed elsewhere when the start was the best; nothing is reduced.
+
+    A start need not be the cheapest point of its own leaves, which are closed while others are asked for.
+    """
+    monkeypatch.setattr(cell_search, "reduce", lambda cells, *rest, **more: SimpleNamespace(cells=cells))
+    claimed = {True: 0, False: 0}
+    for seed in range(40):
+        cells = random_problem(seed)
+        cells = cells.with_(cost=np.ceil(5 * cells.cost) / 5) if seed % 2 else cells  # more of them cost the same
+        everything = exhaustive(cells)
+        if cells.leaf_cost is not None or not 0 < everything.optimum < np.inf:
+            continue
+        matrix = compile_formulation("interval" if cells.partition.reachable.all() else "ocean", cells)
+        feasible = np.flatnonzero(everything.feasible)
+        by_cost = everything.choices[feasible[np.argsort(everything.cost[feasible], kind="stable")]]
+
+        def has_target(point: np.ndarray, cells: CellProblem = cells) -> bool:
+            leaves = cells.partition.leaves_at(cells.partition.locate(point[None])[0])
+            return bool((cells.margins(leaves) >= 0).all())
+
+        for start in (by_cost[0], by_cost[len(by_cost) // 2]):
+            run = CellRun(cells, solver, tuple, SolverOptions(), has_target, 0.0, lone=True)
+            placed = cells.place(start)
+            assert placed is not None
+            run.adopt(Incumbent(start, placed.point, placed.cost))
+            while not run.finished:
+                run.step(lambda matrix=matrix: matrix)
+            found = run.outcome()
+            assert found.status is Status.OPTIMAL
+            assert found.cost == pytest.approx(everything.optimum, rel=1e-9)
+            assert found.point is not None
+            leaves = cells.partition.leaves_at(cells.partition.locate(found.point[None])[0])
+            tied = beside(cells, everything, leaves, found.cost)
+            assert not (found.alone and tied)
+            assert found.alone or tied or start is not by_cost[0]
+            claimed[found.alone] += 1
+    assert min(claimed.values()) > 5

@@ -1,28 +1,15 @@
-"""Problems beyond brute force over leaves, and what must hold of every answer."""
+"""What a search is given, and what must hold of every answer."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_problems import random_ensemble, random_space
 
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.forms import to_cells
-from ocf.problem.costs import Cost
-from ocf.problem.problem import Problem
-from ocf.problem.targets import ClassTarget
 from ocf.solve.compile import compile_formulation
 from ocf.solvers.box import BoxResult
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import Status
-
-
-def large_problem(seed: int, n_trees: int = 30, depth: int = 4) -> CellProblem:
-    """Beyond brute force over leaves, within brute force over cells of a few features."""
-    rng = np.random.default_rng(seed)
-    space, rows = random_space(rng)
-    ensemble = random_ensemble(rng, space, rows, n_trees, depth, int(rng.integers(2, 4)))
-    return to_cells(Problem(ensemble, space, rows[0], ClassTarget(int(rng.integers(2))), Cost(l1=1)))
 
 
 def compiled(cells: CellProblem) -> Compiled:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_problems import large_problem
 
 from ocf.solvers.box.bitsets import make_bits, new_stack, pop, push
 from ocf.solvers.box.instance import copied, make_instance, whole
-
-from .cases import large_problem
 
 
 @pytest.mark.parametrize("seed", range(8))

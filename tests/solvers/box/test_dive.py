@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_problems import exhaustive, random_problem
+from small_problems import exhaustive, large_problem, random_problem
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box import backtrack
@@ -14,8 +14,6 @@ from ocf.solvers.box.bitsets import make_bits, new_scratch, new_stack, pop, push
 from ocf.solvers.box.dive import EXHAUSTED, INTERRUPTED, dive
 from ocf.solvers.box.instance import copied, make_instance, whole
 from ocf.solvers.box.relaxation import no_relaxation
-
-from .cases import large_problem
 
 SEEDS = st.integers(0, 10**6)
 

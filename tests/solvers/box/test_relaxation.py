@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_problems import exhaustive, random_problem
+from small_problems import exhaustive, large_problem, random_problem
 
 from ocf.solvers.box import relaxation, solve_cells
 from ocf.solvers.box.branching import restrict
@@ -14,7 +14,7 @@ from ocf.solvers.box.instance import copied, make_instance, whole
 from ocf.solvers.box.propagation import MOST_ROUNDS, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import no_relaxation
 
-from .cases import check, compiled, large_problem
+from .cases import check, compiled
 
 
 def test_wrong_multipliers_never_cut_off_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:

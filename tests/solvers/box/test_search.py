@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import Exhaustive, exhaustive, random_problem
+from small_problems import beside, exhaustive, large_problem, random_problem
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -21,9 +21,8 @@ from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
 from ocf.solvers.box import shared, solve_cells
 from ocf.solvers.result import STALLED, Progress, SolverOptions, Status
-from ocf.support.tolerances import slack
 
-from .cases import check, compiled, large_problem
+from .cases import check, compiled
 
 SEEDS = st.integers(0, 10**6)
 
@@ -116,12 +115,6 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
     feasible = everything.feasible & ~(uncertain & refused)
     optimum = everything.cost[feasible].min(initial=np.inf)
     check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
-
-
-def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:
-    """Whether something in other leaves costs as little."""
-    near = everything.choices[everything.feasible & (everything.cost <= cost + 2 * slack(cost))]
-    return any((cells.partition.leaves_at(choice) != leaves).any() for choice in near)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

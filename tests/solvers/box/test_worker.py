@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from small_problems import large_problem
 
 from ocf import Explainer
 from ocf.arrays import FloatArray, IntArray
@@ -20,7 +21,7 @@ from ocf.solvers.box.shared import OpenNode
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import current, within
 
-from .cases import check, compiled, large_problem
+from .cases import check, compiled
 
 
 @pytest.mark.parametrize("seed", range(12))
