@@ -37,6 +37,7 @@ from ocf.solve.cross_check import compare, judged
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
 from ocf.solve.method import (
     AUTO,
+    BOUNDS_FROM,
     Way,
     choose,
     other_linear_solvers,
@@ -57,6 +58,10 @@ from ocf.support.tolerances import with_ties
 
 if TYPE_CHECKING:
     from ocf.solve.leaf_query import Query
+    from ocf.solve.outcome import Run
+
+#: Part of the time that a problem without its isolation forest may take.
+BARE_SHARE = 0.5
 
 #: Whether the user's own model gives the target to a coded point.
 Judge = Callable[[FloatArray], bool]
@@ -182,7 +187,8 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     engine : Engine
     task : Task
     """
-    if engine.by_kernels and task.compiles_ahead:
+    # hyperplanes of an isolation forest alone are left out first, and then there are cells
+    if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:
         STAND_IN.compile_ahead(task.solver, couples=task.cost.couples)
 
 
@@ -624,7 +630,8 @@ class LeafEngine(Engine[Problem]):
             from ocf.solve.ensemble_search import solve_globally
 
             known = self._prepared.known_points(problem) if task.reduce else None
-            outcome = solve_globally(query, judge, way.formulation, known)
+            relaxed = self._without_isolation(request, way, query.run) if task.reduce else None
+            outcome = solve_globally(query, judge, way.formulation, known, relaxed)
         way = Way(way.formulation, query.run.method_name)
         method = task.method(way, outcome)
         model, matrix = query.model, query.model.matrix
@@ -636,6 +643,31 @@ class LeafEngine(Engine[Problem]):
             {**method, "solver_version": query.run.version or method["solver_version"]},
             dict.fromkeys(built, 0.0) if model.matrix_is_old else built,
         )
+
+    def _without_isolation(self, request: Request[Problem], way: Way, run: Run) -> Outcome | None:
+        """The answer of a model over cells where only its isolation forest has hyperplanes: without that forest.
+
+        A point that is plausible as it is is the answer; of all others it is a bound. On diabetes, 100 trees of depth
+        5 beside 20 of an extended forest, it was the answer of six rows in eight.
+        """
+        problem, task = request.problem, request.task
+        free = problem.ensemble.is_oblique or problem.plausibility is None or problem.completions is not None
+        if way.formulation != "hyperplanes" or free or run.seconds_left() == 0:
+            return None
+        bare = replace(problem, plausibility=None)
+
+        def by_the_trees(point: FloatArray) -> bool:
+            leaves = bare.ensemble.apply(point[None])[0]
+            return any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in bare.alternatives)
+
+        left = run.remaining()
+        options = task.options if left is None else left
+        if options.time_limit is not None:
+            options = replace(options, time_limit=options.time_limit * BARE_SHARE)
+        alternatives = self._prepared.alternatives(bare)
+        first = choose(alternatives[0], BOUNDS_FROM, task.solver)
+        cells = _CellForms(alternatives, replace(request, problem=bare, judge=by_the_trees, way=first), self._prepared)
+        return cells.search(self._prepared.known_cells(bare, cells.partition), options=options)
 
     def _leaf_by_leaf(self, query: Query, problem: Problem, task: Task, judge: Judge) -> tuple[Outcome, Problem]:
         """The answer of a single tree, and the problem whose target it meets."""

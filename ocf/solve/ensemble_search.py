@@ -16,6 +16,8 @@ from ocf.formulations import get_value_formulation
 from ocf.problem.lines import LineBound, LineCondition, line_bounds, line_conditions, tangent_condition
 from ocf.problem.requirements import Requirements, ScoreCurve, SoftmaxThreshold
 from ocf.problem.totals import TotalThreshold
+from ocf.solve.first_points import leaves_at, pulled_back, ways
+from ocf.solve.first_points import meets as certainly_meets
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer
 from ocf.solve.leaf_query import Query, finished
 from ocf.solve.outcome import Outcome
@@ -26,9 +28,6 @@ from ocf.solvers.standard_form import StandardForm, compile_model
 from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
-
-#: Rows of the data on the way to which a first point is looked for, and steps on it.
-MAX_STARTS, STEPS = 8, 16
 
 #: Choices of one leaf per tree that a search may try.
 MAX_CHOICES = 200
@@ -48,6 +47,7 @@ def solve_globally(
     confirm: Callable[[FloatArray], bool],
     formulation: str = "hyperplanes",
     known: FloatArray | None = None,
+    relaxed: Outcome | None = None,
 ) -> Outcome:
     """Answer a query for an ensemble of any size, by one MILP or MIQP over all leaves.
 
@@ -60,12 +60,18 @@ def solve_globally(
         Of `ocf.formulations.VALUE_FORMULATIONS`, with all trees in one model.
     known : (n, n_features) float64, optional
         Coded rows of the data that have the target: first points are looked for on the way to them.
+    relaxed : Outcome, optional
+        Of the same problem with less asked of it: its bound holds, and its point may serve.
     """
     run = _Global(query, confirm, formulation)
+    if relaxed is not None:
+        run.begin(relaxed)
     problem = query.model.problem
     lines = len(problem.ensemble.lines) > 0
     conditions = line_conditions(problem.ensemble, problem.target) if lines else [[] for _ in problem.alternatives]
     for requirements, own in zip(problem.alternatives, conditions, strict=True):
+        if run.proved:
+            break
         if known is not None and requirements.curve is None and not lines:
             run.start(requirements, known)
         run.search(requirements, own)
@@ -133,13 +139,39 @@ class _Global:
         self._build = get_value_formulation(formulation)
         self.best: LeafAnswer | None = None
         self.bound, self._solver = np.inf, query.solver
+        self.floor, self._from = -np.inf, cast(FloatArray | None, None)
 
     @property
     def upper(self) -> float:
         return self.best.cost if self.best else np.inf
 
+    def begin(self, relaxed: Outcome) -> None:
+        """Take over what is known of the problem with less asked of it.
+
+        Parameters
+        ----------
+        relaxed : Outcome
+        """
+        for key, seconds in relaxed.times.items():
+            self.run.times[key] = self.run.times.get(key, 0.0) + seconds
+        self.run.results += relaxed.results
+        self.run.called(relaxed.proved_by or "reduction")
+        self.floor, point = max(relaxed.bound, 0.0), relaxed.point
+        if point is not None:
+            assert relaxed.cost is not None
+            problem, self._from = self.query.model.problem, point
+            leaves = leaves_at(problem, point[None])[0]
+            if any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in problem.alternatives):
+                self._settles(LeafAnswer(tuple(leaves.tolist()), point, relaxed.cost, self.floor, "solved"))
+        self.run.history.append(Progress(time.perf_counter() - self.run.start, self.floor, self.upper))
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing can be cheaper than the best point, or there is nothing at all."""
+        return self.floor == np.inf or meets(self.floor, self.upper)
+
     def start(self, requirements: Requirements, known: FloatArray) -> None:
-        """The cheapest points of the leaves with the target that come first on the way from the row to known ones.
+        """The cheapest points of leaves with the target, by ways from the row, or a nearer point, to known ones.
 
         Parameters
         ----------
@@ -148,18 +180,32 @@ class _Global:
         """
         model, begin, bound = self.query.model, time.perf_counter(), self.bound
         problem, judged = model.problem, self.run.times["confirm"]
-        if np.isnan(problem.origin).any() or model.domain.impossible:
+        if np.isnan(problem.origin).any() or model.domain.impossible or not len(known):
             return
         tried = set[tuple[int, ...]]()
-        for row in known[np.argsort(problem.costs(known), kind="stable")[:MAX_STARTS]]:
-            leaves = model.tree.apply(problem.way_to(row, STEPS))
-            met = (requirements.gain[leaves].sum(axis=1) >= requirements.need + requirements.error_bound).all(axis=1)
-            chosen = tuple(leaves[met.argmax()].tolist())
-            if met.any() and chosen not in tried:
-                tried.add(chosen)
-                self._solve(chosen)
+        for start in (problem.origin, self._from):
+            for point in () if start is None else ways(problem, requirements, known, start):
+                left = self.run.seconds_left()
+                if left is not None and left <= 0:
+                    break
+                self._descend(requirements, point, tried)
         self.bound = bound  # nothing is cut off yet
         self.run.times["incumbent"] += time.perf_counter() - begin - (self.run.times["confirm"] - judged)
+
+    def _descend(self, requirements: Requirements, point: FloatArray | None, tried: set[tuple[int, ...]]) -> None:
+        """The cheapest point of a point's leaves, and of those that are met on the way back from it, in turn."""
+        problem = self.query.model.problem
+        while point is not None:
+            point = pulled_back(problem, requirements, point)
+            chosen = tuple(leaves_at(problem, point[None])[0].tolist())
+            if chosen in tried:
+                return
+            tried.add(chosen)
+            answer = self.query.solve_leaf(chosen)
+            self._settles(answer)
+            point = answer.point
+            if point is not None and not certainly_meets(problem, requirements, point[None])[0]:
+                return
 
     def search(self, requirements: Requirements, conditions: Sequence[LineCondition]) -> None:
         """The cheapest point that meets one alternative of the target, if it beats the best so far.
@@ -171,13 +217,13 @@ class _Global:
             What the alternative asks of scores to which lines add.
         """
         query, model = self.query, self.query.model
-        if model.domain.impossible or (model.columns.lower > model.columns.upper).any():
+        if self.proved or model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
         models = self._build(model.problem, requirements, model.search.part)
         form = compile_model(models.model, [*models.variables, *models.leaves])
         self._solver = "scip" if form.Q is not None else query.solver
         self.run.called(self._solver)
-        parts = [_Part(form, models.columns.n, requirements.curve, -np.inf)]
+        parts = [_Part(form, models.columns.n, requirements.curve, self.floor)]
         for _ in range(MAX_CHOICES):
             parts += self._next_choice(parts.pop(), conditions)
             if not parts:
@@ -305,7 +351,7 @@ class _Global:
     def outcome(self) -> Outcome:
         """The answer."""
         model, best = self.query.model, self.best
-        bound = min(self.bound, self.upper)
+        bound = min(max(self.bound, self.floor), self.upper)
         if best is not None:
             met = meets(bound, best.cost)
             bound = best.cost if met else bound
