@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
     from ocf.cells.partition import Partition
     from ocf.formulations.base import Formulated
+    from ocf.formulations.blocks.columns import MoveColumns
     from ocf.formulations.blocks.splits import Global
     from ocf.problem.problem import Problem
     from ocf.problem.requirements import Requirements
@@ -72,12 +73,13 @@ def get_formulation(name: str) -> Callable[[CellProblem], Formulated]:
     return build
 
 
-def get_value_formulation(name: str) -> Callable[[Problem, Requirements, Partition], Global]:
+def get_value_formulation(name: str) -> Callable[[Problem, Requirements, Partition, MoveColumns | None], Global]:
     """The `build` function of a formulation that has all trees in one model, with values in the place of cells.
 
     Parameters
     ----------
     name : {"hyperplanes", "ocean_hyperplanes"}
     """
-    build: Callable[[Problem, Requirements, Partition], Global] = import_module(VALUE_FORMULATIONS[name]).build
+    build: Callable[[Problem, Requirements, Partition, MoveColumns | None], Global]
+    build = import_module(VALUE_FORMULATIONS[name]).build
     return build

@@ -81,7 +81,7 @@ def build(cells: CellProblem) -> Formulated:
     def single_leaf(_: pyo.Block, t: int) -> Any:  # (1)
         return (1.0, linear([(1.0, v) for v in y[offsets[t] : offsets[t + 1]]]), 1.0)
 
-    inside = list(_intervals(part))
+    inside = list(intervals(part))
 
     @model.Constraint(range(len(inside)))
     def within_interval(m: pyo.ConcreteModel, k: int) -> Any:  # (2)
@@ -102,7 +102,7 @@ def build(cells: CellProblem) -> Formulated:
     return Formulated(model, tuple(y), *choice_variables(model.cells, part))
 
 
-def _intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
+def intervals(part: Partition) -> Iterator[tuple[int, int, int, IntArray]]:
     """(feature, a, b, leaves in [a, b)) for each interval of (2) that the others do not imply."""
     offsets = part.ensemble.leaf_offsets
     for t in range(part.ensemble.n_trees):

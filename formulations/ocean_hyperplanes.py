@@ -64,7 +64,7 @@ from ocf.trees.ensemble import Ensemble, SplitKind
 LEAST_EPS = 1e-6
 
 
-def build(problem: Problem, requirements: Requirements, part: Partition) -> Global:
+def build(problem: Problem, requirements: Requirements, part: Partition, columns: MoveColumns | None = None) -> Global:
     """Build OCEAN's model of a problem and one alternative of its target, with values in the place of cells.
 
     Parameters
@@ -74,8 +74,10 @@ def build(problem: Problem, requirements: Requirements, part: Partition) -> Glob
     requirements : Requirements
     part : Partition
         Of all the problem's trees.
+    columns : MoveColumns, optional
+        Of the problem, by default within its own bounds.
     """
-    ensemble, columns = problem.trees, columns_of(problem)
+    ensemble, columns = problem.trees, columns_of(problem) if columns is None else columns
     model, x = build_columns(problem, columns, "ocean_hyperplanes")
     model.y = pyo.Var(range(len(ensemble.kind)), bounds=(0.0, 1.0))  # (11)
     y = [model.y[v] for v in range(len(ensemble.kind))]

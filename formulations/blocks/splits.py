@@ -25,9 +25,8 @@ The big-M are the smallest that the bounds allow; with all numbers in [0, 1] the
 Where the library's own total may differ by a slack, both sides are wider by it.
 A split of a single number is a hyperplane with one weight, its right side closed at the next admissible value.
 
-Where several nodes split one number, or weigh the columns alike (`Ensemble.oblique_index`), as those that split one
-column which a step in front of the trees has added up, their total is one number, and lies on one side of each
-threshold:
+Where several nodes weigh the columns alike (`Ensemble.oblique_index`), as those that split one column which a step in
+front of the trees has added up, their total is one number, and lies on one side of each threshold:
 
 .. math::
 
@@ -58,7 +57,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.columns import MoveColumns, node_row
@@ -227,8 +226,6 @@ def add_shared_splits(
     columns: MoveColumns,
     x: list[Any],
     flow: Callable[[int, bool], Terms],
-    *,
-    numbers: bool = False,
 ) -> set[int]:
     """Give nodes of the same hyperplane one side; the nodes, which need no rows of their own.
 
@@ -240,11 +237,9 @@ def add_shared_splits(
     x : list of variables, one per column
     flow : callable
         As in `add_splits`.
-    numbers : bool
-        Whether splits of a single number are hyperplanes in this, too.
     """
     ensemble = problem.trees
-    shared = _shared(ensemble, columns.feature[np.isin(columns.role, ("delta", "up", "down"))] if numbers else [])
+    shared = _shared(ensemble)
     model.s = pyo.Var(range(len(shared)), bounds=(0, 1))
     sides = [Side.of(problem, columns, nodes[0]) for nodes in shared]
 
@@ -270,7 +265,7 @@ def add_shared_splits(
         v, k = nodes_of[n]
         return (None, linear([*flow(v, False), (1.0, model.s[k])]), 1.0)
 
-    total = [_total_of(ensemble, nodes[0]) for nodes in shared]
+    total = [int(ensemble.oblique_index[nodes[0]]) for nodes in shared]
 
     @model.Constraint([k for k in range(len(shared) - 1) if total[k] == total[k + 1]])
     def shared_order(_: pyo.Block, k: int) -> Any:
@@ -279,29 +274,15 @@ def add_shared_splits(
     return {v for v, _ in nodes_of}
 
 
-def _shared(ensemble: Ensemble, numbers: IntArray | Sequence[int]) -> list[list[int]]:
-    """Nodes that share both their total and their threshold, where several share the total; in order of both.
-
-    Parameters
-    ----------
-    ensemble : Ensemble
-    numbers : sequence of int
-        Features of which splits count as hyperplanes.
-    """
+def _shared(ensemble: Ensemble) -> list[list[int]]:
+    """Nodes that share both their total and their threshold, where several share the total; in order of both."""
     oblique = np.setdiff1d(
         np.flatnonzero(ensemble.kind == SplitKind.OBLIQUE), ensemble.tree_offsets[ensemble.lines[:, 0]]
     )
-    axis = np.flatnonzero((ensemble.kind == SplitKind.AXIS) & np.isin(ensemble.feature, numbers))
-    keys = [(_total_of(ensemble, v), float(ensemble.threshold[v]), v) for v in (*oblique.tolist(), *axis.tolist())]
+    keys = [(int(ensemble.oblique_index[v]), float(ensemble.threshold[v]), v) for v in oblique.tolist()]
     counts = Counter(total for total, *_ in keys)
     several = sorted(key for key in keys if counts[key[0]] > 1)
     return [[v for *_, v in own] for _, own in groupby(several, key=lambda key: key[:2])]
-
-
-def _total_of(ensemble: Ensemble, v: int) -> tuple[bool, int]:
-    """Which number a node compares with its threshold: that of a feature, or the total of a row of weights."""
-    oblique = bool(ensemble.kind[v] == SplitKind.OBLIQUE)
-    return oblique, int((ensemble.oblique_index if oblique else ensemble.feature)[v])
 
 
 def add_lines(

@@ -20,6 +20,7 @@ from ocf.solve.first_points import leaves_at, pulled_back, ways
 from ocf.solve.first_points import meets as certainly_meets
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer
 from ocf.solve.leaf_query import Query, finished
+from ocf.solve.narrowed import narrowed
 from ocf.solve.outcome import Outcome
 from ocf.solve.turns import FIRST_STALL
 from ocf.solvers import Solver, get_solver
@@ -219,8 +220,15 @@ class _Global:
         query, model = self.query, self.query.model
         if self.proved or model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
-        models = self._build(model.problem, requirements, model.search.part)
+        begin = time.perf_counter()
+        left = narrowed(model, requirements, self.upper)
+        self.run.times["reduce"] += time.perf_counter() - begin
+        models = self._build(model.problem, requirements, model.search.part, None if left is None else left.columns)
         form = compile_model(models.model, [*models.variables, *models.leaves])
+        if left is not None:
+            upper = form.upper.copy()
+            upper[models.columns.n + np.flatnonzero(~left.live)] = 0.0
+            form = form.with_bounds(np.minimum(form.lower, upper), upper)
         self._solver = "scip" if form.Q is not None else query.solver
         self.run.called(self._solver)
         parts = [_Part(form, models.columns.n, requirements.curve, self.floor)]

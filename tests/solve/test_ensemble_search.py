@@ -128,13 +128,16 @@ def test_oceans_own_model_has_one_side_for_each_shared_hyperplane() -> None:
         assert_same(ocean, ours.cost)
 
 
-def test_a_split_feature_without_bounds_is_named() -> None:
+def test_a_split_feature_without_bounds_is_named_unless_a_point_bounds_it() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     table = X.iloc[:, :2]
     bag = BaggingClassifier(TAOClassifier(2, init="random"), 3, random_state=0).fit(table, y)
     free = {"bounds": [-np.inf, np.inf], "scale": 1.0}
     explainer = Explainer(bag, data=table, features={"sepal width (cm)": free})
+    scales = {"sepal width (cm)": {"bounds": [-1e3, 1e3], "scale": 1.0}}
+    wide = Explainer(bag, data=table, features=scales).explain(table.iloc[[0]], target=2)[0]
     for formulation in ("hyperplanes", "ocean"):
-        answer = explainer.explain(table.iloc[[0]], target=2, formulation=formulation)[0]
+        assert_same(explainer.explain(table.iloc[[0]], target=2, formulation=formulation)[0], wide.cost)
+        answer = explainer.explain(table.iloc[[0]], target=2, formulation=formulation, reduce=False)[0]
         assert answer.status == "error"
         assert "'sepal width (cm)' is split and has no finite bounds" in answer.message
