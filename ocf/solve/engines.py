@@ -660,14 +660,14 @@ class LeafEngine(Engine[Problem]):
             leaves = bare.ensemble.apply(point[None])[0]
             return any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in bare.alternatives)
 
-        left = run.remaining()
-        options = task.options if left is None else left
+        options = run.remaining() or task.options
         if options.time_limit is not None:
             options = replace(options, time_limit=options.time_limit * BARE_SHARE)
-        alternatives = self._prepared.alternatives(bare)
-        first = choose(alternatives[0], BOUNDS_FROM, task.solver)
-        cells = _CellForms(alternatives, replace(request, problem=bare, judge=by_the_trees, way=first), self._prepared)
-        return cells.search(self._prepared.known_cells(bare, cells.partition), options=options)
+        plain = replace(task, formulation=BOUNDS_FROM, options=options, break_ties=False)
+        try:
+            return CellEngine(self._prepared).solve(Request(bare, plain, by_the_trees)).outcome
+        except ProblemError:  # what has no cells has values all the same
+            return None
 
     def _leaf_by_leaf(self, query: Query, problem: Problem, task: Task, judge: Judge) -> tuple[Outcome, Problem]:
         """The answer of a single tree, and the problem whose target it meets."""

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
-from ocf import Explainer
+from ocf import Explainer, Linear
 from ocf.problem.problem import Problem
 from ocf.solve.first_points import LEAST_GAIN, PARTS, leaves_at, meets, pulled_back, ways
 from ocf.solvers.highs import HighsSolver
@@ -89,3 +89,22 @@ def test_the_bound_without_the_isolation_forest_holds_where_a_solver_finds_nothi
     found = explainer.explain(row, target=2, plausibility=wish)[0]
     assert (found.status, found.bound, found.verified) == ("feasible", plain.cost, True)
     assert found.cost >= best.cost * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"constraints": [Linear({"petal length (cm)": 1.0, "petal width (cm)": 1.0}, "<=", 6.5)]},
+        {"norm": "mahalanobis"},
+        {"norm": "l0"},
+        {"target": [1, 2]},
+    ],
+    ids=str,
+)
+def test_whatever_is_asked_the_answer_is_that_of_the_model_alone(asked: dict[str, Any]) -> None:
+    explainer, X, wish = case(0.5)
+    asked = {"target": 2, "plausibility": wish, **asked}
+    found, alone = (explainer.explain(X.iloc[[60]], **asked, solver="scip", reduce=r)[0] for r in (True, False))
+    assert found.status == alone.status == "optimal", (found.message, alone.message)
+    assert found.verified, found.checks
+    assert found.cost == pytest.approx(alone.cost, rel=1e-6)
