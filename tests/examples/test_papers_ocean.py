@@ -1,4 +1,4 @@
-"""Baselines of OCEAN's table 3: never below the optimum, and the bisection within its precision of it."""
+"""Across files: OCEAN's experiments: baselines never below the optimum, methods given up, a table as printed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,25 @@ PAPERS = Path(__file__).parents[2] / "examples" / "papers"
 
 
 @pytest.fixture
-def baselines(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The module, which finds what it shares with others one folder up."""
+def baselines(folders: None) -> ModuleType:
+    return importlib.import_module("baselines")
+
+
+@pytest.fixture
+def table3(folders: None) -> ModuleType:
+    return importlib.import_module("table3")
+
+
+@pytest.fixture
+def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scripts find what they share in their folder and one folder up; other papers have modules of the same names."""
     monkeypatch.syspath_prepend(str(PAPERS))
     monkeypatch.syspath_prepend(str(PAPERS / "ocean"))
-    yield importlib.import_module("baselines")
-    for name in ("baselines", "tweaking"):
-        sys.modules.pop(name)
+    before = set(sys.modules)
+    yield
+    for name in ("baselines", "common", "runs", "table3", "tweaking"):
+        if name not in before:
+            sys.modules.pop(name, None)
 
 
 def case(seed: int) -> Any:
@@ -68,3 +80,45 @@ def test_baselines_of_table_3_are_never_below_the_optimum(baselines: ModuleType,
     younger[age] -= 1
     assert baselines.price(problem, younger) == np.inf
     assert baselines.price(problem, problem.origin) == 0.0
+
+
+def run(method: str, trees: int, row: int, seconds: float, cost: float, status: str = "optimal") -> dict[str, Any]:
+    """A run of a method on Adult with a limit of 10 seconds."""
+    job = {"set": "AD", "trees": trees, "depth": 5, "method": method, "norm": "l1", "row": row, "limit": 10.0}
+    return job | {"seconds": seconds, "cost": cost, "status": status}
+
+
+def test_a_method_that_is_late_twice_in_turn_is_given_up_there_and_on_larger_forests(table3: ModuleType) -> None:
+    patience = importlib.import_module("common").Patience()
+    late, fine = {"status": "feasible", "seconds": 10.0}, {"status": "optimal", "seconds": 1.0}
+
+    def job(trees: int, depth: int, method: str = "OAE") -> dict[str, Any]:
+        return run(method, trees, 7, 0.0, 0.0) | {"depth": depth}
+
+    for result in (late, fine, late):
+        patience.note(job(50, 5), result)
+        assert patience.left(job(50, 5))
+    patience.note(job(50, 5), late)
+    asked = {(t, d): patience.left(job(t, d)) for t in (20, 50, 100) for d in (4, 5, 6)}
+    assert [size for size, left in asked.items() if not left] == [(50, 5), (50, 6), (100, 5), (100, 6)]
+    assert patience.left(job(100, 5, "box"))
+    assert patience.left(job(100, 5) | {"set": "CC"})
+
+
+def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) -> None:
+    results = pd.DataFrame(
+        [
+            *(run("box", trees, row, 0.5, 2.0) for trees in (10, 20) for row in range(3)),
+            *(run("OCEAN", 10, row, 1.5, 2.0) for row in range(3)),
+            run("OCEAN", 20, 0, 2.0, 2.0),
+            run("OCEAN", 20, 1, 11.0, 3.0, "feasible"),
+            run("FT", 20, 2, 0.25, 5.0, "found"),
+        ]
+    )
+    lines = table3.by_size(results, ["FT", "OCEAN", "box"], "trees").splitlines()
+    assert lines[0] == "| set | method | 10 | 20 |"
+    assert lines[2:] == [
+        "| AD | FT | – | 0.25 / 2.500 (1 of 3 rows) |",
+        "| AD | OCEAN | 1.50 / 1.000 | >10 (1 of 2 tried) / 1.250 (2 of 3 rows) |",
+        "| AD | box | 0.50 / 1.000 | 0.50 / 1.000 |",
+    ]

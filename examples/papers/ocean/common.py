@@ -53,7 +53,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "FCCA": {"formulation": "fcca", "solver": "highs", "reduce": False},
 }
 
-#: Rows in a row that may reach the time limit before a method is given up on a forest.
+#: Rows in turn that may reach the time limit before a method is given up on a forest, and on the set's larger ones.
 PATIENCE = 2
 
 PROVED = ("optimal", "infeasible")
@@ -106,8 +106,8 @@ def measure(
 ) -> pd.DataFrame:
     """Run the jobs that have no result yet; all results, one row a job.
 
-    A method that reaches its time limit on `PATIENCE` rows of a forest in turn is given up there: the other rows are
-    left out, and a table says so.
+    A method that reaches its time limit on `PATIENCE` rows of a forest in turn is given up there, and on the forests of
+    the set that come later with as many trees and levels or more: the other rows are left out, and a table says so.
 
     Parameters
     ----------
@@ -122,23 +122,51 @@ def measure(
         What else to keep of an explanation.
     """
     warm_up()
-    late: dict[str, int] = {}
+    patience = Patience()
     results = []
     for number, job in enumerate(jobs):
-        group = key({k: v for k, v in job.items() if k != "row"})
         result = kept.get(job)
-        if result is None and late.get(group, 0) < PATIENCE:
+        if result is None and patience.left(job):
             print(f"\r{number + 1}/{len(jobs)}  {_words(job)}\033[K", end="", file=sys.stderr, flush=True)
             the = case(job["set"], folder, job["trees"], job["depth"])
             if job["row"] < len(the.rows):  # small test parts have fewer rows of the class
                 result = _run(the, job, settings(the, job), remark)
                 kept.add(job, result)
         if result is not None:
-            in_time = result["status"] in (*PROVED, *ENDED) and result["seconds"] <= job["limit"]
-            late[group] = 0 if in_time else late.get(group, 0) + 1
+            patience.note(job, result)
             results.append({**job, **result})
     print(f"\r{len(results)} of {len(jobs)} runs\033[K", file=sys.stderr)
     return pd.DataFrame(results)
+
+
+class Patience:
+    """Which methods are given up on which forests."""
+
+    def __init__(self) -> None:
+        self._late: dict[str, dict[tuple[int, int], int]] = {}
+
+    def _forests(self, job: Mapping[str, Any]) -> dict[tuple[int, int], int]:
+        """Rows in turn that were late, by trees and depth, of what a job asks."""
+        asked = key({k: v for k, v in job.items() if k not in ("row", "trees", "depth")})
+        return self._late.setdefault(asked, {})
+
+    def left(self, job: Mapping[str, Any]) -> bool:
+        """Whether a job is still to be tried."""
+        return not any(
+            late >= PATIENCE and trees <= job["trees"] and depth <= job["depth"]
+            for (trees, depth), late in self._forests(job).items()
+        )
+
+    def note(self, job: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Count a job that was late; one in time ends the count.
+
+        Parameters
+        ----------
+        job, result : mapping
+        """
+        in_time = result["status"] in (*PROVED, *ENDED) and result["seconds"] <= job["limit"]
+        forests, forest = self._forests(job), (job["trees"], job["depth"])
+        forests[forest] = 0 if in_time else forests.get(forest, 0) + 1
 
 
 @cache

@@ -56,8 +56,39 @@ def ratio(group: pd.DataFrame, optimal: pd.Series, n_rows: int) -> str:
     both = group.set_index("row").cost.astype(float).to_frame().join(optimal.rename("optimal"), how="inner").dropna()
     if not len(both) or both.optimal.sum() <= 0:
         return "–"
-    of = "" if len(both) == n_rows else f" ({len(both)} rows)"
+    of = "" if len(both) == n_rows else f" ({len(both)} of {n_rows} rows)"
     return f"{both.cost.sum() / both.optimal.sum():.3f}{of}"
+
+
+def cells(same: pd.DataFrame, methods: list[str]) -> list[str]:
+    """Seconds / cost ratio of each method.
+
+    Parameters
+    ----------
+    same : DataFrame
+        Runs on one forest.
+    methods : list of str
+    """
+    optimal = same[same.status.isin(PROVED)].groupby("row").cost.min().dropna().astype(float)
+    groups, n_rows = [same[same.method == method] for method in methods], same.row.nunique()
+    return [f"{seconds(group, n_rows)} / {ratio(group, optimal, n_rows)}" if len(group) else "–" for group in groups]
+
+
+def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
+    """Table A1: one line a set and method, one column a size.
+
+    Parameters
+    ----------
+    results : DataFrame
+    methods : list of str
+    over : {"trees", "depth"}
+    """
+    sizes = sorted(results[over].unique())
+    rows = []
+    for name, same in results.groupby("set", sort=False):
+        columns = [cells(same[same[over] == size], methods) for size in sizes]
+        rows += [[name, method, *line] for method, line in zip(methods, zip(*columns, strict=True), strict=True)]
+    return markdown(rows, ["set", "method", *sizes])
 
 
 def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
@@ -113,23 +144,18 @@ def main() -> None:
     ]
     kept = Runs(args.output)
     results = measure(kept, jobs, args.data)
-    rows = []
-    for (trees, depth, name), same in results.groupby(["trees", "depth", "set"], sort=False):
-        optimal = same[same.status.isin(PROVED)].groupby("row").cost.min().dropna().astype(float)
-        rows.append([name, trees, depth])
-        for method in args.methods:
-            group, n_rows = same[same.method == method], same.row.nunique()
-            rows[-1] += [seconds(group, n_rows), ratio(group, optimal, n_rows)]
-        if (trees, depth) == (100, 5):
-            rows[-1] += PUBLISHED[name]
-    header = ["set", "trees", "depth", *(f"{m} {c}" for m in args.methods for c in ("T(s)", "R"))]
-    if (100, 5) in sizes:
-        header += [f"{m}, published" for m in ("FT", "MACE", "OAE", "OCEAN")]
-        rows = [row + [""] * (len(header) - len(row)) for row in rows]
-    stem = f"table3-{'quick' if args.quick else args.forests}"
-    publish(args.output, stem, kept, markdown(rows, header), results, limits(args))
+    over = "depth" if args.forests == "depths" else "trees"
     if len(sizes) > 1:
-        over = "depth" if args.forests == "depths" else "trees"
+        text = by_size(results, args.methods, over)
+    else:
+        names = ("FT", "MACE", "OAE", "OCEAN")
+        rows = [
+            [name, *cells(same, args.methods), *PUBLISHED[name]] for name, same in results.groupby("set", sort=False)
+        ]
+        text = markdown(rows, ["set", *args.methods, *(f"{name} published" for name in names)])
+    stem = f"table3-{'quick' if args.quick else args.forests}"
+    publish(args.output, stem, kept, text, results, limits(args))
+    if len(sizes) > 1:
         figure(results, args.methods, over).savefig(args.output / f"{stem}.png", dpi=150)
 
 
