@@ -36,7 +36,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(PAPERS / "ocean"))
     before = set(sys.modules)
     yield
-    for name in ("baselines", "common", "runs", "table3", "tweaking"):
+    for name in ("baselines", "common", "plausible", "runs", "table3", "tweaking"):
         if name not in before:
             sys.modules.pop(name, None)
 
@@ -56,7 +56,7 @@ def case(seed: int) -> Any:
     model = RandomForestClassifier(5, max_depth=3, random_state=seed).fit(table, label)
     rows = table[model.predict(table) == 0].iloc[:4]
     explainer = Explainer(model, data=table, features=settings)
-    return SimpleNamespace(explainer=explainer, settings=settings, train=table, rows=rows)
+    return SimpleNamespace(explainer=explainer, settings=settings, train=table, labels=label, rows=rows)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -122,3 +122,16 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
         "| AD | OCEAN | 1.50 / 1.000 | >10 (1 of 2 tried) / 1.250 (2 of 3 rows) |",
         "| AD | box | 0.50 / 1.000 | 0.50 / 1.000 |",
     ]
+
+
+def test_points_by_score_have_scikit_learns_score_of_one_half(folders: None) -> None:
+    the = importlib.import_module("common").Case(**vars(case(1)))
+    wish = importlib.import_module("plausible").wish(the, 5, "label", True)
+    forest = wish.forest
+
+    def scores(**settings: Any) -> list[float]:
+        answers = the.explainer.explain(the.rows, target=1, norm="l1", **settings)
+        return [float(forest.score_samples(e.counterfactual)[0]) for e in answers]
+
+    assert forest.max_samples_ == 32
+    assert min(scores()) < -0.5 <= min(scores(plausibility=wish)) + 1e-9
