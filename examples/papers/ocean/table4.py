@@ -84,10 +84,10 @@ def main() -> None:
     results = measure(kept, jobs, args.data, settings, remark)
     rows = []
     for (depth, method, by, name), same in results.groupby(["depth", "method", "by", "set"], sort=False):
-        published = PUBLISHED[name] if (trees, depth) == (100, 5) else ["", ""]
-        rows.append([name, depth, method, by, *line(same, args.points), *published])
+        published = PUBLISHED[name] if depth == 5 else ("", "")
+        rows.append([name, depth, method, by, *line(same, args.points), *(published if 5 in depths else ())])
     header = ["set", "depth", "method", "rows by", *(f"{KINDS[p]} P / C / T" for p in args.points)]
-    header += ["published without", "published with"]
+    header += ["published without", "published with"] if 5 in depths else []
     stem = "table4-quick" if args.quick else "table4"
     publish(args.output, stem, kept, markdown(rows, header), results, limits(args))
 
