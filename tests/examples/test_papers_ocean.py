@@ -119,8 +119,8 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
     assert lines[0] == "| set | method | 10 | 20 |"
     assert lines[2:] == [
         "| AD | FT | – | 0.25 / 2.500 (1 of 3 rows) |",
-        "| AD | OCEAN | 1.50 / 1.000 | >10 (1 of 2 tried) / 1.250 (2 of 3 rows) |",
-        "| AD | box | 0.50 / 1.000 | 0.50 / 1.000 |",
+        "| AD | OCEAN | 1.50 | >10 (1 of 2 tried) / 1.250 (2 of 3 rows) |",
+        "| AD | box | 0.50 | 0.50 |",
     ]
 
 

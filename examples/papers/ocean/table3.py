@@ -75,7 +75,7 @@ def cells(same: pd.DataFrame, methods: list[str]) -> list[str]:
 
 
 def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
-    """Table A1: one line a set and method, one column a size.
+    """Table A1: one line a set and method, one column a size; cost ratios where they are not 1.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
     sizes = sorted(results[over].unique())
     rows = []
     for name, same in results.groupby("set", sort=False):
-        columns = [cells(same[same[over] == size], methods) for size in sizes]
+        columns = [[c.removesuffix(" / 1.000") for c in cells(same[same[over] == size], methods)] for size in sizes]
         rows += [[name, method, *line] for method, line in zip(methods, zip(*columns, strict=True), strict=True)]
     return markdown(rows, ["set", "method", *sizes])
 
