@@ -306,9 +306,9 @@ class _TAO(CheckedRows):
         return float(self._losses(tree.below(0, x), tree.value, y).mean())
 
     def _pass(self, tree: _Grown, x: FloatArray, y: NDArray[Any], seed: int) -> None:
-        """Optimise every node once, the deepest first; nodes of one depth do not share rows."""
+        """Optimise every node once, the deepest first; the splits above a node, and so its rows, are those before."""
+        rows = tree.reached(x)
         for level in reversed(tree.levels()):
-            rows = tree.reached(x)
             for v in level:
                 if len(rows[v]):
                     self._optimise(tree, v, x[rows[v]], y[rows[v]], seed)
