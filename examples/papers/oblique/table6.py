@@ -3,6 +3,7 @@
 Mean ± standard deviation over the splits.
 
 python examples/papers/oblique/table6.py --data DIR -o out/table6
+python examples/papers/oblique/table6.py -o out/table6 --tables-only     # the table of the runs that are finished
 """
 
 from __future__ import annotations
@@ -56,20 +57,22 @@ def table(found: pd.DataFrame) -> str:
     """Markdown table of all runs: ours by set and model, and the paper's."""
     rows: list[list[object]] = []
     for name in found["set"].unique():
-        row: list[object] = [name]
+        of_set = found[found["set"] == name]
+        row: list[object] = [name, int(of_set["split"].nunique())]
         for model in MODELS:
-            own = found[(found["set"] == name) & (found["model"] == model)]
+            own = of_set[of_set["model"] == model]
             row += [f"{spread(own['train'])} / {spread(own['test'])}"]
             row += [f"{spread(own['depth'])}, {spread(own['leaves'])}"] if model == "TAO" else []
         paper = PUBLISHED[name]
         rows.append([*row, f"{paper[0]} / {paper[1]}", f"{paper[3]} / {paper[4]}", f"{paper[6]} / {paper[7]}"])
-    header = ["set", "CART", "TAO", "depth, leaves", "random forest"]
+    header = ["set", "splits", "CART", "TAO", "depth, leaves", "random forest"]
     return markdown(rows, [*header, "paper: CART", "TAO", "random forest"])
 
 
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=10, help="splits into training and test part (default: 10)")
+    parser.add_argument("--tables-only", action="store_true", help="the table of the runs that are finished")
     args = parser.parse_args()
     names, splits = (["Breast", "Spambase"], 2) if args.quick else (args.sets, args.splits)
     runs, rows = Runs(args.output), []
@@ -77,11 +80,14 @@ def main() -> None:
         for seed in range(splits):
             for model in MODELS:
                 job = {"set": name, "model": model, "split": seed, "quick": args.quick}
-                if runs.get(job) is None:
+                if runs.get(job) is None and not args.tables_only:
                     runs.add(job, errors(name, model, args.data, seed, args.quick))
-                rows.append({"set": name, "model": model, "split": seed, **(runs.get(job) or {})})
+                if (result := runs.get(job)) is not None:
+                    rows.append({"set": name, "model": model, "split": seed, **result})
+    if not rows:
+        parser.error(f"no run is finished in {args.output}")
     found, stem = pd.DataFrame(rows), "table6-quick" if args.quick else "table6"
-    publish(args.output, stem, runs, table(found), found, f"{splits} splits, no limit")
+    publish(args.output, stem, runs, table(found), found, f"{splits} splits at most, no limit")
 
 
 if __name__ == "__main__":
