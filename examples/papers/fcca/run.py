@@ -206,10 +206,10 @@ def draw(results: list[dict[str, Any]], output: Path) -> None:
     boosting = means[means.target == "boosting"]
     names = list(dict.fromkeys(boosting.set))
     kinds = [("figure-3-accuracy", "accuracy"), ("figure-4-features", "features")]
-    for file, what in kinds:
-        draw_panels(plt, boosting, names, [f"{what}, {t}" for t in TREES], what, output / f"{file}.png")
-    for file, what in (("figure-5-compression", "compression"), ("figure-6-inconsistency", "inconsistency")):
-        draw_panels(plt, boosting, names, [what], f"{what} rate", output / f"{file}.png")
+    panels = [(file, [f"{what}, {t}" for t in TREES], what) for file, what in kinds]
+    panels += [(f"figure-{k}-{what}", [what], f"{what} rate") for k, what in ((5, "compression"), (6, "inconsistency"))]
+    for file, columns, label in panels if names else []:
+        draw_panels(plt, boosting, names, columns, label, output / f"{file}.png")
     for number, name in zip((7, 8, 9, 10), SETS, strict=True):
         first = next((r for r in results if r["set"] == name and r["target"] == "boosting"), None)
         if first is not None:
