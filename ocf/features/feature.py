@@ -191,7 +191,7 @@ class Feature:
 
     def is_special(self, value: ArrayLike) -> BoolArray:
         """Which coded values are special."""
-        return np.isin(value, self.special_values)
+        return np.zeros(np.shape(value), bool) if self.special is None else np.isin(value, self.special_values)
 
     @property
     def may_be_supplied(self) -> bool:
