@@ -78,3 +78,10 @@ def test_table_6_goes_on_and_its_first_tree_is_the_one_explained(
     error = 100 * (1 - tree.score(first.test, first.y_test))
     assert error == pytest.approx(made[made.model == "TAO"].test.iloc[0], abs=1e-3)
     assert tree.n_leaves_ == made[made.model == "TAO"].leaves.iloc[0]
+
+
+def test_large_sets_leave_out_one_part_and_the_others_five(common: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(common.SETS, "Letter", common.Set("letter", 1, large=True))
+    monkeypatch.setitem(common.SETS, "Breast", common.Set("breast", 1))
+    folds = [len(common.tao_cv(name, None).scores_) for name in ("Letter", "Breast")]
+    assert folds == [1, 5]
