@@ -3,7 +3,7 @@
 Mean ± standard deviation over the splits.
 
 python examples/papers/oblique/table6.py --data DIR -o out/table6
-python examples/papers/oblique/table6.py -o out/table6 --tables-only     # the table of the runs that are finished
+python examples/papers/oblique/table6.py -o out/table6 --tables-only     # the table of the splits that are finished
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ def table(found: pd.DataFrame) -> str:
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=10, help="splits into training and test part (default: 10)")
-    parser.add_argument("--tables-only", action="store_true", help="the table of the runs that are finished")
+    parser.add_argument("--tables-only", action="store_true", help="the table of the splits that are finished")
     args = parser.parse_args()
     names, splits = (["Breast", "Spambase"], 2) if args.quick else (args.sets, args.splits)
     runs, rows = Runs(args.output), []
     for name in names:
         for seed in range(splits):
-            for model in MODELS:
-                job = {"set": name, "model": model, "split": seed, "quick": args.quick}
+            jobs = [{"set": name, "model": model, "split": seed, "quick": args.quick} for model in MODELS]
+            for job in jobs:
                 if runs.get(job) is None and not args.tables_only:
-                    runs.add(job, errors(name, model, args.data, seed, args.quick))
-                if (result := runs.get(job)) is not None:
-                    rows.append({"set": name, "model": model, "split": seed, **result})
+                    runs.add(job, errors(name, job["model"], args.data, seed, args.quick))
+            results = [runs.get(job) for job in jobs]
+            rows += [{**job, **result} for job, result in zip(jobs, results, strict=True) if result and all(results)]
     if not rows:
-        parser.error(f"no run is finished in {args.output}")
+        parser.error(f"no split is finished in {args.output}")
     found, stem = pd.DataFrame(rows), "table6-quick" if args.quick else "table6"
-    publish(args.output, stem, runs, table(found), found, f"{splits} splits at most, no limit")
+    publish(args.output, stem, runs, table(found), found.drop(columns="quick"), f"{splits} splits at most, no limit")
 
 
 if __name__ == "__main__":
