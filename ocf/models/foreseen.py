@@ -17,8 +17,8 @@ from ocf.models.user_model import UserModel
 
 logger = logging.getLogger(__name__)
 
-#: Libraries that add up a row's trees one by one, whatever the other rows are.
-ROW_BY_ROW = ("scikit-learn", "xgboost", "lightgbm", "catboost")
+#: Libraries that add up a row's trees, or the terms of its splits, one by one, whatever the other rows are.
+ROW_BY_ROW = ("scikit-learn", "xgboost", "lightgbm", "catboost", "ocf")
 
 
 def answers_row_by_row(model: UserModel) -> bool:

@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ocf.models.foreseen import Foreseen, answers_row_by_row
 from ocf.models.user_model import as_user_model
+from ocf.oblique import ObliqueTree
+from ocf.oblique.tree import dot
 
 
 def test_answers_at_hand() -> None:
@@ -39,6 +41,28 @@ def test_what_linear_algebra_adds_up_is_asked_row_by_row() -> None:
     for stack in (StackingClassifier([("a", forest)], cv=2), GridSearchCV(forest, {"max_depth": [2]}, cv=2)):
         model = make_pipeline(FunctionTransformer(), stack).fit(x, x.a > 0)
         assert answers_row_by_row(as_user_model(model)) == isinstance(stack, GridSearchCV)
+
+
+def test_hyperplanes_tell_a_row_the_same_alone_and_among_others() -> None:
+    """Rows that lie on a hyperplane to the last bit, which other orders of the sum put on either side."""
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(200, 97)))
+    x.columns = [f"x{j}" for j in x]
+    weights = rng.normal(size=97)
+    sums = [float(dot(x.iloc[[k]].to_numpy(), weights)[0]) for k in range(len(x))]
+    for k in range(0, len(x), 20):
+        tree = ObliqueTree(
+            [weights, 0 * weights, 0 * weights],
+            [sums[k], 0, 0],
+            [1, -1, -1],
+            [2, -1, -1],
+            np.eye(3, 2, -1),
+            ["in", "out"],
+        )
+        model = as_user_model(tree)
+        assert answers_row_by_row(model)
+        assert model.decide(x).tolist() == [int(model.decide(x.iloc[[i]])[0]) for i in range(len(x))]
+        assert model.decide(x)[k] == 0  # the tie goes left
 
 
 def test_rows_that_only_look_alike() -> None:
