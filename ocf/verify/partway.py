@@ -34,7 +34,7 @@ def partway_tables(
             for k in moved:
                 table.isetitem(k, counterfactual.iloc[:, k].array)
             found.append(table)
-    return found[1:-1]
+    return [table.copy() for table in found[1:-1]]  # each in one piece again: pandas puts pieces together slowly
 
 
 def _same(old: Any, new: Any) -> bool:
