@@ -56,12 +56,16 @@ class Basis(NamedTuple):
 
     Attributes
     ----------
-    owner : object
-        Of the LP, to which rows may have been added since.
+    generation : int
+        Number of the hull, whose columns and rows these are.
+    rows : (n,) int64
+        That the LP held then.
     statuses : highspy.HighsBasis
+        Of the columns and of these rows.
     """
 
-    owner: object
+    generation: int
+    rows: IntArray
     statuses: Any
 
 
@@ -153,44 +157,48 @@ class Relaxation:
         self._scale = 1.0
         self._highs: Any = None
         self._last: Basis | None = None
-        # rows of the form that the LP holds, in its order; it has not lost any as long as the owner is the same
-        self._held, self._owner = np.arange(self.form.n_rows), object()
+        self._held = np.arange(self.form.n_rows)  # rows of the form in the LP, in its order
 
     @property
     def decided(self) -> bool:
         """Whether the form has no column left to choose."""
         return self.form.n_cols == 0 and not self.infeasible
 
-    def start(self, reference: float) -> None:
+    def start(self, reference: float, basis: Basis | None = None) -> None:
         """Load the LP into HiGHS.
 
         Parameters
         ----------
         reference : float
             A cost of the size of the optimum, or inf.
+        basis : Basis, optional
+            Where the first solve will start, in another thread's LP over the same hull: with the rows of that.
         """
         import highspy
 
         form = self.form
+        if basis is not None and basis.generation == self.generation:
+            self._held = basis.rows
+        A = form.A[self._held]
         self._scale = objective_scale(form.c, reference if np.isfinite(reference) else None)
         highs = highspy.Highs()
         for name, value in SETTINGS.items():
             highs.setOptionValue(name, value)
         highs.passModel(
             form.n_cols,
-            form.n_rows,
-            form.A.nnz,
+            len(self._held),
+            A.nnz,
             int(highspy.MatrixFormat.kRowwise),
             int(highspy.ObjSense.kMinimize),
             form.c0 * self._scale,
             form.c * self._scale,
             form.lower,
             form.upper,
-            form.row_lower,
-            form.row_upper,
-            form.A.indptr,
-            form.A.indices,
-            form.A.data,
+            form.row_lower[self._held],
+            form.row_upper[self._held],
+            A.indptr,
+            A.indices,
+            A.data,
             np.zeros(form.n_cols, np.int32),
         )
         self._highs = highs
@@ -221,7 +229,7 @@ class Relaxation:
         begin = time.perf_counter()
         highs.changeColsBounds(len(self._numbers), self._numbers, self._lower, self._upper)
         highs.setOptionValue("objective_bound", limit * self._scale if np.isfinite(limit) else np.inf)
-        if basis is not None and basis is not self._last and basis.owner is self._owner:
+        if basis is not None and basis is not self._last and basis.generation == self.generation:
             self._return_to(basis)
         if seconds is not None:
             highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
@@ -234,7 +242,7 @@ class Relaxation:
         if len(value) == self.form.n_cols:
             share[cell >= 0] = value[cell[cell >= 0]]
         multipliers = self.multipliers(dual) if len(dual) else None
-        self._last = Basis(self._owner, highs.getBasis())
+        self._last = Basis(self.generation, self._held, highs.getBasis())
         return BoxRelaxation(multipliers, ray, share, self._last)
 
     # -- rows that the LP holds ------------------------------------------------------------------------------
@@ -247,10 +255,10 @@ class Relaxation:
     def _run(self) -> tuple[FloatArray, FloatArray]:
         """Run HiGHS, once more if rows came back; the point, and multipliers of all rows, empty if there are none."""
         value, dual, slack = self._run_once()
-        if slack is not None and self.solves and self._take_in(slack < -VIOLATION):
+        if slack is not None and self._take_in(slack < -VIOLATION):
             value, dual, _ = self._run_once()
         dual = self._of_all_rows(dual)
-        if slack is not None and not self.solves:
+        if slack is not None and not self.solves and self.n_rows == self.form.n_rows:
             self._give_back(slack > SLACK)
         return value, dual
 
@@ -287,16 +295,21 @@ class Relaxation:
         gone = np.flatnonzero(unwanted[self._held] & np.array(basic, bool))
         if len(gone):
             self._highs.deleteRows(len(gone), gone.astype(np.int32))
-            self._held, self._owner = np.delete(self._held, gone), object()
+            self._held = np.delete(self._held, gone)
 
     def _return_to(self, basis: Basis) -> None:
-        """Go on from an earlier basis; rows that were added since are slack in it."""
-        from highspy import HighsBasisStatus
+        """Go on from an earlier basis, or one of another thread's LP; rows that this did not hold are slack in it."""
+        from highspy import HighsBasis, HighsBasisStatus
 
-        statuses = basis.statuses
-        more = len(self._held) - len(statuses.row_status)
-        if more:
-            statuses.row_status = [*statuses.row_status, *[HighsBasisStatus.kBasic] * more]
+        if len(basis.rows) == self.n_rows and (basis.rows == self._held).all():
+            self._highs.setBasis(basis.statuses)
+            return
+        status = np.full(self.form.n_rows, HighsBasisStatus.kBasic, object)
+        status[basis.rows] = basis.statuses.row_status
+        self._take_in(status != HighsBasisStatus.kBasic)
+        statuses = HighsBasis()
+        statuses.valid, statuses.col_status = True, basis.statuses.col_status
+        statuses.row_status = status[self._held].tolist()
         self._highs.setBasis(statuses)
 
     def _of_all_rows(self, values: FloatArray) -> FloatArray:

@@ -76,8 +76,14 @@ class Worker:
         self._bits: Bits | None = None
         self._reach = np.inf
 
-    def load(self) -> None:
-        """Take the LP over the hull, if there is one and this worker has not got it yet."""
+    def load(self, basis: Basis | None) -> None:
+        """Take the LP over the hull, if there is one and this worker has not got it yet.
+
+        Parameters
+        ----------
+        basis : Basis or None
+            Of the node that is visited.
+        """
         search = self.search
         if not search.has_relaxation or (self.relaxation and self.relaxation.generation == search.generation):
             return
@@ -96,7 +102,7 @@ class Worker:
             return
         try:
             if not relaxation.infeasible:
-                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff)
+                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff, basis)
             self.relaxation = relaxation
         except ImportError:
             logger.info("highspy is missing: the box search goes on without LP bounds")
@@ -132,7 +138,7 @@ class Worker:
             if bound >= search.limit:
                 return []
             search.start_hull(domain)
-        self.load()
+        self.load(node.basis)
         if search.late:
             return [node]
         if self.relaxation is None:

@@ -85,3 +85,36 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
             assert bounds[-1] >= optimum - 1e-6
     assert lost > 0
     assert back > 0
+
+
+def test_a_basis_serves_another_lp_over_the_same_hull() -> None:
+    """One that begins with it and one with other rows are at its optimum at once; of another hull it is not used."""
+    for seed in range(4):
+        cells = large_problem(seed)
+        instance = make_instance(cells)
+        domain, part, work = whole(instance), whole(instance), new_workspace(instance)
+        propagate(instance, domain, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
+        f = int(np.argmax(np.diff(instance.offsets)))
+        restrict(instance, part, f, int(instance.offsets[f]) + 2, True)
+        propagate(instance, part, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
+        lps = [relaxation.Relaxation(compiled(cells), cells, instance, whole(instance), k) for k in (0, 0, 0, 1)]
+        first, fresh, other, foreign = lps
+        first.start(1.0)
+        found = first.solve(domain, np.inf)
+        assert found is not None
+        assert found.basis is not None
+        assert found.multipliers is not None
+        bound = relaxed_bound(instance, domain, found.multipliers, work)
+        fresh.start(1.0, found.basis)
+        assert fresh.n_rows == first.n_rows < first.form.n_rows
+        other.start(1.0)
+        other.solve(part, np.inf)
+        foreign.start(1.0, found.basis)
+        assert foreign.n_rows == foreign.form.n_rows
+        for lp in (fresh, other):
+            before = lp.iterations
+            again = lp.solve(domain, np.inf, basis=found.basis)
+            assert again is not None
+            assert again.multipliers is not None
+            assert relaxed_bound(instance, domain, again.multipliers, work) == pytest.approx(bound, abs=1e-9)
+            assert lp.iterations - before <= first.iterations / 10

@@ -177,9 +177,9 @@ def test_the_first_lp_finds_a_point_within_a_twentieth_of_the_optimum(monkeypatc
     known: list[float] = []
     start = relaxation.Relaxation.start
 
-    def started(self: relaxation.Relaxation, reference: float) -> None:
+    def started(self: relaxation.Relaxation, reference: float, basis: relaxation.Basis | None = None) -> None:
         known.append(reference)
-        start(self, reference)
+        start(self, reference, basis)
 
     monkeypatch.setattr(relaxation.Relaxation, "start", started)
     for position in np.flatnonzero(model.predict(table) == 0)[:4]:
