@@ -133,7 +133,7 @@ class _Enumerator(Worker):
         box = self._box_at_cheapest()
         if box is not None:
             return self._beside(box, node, bound)
-        self.load()
+        self.load(node.basis)
         if search.late:
             return [node]
         if self.relaxation is None:

@@ -301,15 +301,21 @@ class Relaxation:
         """Go on from an earlier basis, or one of another thread's LP; rows that this did not hold are slack in it."""
         from highspy import HighsBasis, HighsBasisStatus
 
-        if len(basis.rows) == self.n_rows and (basis.rows == self._held).all():
+        n = len(basis.rows)
+        if n == self.n_rows and (basis.rows == self._held).all():
             self._highs.setBasis(basis.statuses)
             return
-        status = np.full(self.form.n_rows, HighsBasisStatus.kBasic, object)
-        status[basis.rows] = basis.statuses.row_status
-        self._take_in(status != HighsBasisStatus.kBasic)
+        own = basis.statuses.row_status
+        if n > self.n_rows or (basis.rows != self._held[:n]).any():  # of an LP with other rows
+            needed = np.zeros(self.form.n_rows, bool)
+            needed[basis.rows] = [status != HighsBasisStatus.kBasic for status in own]
+            self._take_in(needed)
+            of_row = dict(zip(basis.rows.tolist(), own, strict=True))
+            own = [of_row.get(row, HighsBasisStatus.kBasic) for row in self._held.tolist()]
+        else:
+            own = [*own, *[HighsBasisStatus.kBasic] * (self.n_rows - n)]
         statuses = HighsBasis()
-        statuses.valid, statuses.col_status = True, basis.statuses.col_status
-        statuses.row_status = status[self._held].tolist()
+        statuses.valid, statuses.col_status, statuses.row_status = True, basis.statuses.col_status, own
         self._highs.setBasis(statuses)
 
     def _of_all_rows(self, values: FloatArray) -> FloatArray:
