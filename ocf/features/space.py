@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
@@ -172,6 +172,11 @@ class FeatureSpace:
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
         return tuple(f.name for f in self.features)
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Which features are discrete, (n_features,)."""
+        return np.array([feature.discrete for feature in self.features], bool)
 
     def index(self, name: str) -> int:
         """Position of a feature by name."""

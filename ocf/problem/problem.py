@@ -125,13 +125,15 @@ class Problem:
             total += whole**2 if k < len(self.cost.forms) else abs(whole)
         return total
 
-    def way_to(self, row: FloatArray, steps: int) -> FloatArray:
-        """Coded points on the straight way from the origin to a row; discrete features are the row's from the start.
+    def way_to(self, row: FloatArray, steps: int, start: FloatArray | None = None) -> FloatArray:
+        """Coded points on the straight way to a row; discrete features are the row's from the start.
 
         Parameters
         ----------
         row : (n_features,) float64
         steps : int
+        start : (n_features,) float64, optional
+            By default the origin.
 
         Returns
         -------
@@ -139,8 +141,8 @@ class Problem:
             The row is the last.
         """
         share = np.arange(1, steps + 1)[:, None] / steps
-        discrete = np.array([feature.discrete for feature in self.space.features])
-        return np.where(discrete, row, self.origin + share * (row - self.origin))
+        start = self.origin if start is None else start
+        return np.where(self.space.discrete, row, start + share * (row - start))
 
     @cached_property
     def trees(self) -> Ensemble:

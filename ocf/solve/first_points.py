@@ -67,13 +67,11 @@ def ways(problem: Problem, requirements: Requirements, known: FloatArray, start:
     start : (n_features,) float64
         Where the ways begin; rows that are near it come first.
     """
-    discrete = np.array([feature.discrete for feature in problem.space.features])
-    share = np.arange(1, STEPS + 1)[:, None] / STEPS
     # what is near the start is so in the units of the cost
-    near = problem.costs(np.where(discrete, known, problem.origin + (known - start)))
+    near = problem.costs(np.where(problem.space.discrete, known, problem.origin + (known - start)))
     nearest = known[np.argsort(near, kind="stable")[:MOST_ROWS]]
     for row in nearest[meets(problem, requirements, nearest)][:MAX_STARTS]:
-        way = np.where(discrete, row, start + share * (row - start))
+        way = problem.way_to(row, STEPS, start)
         met = meets(problem, requirements, way)
         if met.any():
             yield way[met.argmax()]
@@ -90,7 +88,7 @@ def pulled_back(problem: Problem, requirements: Requirements, point: FloatArray)
         Coded, with the target.
     """
     origin, cost = problem.origin, float(problem.costs(point[None])[0])
-    discrete = np.array([feature.discrete for feature in problem.space.features])
+    discrete = problem.space.discrete
     while True:
         moved = np.flatnonzero(point != origin)
         feature, part = np.repeat(moved, len(PARTS)), np.tile(PARTS, len(moved))

@@ -146,7 +146,7 @@ class PreparedModel:
         try:
             return encoded(encode, table)
         except ModelError:
-            for i in np.flatnonzero([f.discrete for f in self.space.features]).tolist():
+            for i in np.flatnonzero(self.space.discrete).tolist():
                 self.encoding_of(self.space).levels(i)
             raise
 
