@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -194,6 +195,21 @@ def exhaustive(cells: CellProblem) -> Exhaustive:
     feasible = (sums >= cells.requirements.need).all(axis=1) & ~(inside & ~cells.live).any(axis=1)
     cost = cells.cost[part.offsets[:-1] + choices].sum(axis=1)
     return Exhaustive(choices, sums, feasible, cost)
+
+
+def with_ties(seeds: Iterable[int]) -> Iterator[tuple[CellProblem, Exhaustive]]:
+    """Random problems with a point that is not free, whose leaves cost nothing; in every other one many cost the same.
+
+    Parameters
+    ----------
+    seeds : iterable of int
+    """
+    for seed in seeds:
+        cells = random_problem(seed)
+        cells = cells.with_(cost=np.ceil(5 * cells.cost) / 5) if seed % 2 else cells
+        everything = exhaustive(cells)
+        if cells.leaf_cost is None and 0 < everything.optimum < np.inf:
+            yield cells, everything
 
 
 def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:
