@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from given_up import cells_given_up
 
 from ocf.compare import load_suite
 from ocf.compare.report import markdown_table
@@ -105,8 +106,11 @@ class Kept:
 
     @cached_property
     def judged(self) -> pd.DataFrame:
-        """Runs with the best verified cost of their instance, their ratio to it, and what became of their claims."""
-        runs = self.runs.copy()
+        """Runs with the best verified cost of their instance, their ratio to it, and what became of their claims.
+
+        Those that were given up count as stopped by the limit.
+        """
+        runs = pd.concat([self.runs, self._given_up()], ignore_index=True)
         runs["cost"] = pd.to_numeric(runs["cost"])
         good = runs[runs["cost"].notna() & ~runs["checks"].map(bool)]
         best = good.groupby(INSTANCE)["cost"].min().rename("best")
@@ -119,6 +123,22 @@ class Kept:
         runs["time"] = runs["seconds"].clip(upper=self.limit).where(~runs["status"].isin(["error"]), self.limit)
         return runs
 
+    def _given_up(self) -> pd.DataFrame:
+        """A row for each instance on which a method was not asked, as it was given up on a forest no larger."""
+        instances = self.runs[INSTANCE].drop_duplicates()
+        cells = instances[INSTANCE[:-1]].drop_duplicates().itertuples(index=False, name=None)
+        hopeless = pd.DataFrame(
+            sorted(cells_given_up(self.runs.to_dict("records"), cells)), columns=[*INSTANCE[:-1], "method"]
+        )
+        asked = pd.MultiIndex.from_frame(self.runs[[*INSTANCE, "method"]])
+        skipped = instances.merge(hopeless, on=INSTANCE[:-1])
+        skipped = skipped[~pd.MultiIndex.from_frame(skipped[[*INSTANCE, "method"]]).isin(asked)]
+        said = {"status": GIVEN_UP, "answer": "", "checks": [()] * len(skipped)}
+        return skipped.assign(**said, cost=math.nan, cpu=self.limit, seconds=self.limit)
+
+
+#: Status of an instance on which a method was not asked.
+GIVEN_UP = "given up"
 
 #: What an instance is known by.
 INSTANCE = ["data", "trees", "depth", "position"]
@@ -141,14 +161,16 @@ def drawn(kept: Kept) -> str:
     instances = runs.groupby(INSTANCE).ngroups
     cells = runs.groupby(INSTANCE[:-1]).ngroups
     machine = kept.facts["machine"]
-    versions = ", ".join(sorted({v for v in runs["solver_version"] if v and " " in v}))
+    versions = ", ".join(sorted({v for v in kept.runs["solver_version"] if v and " " in v}))
+    few = runs.groupby("method").size().nunique() > 1
     head = (
-        f"Measured on {kept.date}: {len(runs)} runs on {instances} instances (data set, forest and row), in "
+        f"Measured on {kept.date}: {len(kept.runs)} runs on {instances} instances (data set, forest and row), in "
         f"{cells} of the {kept.facts['cells']} cells (data set and forest) of the suite, each with "
         f"{kept.limit:g} s, {kept.facts['limits']['memory'] / 1e9:.3g} GB and one thread, on {machine['CPU']} "
         f"({machine['cores']} cores). {_loaded(runs, kept)}"
-        f"ocf {machine['ocf']}, {versions}. Not every method has been run on every instance: the tables count those "
-        "it was run on."
+        f"ocf {machine['ocf']}, {versions}."
+        + few
+        * " Not every method has been run on every instance: the tables count those it was run on."
     )
     shared, partly = common(runs)
     what = f"On the {shared.groupby(INSTANCE).ngroups} instances that all methods were run on"
@@ -164,7 +186,9 @@ CAPTION = (
     "Proved: optimality, or that there is no point, within the limit, and nothing speaks against it. Point: a point to "
     "which the model itself gives the wanted class. Seconds: median over all runs, where one without an end counts as "
     "the limit. CPU: median seconds of the processor, which other work on the machine changes less. Cost ratio: "
-    "median, and the greatest, of the cost over the lowest cost that any method found."
+    "median, and the greatest, of the cost over the lowest cost that any method found. Given up: not asked, as the "
+    "limit had stopped the method on the first two rows of this forest, or of one of the data set that is no larger in "
+    "trees and in depth; it counts as stopped by the limit."
 )
 SIZES = (
     "Proved of run, and the median seconds. A method without proofs: with a point of run, and its median cost ratio."
@@ -226,6 +250,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
                 "CPU": float(own["cpu"].median()),
                 "cost ratio": f"{ratios.median():.3g} ({ratios.max():.3g})" if len(ratios) else "–",
                 "time out": int(own["status"].isin(["time out", "memory out"]).sum()),
+                "given up": int(own["status"].eq(GIVEN_UP).sum()),
                 "error": int(own["status"].eq("error").sum()),
                 "wrong": int(own["wrong"].sum()),
             }

@@ -1,5 +1,8 @@
 """Run the suite cell by cell, the small models first, so that it can be stopped and taken up again anywhere.
 
+A method that the limit stopped on both of a cell's first two rows is given up on this cell, and on the larger forests
+of the data set.
+
 PEERS=~/peers python run.py results --rows 3
 PEERS=~/peers python run.py results-2 --rows 3 --methods "oceanpy MaxSAT" "treecf exact"
 """
@@ -11,7 +14,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from given_up import TRIED, cells_given_up
+
 from ocf.compare import load_suite, run_suite
+from ocf.compare.results import FILE, read
 from ocf.compare.suite import Grid, part
 from ocf.errors import ProblemError
 
@@ -23,6 +29,23 @@ def size(grid: Grid) -> int:
     return grid.recipe.trees * 2**grid.recipe.depth
 
 
+def hopeful(grid: Grid, methods: list[str], folder: Path) -> list[str]:
+    """Methods that the results so far do not give up on a cell.
+
+    Parameters
+    ----------
+    grid : Grid
+        Of one cell.
+    methods : list of str
+    folder : path
+        Of the results.
+    """
+    runs = read(folder).of("run") if (folder / FILE).exists() else []
+    cell = (grid.recipe.data_label, grid.recipe.trees, grid.recipe.depth)
+    hopeless = cells_given_up(runs, [cell])
+    return [method for method in methods if (*cell, method) not in hopeless]
+
+
 def main() -> None:
     """Read the command line, and run."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -31,15 +54,19 @@ def main() -> None:
     words.add_argument("--methods", nargs="*", help="some of the suite's; all by default")
     words.add_argument("--sizes", nargs="*", help="trees and depth of some cells, such as 100x5; all by default")
     said = words.parse_args()
-    suite = part(load_suite(HERE / "suite.toml"), methods=said.methods)
+    whole = load_suite(HERE / "suite.toml")
+    suite = part(whole, methods=said.methods)
     for grid in sorted(suite.grids, key=size):
         if said.sizes and f"{grid.recipe.trees}x{grid.recipe.depth}" not in said.sizes:
             continue
         print(f"{grid.recipe.data_label}, {grid.recipe.model_label}", file=sys.stderr, flush=True)
-        try:
-            run_suite(replace(suite, grids=(grid,)), said.folder, rows=said.rows, command=" ".join(sys.argv))
-        except ProblemError as error:  # no row waits for the target, or the like
-            print(error, file=sys.stderr)
+        for rows in sorted({min(TRIED, said.rows), said.rows}):
+            left = hopeful(grid, [method.name for method in suite.methods], said.folder)
+            try:
+                some = replace(part(whole, methods=left), grids=(grid,))
+                run_suite(some, said.folder, rows=rows, command=" ".join(sys.argv))
+            except ProblemError as error:  # no row waits for the target, or the like
+                print(error, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -96,14 +96,47 @@ def test_the_page_shows_the_kept_results() -> None:
     assert page.drawn(page.load(page.newest())) in text, f"python {PEERS / 'page.py'} draws it anew"
 
 
+def a_run(**known: object) -> dict[str, object]:
+    import page
+
+    row = dict.fromkeys(page.COLUMNS, "") | {"data": "d", "trees": 10, "depth": 3, "position": 0, "checks": []}
+    return row | {"cost": None, "seconds": 1.0, "cpu": 1.0, "peak_memory": 1} | known
+
+
+def test_what_the_limit_stopped_twice_is_given_up_on_larger_forests() -> None:
+    import page
+    from given_up import cells_given_up
+
+    sizes = [(10, 3), (10, 5), (100, 3), (100, 5)]
+    ours = [
+        a_run(trees=trees, depth=depth, position=position, method="ocf box", status="ok", answer="optimal", cost=1.0)
+        for trees, depth in sizes
+        for position in (4, 7, 9)
+    ]
+    slow = [
+        a_run(trees=10, depth=5, position=position, method="slow", status=status)
+        for position, status in ((4, "time out"), (7, "memory out"))
+    ]
+    once = [a_run(position=position, method="once", status=status) for position, status in ((4, "time out"), (7, "ok"))]
+    runs = [*ours, *slow, *once]
+    cells = [("d", *size) for size in sizes]
+    assert cells_given_up(runs, [*cells, ("other", 500, 8)]) == {("d", 10, 5, "slow"), ("d", 100, 5, "slow")}
+    judged = page.Kept("2026-01-01", {"limits": {"time": 60}}, pd.DataFrame(runs)).judged
+    given_up = judged[judged["status"] == page.GIVEN_UP]
+    assert given_up[["trees", "depth", "position"]].to_numpy().tolist() == [
+        [10, 5, 9], [100, 5, 4], [100, 5, 7], [100, 5, 9]
+    ]  # fmt: skip
+    assert set(given_up["time"]) == {60.0}
+    assert not given_up[["proved", "wrong"]].to_numpy().any()
+    shown = page.summary(judged).set_index("method")
+    assert shown.loc["slow", ["run", "proved", "time out", "given up"]].tolist() == [6, 0, 2, 4]
+
+
 def test_claims_are_judged_by_the_points_of_others() -> None:
     import page
 
     def run(method: str, status: str, answer: str, cost: float | None, *checks: str) -> dict[str, object]:
-        row = dict.fromkeys(page.COLUMNS, "") | {"data": "d", "trees": 10, "depth": 3, "position": 0}
-        numbers = {"seconds": 1.0, "cpu": 1.0, "peak_memory": 1}
-        about = {"method": method, "status": status, "answer": answer, "cost": cost, "checks": list(checks)}
-        return row | numbers | about
+        return a_run(method=method, status=status, answer=answer, cost=cost, checks=list(checks))
 
     runs = [
         run("ocf box", "ok", "optimal", 1.0),
