@@ -10,7 +10,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.incumbent import find_incumbent
 from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop, push
-from ocf.solvers.box.branching import CANDIDATES, ROUNDS, candidate_cuts, restrict, try_cuts
+from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
 from ocf.solvers.box.dive import UNCERTAIN, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
@@ -192,22 +192,17 @@ class Worker:
             if not len(features):
                 self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
                 return []
-            limit = self.search.limit
-            m, before, beyond = try_cuts(
-                instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work, ROUNDS
+            bound, m, before, beyond = try_cuts(
+                instance, domain, multipliers, bound, self.search.limit, features, cuts, self.scratch, self.work
             )
-            if np.isfinite(before) and np.isfinite(beyond):
+            if bound == np.inf or self._cheapest_is_best():
+                return []
+            if m >= 0:
                 halves = [
                     self.search.node(at, multipliers, self._half(features[m], cuts[m], side), basis)
                     for side, at in ((False, before), (True, beyond))
                 ]
                 return sorted(halves)
-            if before == np.inf and beyond == np.inf:
-                return []
-            restrict(instance, domain, features[m], cuts[m], before == np.inf)
-            bound = max(bound, propagate(instance, domain, multipliers, limit, self.work, MOST_ROUNDS))
-            if bound >= limit or self._cheapest_is_best():
-                return []
 
     def _half(self, f: int, j: int, beyond: bool) -> Packed:
         assign(self.scratch, self.domain)
