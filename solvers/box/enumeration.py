@@ -133,7 +133,7 @@ class _Enumerator(Worker):
         box = self._box_at_cheapest()
         if box is not None:
             return self._beside(box, node, bound)
-        self.load(node.basis)
+        self.load()
         if search.late:
             return [node]
         if self.relaxation is None:

@@ -1,9 +1,7 @@
 """The LP relaxation at the nodes, by HiGHS's dual simplex, and rigorous bounds from its multipliers.
 
-One HiGHS object serves a worker: from node to node only bounds of columns change, under which any earlier basis stays
-dual feasible, so every solve starts warm, from the basis of the node's parent. When much of the root's box is done
-with, the LP is loaded anew over what is open. Two thirds of its rows have no multiplier at the first optimum: those
-that are far from tight leave it, and come back when its point violates them.
+From node to node only bounds of columns change, under which any earlier basis stays dual feasible, so every solve
+starts warm, from the basis of the node's parent.
 
 No statement of the solver is believed: from the multipliers that it returns the Lagrangian bound is evaluated anew
 (`ocf.solvers.box.propagation`), less what rounding can do, and that is a bound whatever the multipliers are. A wrong
@@ -12,7 +10,6 @@ status or objective makes the search slower and never wrong.
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +18,8 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.solvers.box.instance import Domain, Instance
+from ocf.solvers.box.partial_lp import Basis, PartialLP
 from ocf.solvers.box.propagation import Multipliers
-from ocf.solvers.scaling import objective_scale
 from ocf.support.loops import copy_to
 from ocf.support.numba_cache import array_kernel, kernel
 
@@ -30,43 +27,8 @@ if TYPE_CHECKING:
     from ocf.solvers.cell_form import Compiled
     from ocf.solvers.standard_form import StandardForm
 
-logger = logging.getLogger(__name__)
-
-#: Options of HiGHS. Devex pricing saves a sixth of the time of steepest edge over a search of a hundred nodes.
-SETTINGS = {
-    "output_flag": False,
-    "presolve": "off",
-    "threads": 1,
-    "solver": "simplex",
-    "simplex_strategy": 1,  # dual
-    "simplex_dual_edge_weight_strategy": 1,  # devex
-}
-
-#: How far the first optimum is from a row that leaves the LP, and by how much a point violates one that comes back.
-#: Without any leaving, 19 rows of breast cancer take 9.8 s in the place of 8.0, the hardest 8.7 in the place of 6.0 and
-#: that of spambase 65 in the place of 41. Where nearer rows leave, at 0.2, the bounds get worse and the LPs more.
-SLACK, VIOLATION = 0.5, 1e-6
-
 #: Unit roundoff of float64, with room to spare.
 _EPS = float(np.finfo(float).eps)
-
-
-class Basis(NamedTuple):
-    """Where a solve ended.
-
-    Attributes
-    ----------
-    generation : int
-        Number of the hull, whose columns and rows these are.
-    rows : (n,) int64
-        That the LP held then.
-    statuses : highspy.HighsBasis
-        Of the columns and of these rows.
-    """
-
-    generation: int
-    rows: IntArray
-    statuses: Any
 
 
 class BoxRelaxation(NamedTuple):
@@ -81,14 +43,14 @@ class BoxRelaxation(NamedTuple):
         proves that the box holds no point at all.
     share : (n_open,) float64
         How much of the LP's point lies at each cell or, in an ordered feature, beyond the cell before it.
-    basis : Basis or None
+    basis : Basis
         At the end of the solve.
     """
 
     multipliers: Multipliers | None
     ray: Multipliers | None
     share: FloatArray
-    basis: Basis | None
+    basis: Basis
 
 
 class Columns(NamedTuple):
@@ -117,47 +79,36 @@ class Relaxation:
         Of the same cells.
     hull : Domain
         Every box that is to be solved lies within it.
-    generation : int
-        Of the hull.
 
     Attributes
     ----------
+    lp : PartialLP
     infeasible : bool
         The form contradicts itself: the instance holds no point.
     solves : int
     seconds : float
         Spent in the solver.
-    iterations : int
-        Of the simplex method.
     """
 
-    def __init__(
-        self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain, generation: int = 0
-    ) -> None:
+    def __init__(self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain) -> None:
         cells = restricted(cells, instance, hull)
         reduced = compiled.instance(cells)
         self.form: StandardForm = reduced.form
         self.infeasible = self.form.contradicts_itself()
-        self.instance, self.generation = instance, generation
+        self.instance, self.lp = instance, PartialLP(self.form)
         self._decided_share = _decided_share(instance, hull)
         self.columns = _columns(compiled, cells, instance, reduced.P)
         group = _groups(self.form, self.columns, instance)
         self.linking = _linking(self.form, group)
         # a formulation's own auxiliary columns, if it has any
         self._others = group >= len(instance.trees) - 1 + len(instance.ordered)
-        self.solves = self.iterations = 0
-        self.seconds = 0.0
+        self.solves, self.seconds = 0, 0.0
         self._lower, self._upper = self.form.lower.copy(), self.form.upper.copy()
-        self._numbers = np.arange(self.form.n_cols, dtype=np.int32)
         self._row_size = np.asarray(abs(self.form.A).sum(axis=1)).ravel()
         self._row_size += np.maximum(_finite(self.form.row_lower), _finite(self.form.row_upper))
         longest = int(np.diff(self.form.A.tocsc().indptr).max(initial=0))
         chain = longest + int(np.diff(instance.offsets).max()) + len(instance.trees) + len(instance.ordered)
         self._rounding = (chain + 16) * _EPS
-        self._scale = 1.0
-        self._highs: Any = None
-        self._last: Basis | None = None
-        self._held = np.arange(self.form.n_rows)  # rows of the form in the LP, in its order
 
     @property
     def decided(self) -> bool:
@@ -172,36 +123,9 @@ class Relaxation:
         reference : float
             A cost of the size of the optimum, or inf.
         basis : Basis, optional
-            Where the first solve will start, in another thread's LP over the same hull: with the rows of that.
+            Where the first solve will start, in another thread's LP over the same hull.
         """
-        import highspy
-
-        form = self.form
-        if basis is not None and basis.generation == self.generation:
-            self._held = basis.rows
-        A = form.A[self._held]
-        self._scale = objective_scale(form.c, reference if np.isfinite(reference) else None)
-        highs = highspy.Highs()
-        for name, value in SETTINGS.items():
-            highs.setOptionValue(name, value)
-        highs.passModel(
-            form.n_cols,
-            len(self._held),
-            A.nnz,
-            int(highspy.MatrixFormat.kRowwise),
-            int(highspy.ObjSense.kMinimize),
-            form.c0 * self._scale,
-            form.c * self._scale,
-            form.lower,
-            form.upper,
-            form.row_lower[self._held],
-            form.row_upper[self._held],
-            A.indptr,
-            A.indices,
-            A.data,
-            np.zeros(form.n_cols, np.int32),
-        )
-        self._highs = highs
+        self.lp.start(reference, basis)
 
     def solve(
         self, domain: Domain, limit: float, seconds: float | None = None, basis: Basis | None = None
@@ -216,7 +140,7 @@ class Relaxation:
         seconds : float, optional
             Time limit.
         basis : Basis, optional
-            Where to start; by default where the last solve ended.
+            Of a box around this one, where to start; by default where the first solve ended.
         """
         if self.infeasible:
             return None
@@ -225,119 +149,17 @@ class Relaxation:
         )
         if not consistent:
             return None
-        highs = self._highs
         begin = time.perf_counter()
-        highs.changeColsBounds(len(self._numbers), self._numbers, self._lower, self._upper)
-        highs.setOptionValue("objective_bound", limit * self._scale if np.isfinite(limit) else np.inf)
-        if basis is not None and basis is not self._last and basis.generation == self.generation:
-            self._return_to(basis)
-        if seconds is not None:
-            highs.setOptionValue("time_limit", highs.getRunTime() + seconds)
-        value, dual = self._run()
-        ray = self._dual_ray()
+        found = self.lp.solve(self._lower, self._upper, limit, seconds, basis)
         self.seconds += time.perf_counter() - begin
         self.solves += 1
         cell = self.columns.cell
         share = self._decided_share.copy()
-        if len(value) == self.form.n_cols:
-            share[cell >= 0] = value[cell[cell >= 0]]
-        multipliers = self.multipliers(dual) if len(dual) else None
-        self._last = Basis(self.generation, self._held, highs.getBasis())
-        return BoxRelaxation(multipliers, ray, share, self._last)
-
-    # -- rows that the LP holds ------------------------------------------------------------------------------
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows of the form the LP holds now."""
-        return len(self._held)
-
-    def _run(self) -> tuple[FloatArray, FloatArray]:
-        """Run HiGHS, once more if rows came back; the point, and multipliers of all rows, empty if there are none."""
-        value, dual, slack = self._run_once()
-        if slack is not None and self._take_in(slack < -VIOLATION):
-            value, dual, _ = self._run_once()
-        dual = self._of_all_rows(dual)
-        if slack is not None and not self.solves and self.n_rows == self.form.n_rows:
-            self._give_back(slack > SLACK)
-        return value, dual
-
-    def _run_once(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """The point, the multipliers, and at an optimum how far all rows of the form are from their sides."""
-        from highspy import HighsModelStatus
-
-        self._highs.run()
-        self.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
-        solution = self._highs.getSolution()
-        value, dual = np.array(solution.col_value), np.array(solution.row_dual) / self._scale
-        if self._highs.getModelStatus() != HighsModelStatus.kOptimal:
-            return value, dual, None
-        at = self.form.A @ value
-        return value, dual, np.minimum(at - self.form.row_lower, self.form.row_upper - at)
-
-    def _take_in(self, wanted: BoolArray) -> bool:
-        """Add rows that the LP has not got; whether there are any."""
-        form = self.form
-        wanted[self._held] = False
-        rows = np.flatnonzero(wanted)
-        if len(rows):
-            A = form.A[rows]
-            lower, upper = form.row_lower[rows], form.row_upper[rows]
-            self._highs.addRows(len(rows), lower, upper, A.nnz, A.indptr[:-1], A.indices, A.data)
-            self._held = np.concatenate([self._held, rows])
-        return len(rows) > 0
-
-    def _give_back(self, unwanted: BoolArray) -> None:
-        """Delete rows that are slack in the basis, which leaves the LP's optimum where it is."""
-        from highspy import HighsBasisStatus
-
-        basic = [status == HighsBasisStatus.kBasic for status in self._highs.getBasis().row_status]
-        gone = np.flatnonzero(unwanted[self._held] & np.array(basic, bool))
-        if len(gone):
-            self._highs.deleteRows(len(gone), gone.astype(np.int32))
-            self._held = np.delete(self._held, gone)
-
-    def _return_to(self, basis: Basis) -> None:
-        """Go on from an earlier basis, or one of another thread's LP; rows that this did not hold are slack in it."""
-        from highspy import HighsBasis, HighsBasisStatus
-
-        n = len(basis.rows)
-        if n == self.n_rows and (basis.rows == self._held).all():
-            self._highs.setBasis(basis.statuses)
-            return
-        own = basis.statuses.row_status
-        if n > self.n_rows or (basis.rows != self._held[:n]).any():  # of an LP with other rows
-            needed = np.zeros(self.form.n_rows, bool)
-            needed[basis.rows] = [status != HighsBasisStatus.kBasic for status in own]
-            self._take_in(needed)
-            of_row = dict(zip(basis.rows.tolist(), own, strict=True))
-            own = [of_row.get(row, HighsBasisStatus.kBasic) for row in self._held.tolist()]
-        else:
-            own = [*own, *[HighsBasisStatus.kBasic] * (self.n_rows - n)]
-        statuses = HighsBasis()
-        statuses.valid, statuses.col_status, statuses.row_status = True, basis.statuses.col_status, own
-        self._highs.setBasis(statuses)
-
-    def _of_all_rows(self, values: FloatArray) -> FloatArray:
-        """Values of the LP's rows for all rows of the form, zero where the LP has not got them; empty where none."""
-        if len(values) != len(self._held):
-            return np.zeros(0)
-        out = np.zeros(self.form.n_rows)
-        out[self._held] = values
-        return out
-
-    def _dual_ray(self) -> Multipliers | None:
-        """Multipliers, for costs of zero, that the solver thinks prove infeasibility."""
-        from highspy import HighsModelStatus
-
-        if self._highs.getModelStatus() != HighsModelStatus.kInfeasible:
-            return None
-        answer = self._highs.getDualRay()
-        if not answer[1]:
-            return None
-        ray = self._of_all_rows(np.array(answer[2], float))
-        ray /= max(float(np.abs(ray).max(initial=0.0)), 1e-300)
-        return self.multipliers(ray, costs=False)
+        if len(found.value):
+            share[cell >= 0] = found.value[cell[cell >= 0]]
+        multipliers = self.multipliers(found.dual) if len(found.dual) else None
+        ray = None if found.ray is None else self.multipliers(found.ray, costs=False)
+        return BoxRelaxation(multipliers, ray, share, found.basis)
 
     def multipliers(self, dual: FloatArray, costs: bool = True) -> Multipliers:
         """The Lagrangian bound for any multipliers of the rows, those of a wrong sign set to zero.

@@ -13,9 +13,10 @@ from ocf.solvers.box.bitsets import Bits, make_bits, new_scratch, new_stack, pop
 from ocf.solvers.box.branching import CANDIDATES, candidate_cuts, restrict, try_cuts
 from ocf.solvers.box.dive import UNCERTAIN, dive
 from ocf.solvers.box.instance import Instance, Packed, assign, copied, pack, unpack, whole
+from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.points import LEVELS, best_rounding, cheapest_point, make_evaluator, meets_target
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, new_workspace, propagate, relaxed_bound
-from ocf.solvers.box.relaxation import Basis, Relaxation
+from ocf.solvers.box.relaxation import Relaxation
 from ocf.solvers.box.shared import OpenNode, Shared
 from ocf.solvers.cell_form import Compiled
 
@@ -76,33 +77,26 @@ class Worker:
         self._bits: Bits | None = None
         self._reach = np.inf
 
-    def load(self, basis: Basis | None) -> None:
-        """Take the LP over the hull, if there is one and this worker has not got it yet.
-
-        Parameters
-        ----------
-        basis : Basis or None
-            Of the node that is visited.
-        """
+    def load(self) -> None:
+        """Take the LP over the hull, if there is one and this worker has not got it yet."""
         search = self.search
-        if not search.has_relaxation or (self.relaxation and self.relaxation.generation == search.generation):
+        if not search.has_relaxation or self.relaxation is not None:
             return
-        self.retire()
         with search.loading:
             if search.relaxation is not None and not isinstance(search.relaxation, Compiled):
                 search.relaxation = search.relaxation()
             with search.turn:
-                search.generation = max(search.generation, 1)
-                hull, generation, compiled = search.hull, search.generation, search.relaxation
+                search.loaded = True
+                hull, compiled = search.hull, search.relaxation
         if compiled is None:
             return
         assert isinstance(compiled, Compiled)
-        relaxation = Relaxation(compiled, search.cells, self.instance, hull, generation)
+        relaxation = Relaxation(compiled, search.cells, self.instance, hull)
         if relaxation.decided:
             return
         try:
             if not relaxation.infeasible:
-                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff, basis)
+                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff, search.first_basis)
             self.relaxation = relaxation
         except ImportError:
             logger.info("highspy is missing: the box search goes on without LP bounds")
@@ -126,19 +120,17 @@ class Worker:
             return []
         if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
             # before the first LP there is a model to build, which takes longer
-            left = self._dive(
-                bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
-            )
+            left = self._dive(bound, multipliers, TRIAL if search.loaded else max(TRIAL, len(search.cells.live) // 4))
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
             if not left or search.late:
                 return left
-        if search.has_relaxation and not search.generation:
+        if search.has_relaxation and not search.loaded:
             self.improve(0)
             bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
             if bound >= search.limit:
                 return []
             search.start_hull(domain)
-        self.load(node.basis)
+        self.load()
         if search.late:
             return [node]
         if self.relaxation is None:
@@ -158,6 +150,7 @@ class Worker:
         found = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
         if found is None:
             return None
+        search.first_basis = search.first_basis or self.relaxation.lp.first_basis
         if found.ray is not None and relaxed_bound(instance, domain, found.ray, self.work) > 0:
             return None
         if found.multipliers is not None:

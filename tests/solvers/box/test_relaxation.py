@@ -8,13 +8,27 @@ import numpy as np
 import pytest
 from small_problems import exhaustive, large_problem, random_problem
 
-from ocf.solvers.box import relaxation, solve_cells
+from ocf.solvers.box import partial_lp, relaxation, solve_cells
 from ocf.solvers.box.branching import restrict
-from ocf.solvers.box.instance import copied, make_instance, whole
+from ocf.solvers.box.instance import Domain, Instance, copied, make_instance, whole
 from ocf.solvers.box.propagation import MOST_ROUNDS, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import no_relaxation
 
 from .cases import check, compiled
+
+
+def boxes_within_each_other(instance: Instance, seed: int, count: int) -> list[Domain]:
+    """Boxes, each within the one before it, propagated as the search does before an LP."""
+    rng, work, domains = np.random.default_rng(seed), new_workspace(instance), [whole(instance)]
+    for _ in range(count):
+        domains.append(copied(domains[-1]))
+        f = int(rng.integers(len(instance.ordered)))
+        first, last = instance.offsets[f], instance.offsets[f + 1] - 1
+        if first < last:
+            restrict(instance, domains[-1], f, int(rng.integers(first + 1, last + 1)), bool(rng.random() < 0.5))
+    for domain in domains:
+        propagate(instance, domain, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
+    return domains
 
 
 def test_wrong_multipliers_never_cut_off_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,36 +58,27 @@ def test_without_highspy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over any part of the box, after some rounds the bound is that of an LP with all rows, and never above it."""
-    monkeypatch.setattr(relaxation, "SLACK", 0.0)
-    rng = np.random.default_rng(0)
+    monkeypatch.setattr(partial_lp, "SLACK", 0.0)
     lost = back = 0
     for seed in range(6):
         cells = large_problem(seed)
         instance = make_instance(cells)
         lp = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
         lp.start(1.0)
-        work, domains = new_workspace(instance), [whole(instance)]
-        for _ in range(4):
-            domains.append(copied(domains[-1]))
-            f = int(rng.integers(len(instance.ordered)))
-            first, last = instance.offsets[f], instance.offsets[f + 1] - 1
-            if first < last:
-                restrict(instance, domains[-1], f, int(rng.integers(first + 1, last + 1)), bool(rng.random() < 0.5))
-        for domain in domains:  # as the search does before an LP
-            propagate(instance, domain, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
+        work, domains = new_workspace(instance), boxes_within_each_other(instance, seed, 4)
         lp.solve(domains[0], np.inf)
-        lost += lp.form.n_rows - lp.n_rows
-        monkeypatch.setattr(relaxation, "SLACK", np.inf)
+        lost += lp.form.n_rows - len(lp.lp.rows)
+        monkeypatch.setattr(partial_lp, "SLACK", np.inf)
         entire = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
         entire.start(1.0)
         entire.solve(domains[0], np.inf)
-        monkeypatch.setattr(relaxation, "SLACK", 0.0)
-        assert entire.n_rows == lp.form.n_rows
+        monkeypatch.setattr(partial_lp, "SLACK", 0.0)
+        assert len(entire.lp.rows) == lp.form.n_rows
         for domain in domains:
             exact, bounds = entire.solve(domain, np.inf), []
             for _ in range(20):
-                before, found = lp.n_rows, lp.solve(domain, np.inf)
-                back += lp.n_rows > before
+                before, found = lp.lp.used.sum(), lp.solve(domain, np.inf)
+                back += lp.lp.used.sum() > before
                 if found is None or found.multipliers is None or found.ray is not None:
                     break
                 bounds.append(relaxed_bound(instance, domain, found.multipliers, work))
@@ -87,34 +92,62 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
     assert back > 0
 
 
-def test_a_basis_serves_another_lp_over_the_same_hull() -> None:
-    """One that begins with it and one with other rows are at its optimum at once; of another hull it is not used."""
+def test_a_basis_serves_another_lp_of_the_same_form() -> None:
+    """One that has solved nothing, and one that has solved something else, are at its optimum at once."""
     for seed in range(4):
         cells = large_problem(seed)
         instance = make_instance(cells)
-        domain, part, work = whole(instance), whole(instance), new_workspace(instance)
-        propagate(instance, domain, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
-        f = int(np.argmax(np.diff(instance.offsets)))
-        restrict(instance, part, f, int(instance.offsets[f]) + 2, True)
-        propagate(instance, part, no_relaxation(instance), np.inf, work, MOST_ROUNDS)
-        lps = [relaxation.Relaxation(compiled(cells), cells, instance, whole(instance), k) for k in (0, 0, 0, 1)]
-        first, fresh, other, foreign = lps
+        domain, part = boxes_within_each_other(instance, seed, 1)
+        work = new_workspace(instance)
+        first, fresh, other = (relaxation.Relaxation(compiled(cells), cells, instance, whole(instance)) for _ in "123")
         first.start(1.0)
         found = first.solve(domain, np.inf)
         assert found is not None
-        assert found.basis is not None
         assert found.multipliers is not None
+        assert first.lp.first_basis is found.basis
         bound = relaxed_bound(instance, domain, found.multipliers, work)
         fresh.start(1.0, found.basis)
-        assert fresh.n_rows == first.n_rows < first.form.n_rows
         other.start(1.0)
         other.solve(part, np.inf)
-        foreign.start(1.0, found.basis)
-        assert foreign.n_rows == foreign.form.n_rows
         for lp in (fresh, other):
-            before = lp.iterations
+            before = lp.lp.iterations
             again = lp.solve(domain, np.inf, basis=found.basis)
             assert again is not None
             assert again.multipliers is not None
             assert relaxed_bound(instance, domain, again.multipliers, work) == pytest.approx(bound, abs=1e-9)
-            assert lp.iterations - before <= first.iterations / 10
+            assert lp.lp.iterations - before <= first.lp.iterations / 10
+        assert fresh.lp.used.sum() == first.lp.used.sum() < first.form.n_rows
+
+
+def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From box to box within each other, and back to one that lies elsewhere."""
+    monkeypatch.setattr(partial_lp, "SLACK", np.inf)
+    smaller = steps = warm = cold = 0
+    for seed in range(12):
+        cells = large_problem(seed)
+        instance = make_instance(cells)
+        nested, others = (boxes_within_each_other(instance, 2 * seed + k, 5) for k in (0, 1))
+        work, bases = new_workspace(instance), {}
+        lp = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
+        lp.start(1.0)
+        for number, domain in enumerate([*nested, *others[1:], nested[2]]):
+            around = {0: None, len(nested): 0, 2 * len(nested) - 1: 1}.get(number, number - 1)
+            begun, found = lp.lp.iterations, lp.solve(domain, np.inf, basis=bases.get(around))
+            entire = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
+            entire.start(1.0)
+            exact = entire.solve(domain, np.inf)
+            assert (found is None) == (exact is None)
+            if found is None or exact is None:
+                break
+            bases[number] = found.basis
+            smaller += len(lp.lp.rows) < lp.form.n_rows and len(lp.lp.columns) < lp.form.n_cols
+            assert (found.ray is None) == (exact.ray is None)
+            if found.ray is not None or found.multipliers is None or exact.multipliers is None:
+                continue
+            steps += 1
+            warm, cold = warm + lp.lp.iterations - begun, cold + entire.lp.iterations
+            optimum = relaxed_bound(instance, domain, exact.multipliers, work)
+            assert relaxed_bound(instance, domain, found.multipliers, work) == pytest.approx(optimum, abs=1e-6)
+    assert steps > 100
+    assert smaller > 10
+    assert warm < cold / 2

@@ -17,6 +17,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
 from ocf.solvers.box import relaxation, solve_cells, worker
+from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.shared import OpenNode
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import current, within
@@ -177,7 +178,7 @@ def test_the_first_lp_finds_a_point_within_a_twentieth_of_the_optimum(monkeypatc
     known: list[float] = []
     start = relaxation.Relaxation.start
 
-    def started(self: relaxation.Relaxation, reference: float, basis: relaxation.Basis | None = None) -> None:
+    def started(self: relaxation.Relaxation, reference: float, basis: Basis | None = None) -> None:
         known.append(reference)
         start(self, reference, basis)
 
