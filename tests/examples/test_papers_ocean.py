@@ -124,6 +124,13 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
     ]
 
 
+def test_a_part_of_table_a1_has_the_sizes_that_are_asked_for(table3: ModuleType) -> None:
+    trees, depths = table3.FORESTS["trees"], table3.FORESTS["depths"]
+    assert table3.only(trees, "trees", [200, 10]) == [(10, 5), (200, 5)]
+    assert table3.only(depths, "depth", [3, 8]) == [(100, 3), (100, 8)]
+    assert table3.only(depths, "depth", None) == depths
+
+
 def test_points_by_score_have_scikit_learns_score_of_one_half(folders: None) -> None:
     the = importlib.import_module("common").Case(**vars(case(1)))
     wish = importlib.import_module("plausible").wish(the, 5, "label", True)

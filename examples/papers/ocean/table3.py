@@ -3,6 +3,7 @@
 python examples/papers/ocean/table3.py --data DIR -o results/table3                       # 100 trees of depth 5
 python examples/papers/ocean/table3.py --data DIR -o results/table3 --forests trees       # A1, 10 to 500 trees
 python examples/papers/ocean/table3.py --data DIR -o results/table3 --forests depths      # A1, depth 3 to 8
+python examples/papers/ocean/table3.py --data DIR -o results/table3 --forests trees --sizes 10 20 50   # a part of A1
 
 R is the sum of the costs over the sum of the proven optimal ones, on rows where both exist. FT and MACE are baselines
 that prove no optimum (`baselines.py`): their R says how far off they are, and for how many rows they have a point. A1
@@ -127,14 +128,31 @@ def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
     return out
 
 
+def only(forests: list[tuple[int, int]], over: str, sizes: list[int] | None) -> list[tuple[int, int]]:
+    """Forests of these numbers of trees or depths; all where none is asked for.
+
+    Parameters
+    ----------
+    forests : list of (trees, depth)
+    over : {"trees", "depth"}
+    sizes : list of int or None
+    """
+    place = ("trees", "depth").index(over)
+    return [forest for forest in forests if sizes is None or forest[place] in sizes]
+
+
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     columns = [*BASELINES, *METHODS]
     default = ["FT", "MACE", "OAE", "OCEAN", "interval", "box"]
     parser.add_argument("--methods", nargs="+", choices=columns, default=default)
     parser.add_argument("--forests", choices=FORESTS, default="base")
+    parser.add_argument("--sizes", nargs="+", type=int, help="of A1's forests only these numbers of trees, or depths")
     args = parse(parser)
-    sizes = [(10, 3), (20, 3)] if args.quick else FORESTS[args.forests]
+    over = "depth" if args.forests == "depths" else "trees"
+    sizes = [(10, 3), (20, 3)] if args.quick else only(FORESTS[args.forests], over, args.sizes)
+    if not sizes:
+        parser.error(f"--sizes: --forests {args.forests} has none of these")
     jobs = [
         {"set": s, "trees": t, "depth": d, "method": m, "norm": "l1", "row": k, "limit": args.time_limit}
         for t, d in sizes
@@ -144,7 +162,6 @@ def main() -> None:
     ]
     kept = Runs(args.output)
     results = measure(kept, jobs, args.data)
-    over = "depth" if args.forests == "depths" else "trees"
     if len(sizes) > 1:
         text = by_size(results, args.methods, over)
     else:
