@@ -105,6 +105,48 @@ def test_a_method_that_is_late_twice_in_turn_is_given_up_there_and_on_larger_for
     assert patience.left(job(100, 5) | {"set": "CC"})
 
 
+@pytest.mark.parametrize(
+    ("status", "shares", "kept", "clocks"),
+    [
+        ("optimal", [0.1], True, [10.0]),
+        ("feasible", [0.95], True, [10.0]),
+        ("feasible", [0.5, 0.5], True, [10.0, 20.0]),
+        ("feasible", [0.5, 0.25, 0.25], True, [10.0, 20.0, 40.0]),
+        ("feasible", [0.5, 0.02, 0.02], False, [10.0, 20.0, 100.0]),
+        ("error", [0.1], True, [10.0]),
+    ],
+)
+def test_a_run_without_its_time_of_the_processor_is_asked_again_and_else_not_kept(
+    folders: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    status: str,
+    shares: list[float],
+    kept: bool,
+    clocks: list[float],
+) -> None:
+    common, asked = importlib.import_module("common"), []
+    now = {"clock": 0.0, "processor": 0.0}
+
+    def explain(rows: pd.DataFrame, time_limit: float, **settings: Any) -> list[Any]:
+        took = 1.0 if status == "error" else time_limit
+        now["clock"] += took
+        now["processor"] += took * shares[len(asked)]
+        asked.append(time_limit)
+        return [SimpleNamespace(status=status, verified=True, cost=1.0, nodes=0, sizes={}, message="")]
+
+    fake = SimpleNamespace(explainer=SimpleNamespace(explain=explain), rows=pd.DataFrame({"a": [1.0]}))
+    times = SimpleNamespace(monotonic=lambda: now["clock"], process_time=lambda: now["processor"])
+    monkeypatch.setattr(common, "time", times)
+    monkeypatch.setattr(common, "case", lambda *words: fake)
+    monkeypatch.setattr(common, "warm_up", lambda: None)
+    runs = common.Runs(tmp_path)
+    results = common.measure(runs, [run("OCEAN", 10, 0, 0.0, 0.0) | {"row": 0}], None)
+    assert asked == clocks
+    assert len(results) == kept
+    assert len(runs.path.read_text().splitlines() if runs.path.exists() else []) == kept
+
+
 def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) -> None:
     results = pd.DataFrame(
         [

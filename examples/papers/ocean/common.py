@@ -62,8 +62,9 @@ PROVED = ("optimal", "infeasible")
 ENDED = ("found", "none")
 
 #: A solver knows limits by the clock only: one that got less of the processor than this share of its limit, because the
-#: machine had other work, is asked once more, with as much more time by the clock; at most so many times more.
-ENOUGH, MOST = 0.9, 10.0
+#: machine had other work, is asked again, with as much more time by the clock, up to so many times the limit and so
+#: often. What then still got less says nothing of the method and is not kept.
+ENOUGH, MOST, ATTEMPTS = 0.9, 10.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,8 @@ def measure(
     """Run the jobs that have no result yet; all results, one row a job.
 
     A method that reaches its time limit on `PATIENCE` rows of a forest in turn is given up there, and on the forests of
-    the set that come later with as many trees and levels or more: the other rows are left out, and a table says so.
+    the set that come later with as many trees and levels or more: the other rows are left out, and a table says so. A
+    run that the machine gave too little time, and that proved nothing in it, is left for the next time.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def measure(
     """
     warm_up()
     patience = Patience()
-    results = []
+    results, starved = [], 0
     for number, job in enumerate(jobs):
         result = kept.get(job)
         if result is None and patience.left(job):
@@ -131,11 +133,15 @@ def measure(
             the = case(job["set"], folder, job["trees"], job["depth"])
             if job["row"] < len(the.rows):  # small test parts have fewer rows of the class
                 result = _run(the, job, settings(the, job), remark)
-                kept.add(job, result)
+                starved += result is None
+                if result is not None:
+                    kept.add(job, result)
         if result is not None:
             patience.note(job, result)
             results.append({**job, **result})
     print(f"\r{len(results)} of {len(jobs)} runs\033[K", file=sys.stderr)
+    if starved:
+        print(f"{starved} runs had too little of the processor: run the command again", file=sys.stderr)
     return pd.DataFrame(results)
 
 
@@ -188,14 +194,25 @@ def _run(
     job: Mapping[str, Any],
     settings: dict[str, Any],
     remark: Callable[[Case, Mapping[str, Any], Explanation], dict[str, Any]],
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
+    """Result of a job; None where the machine had too much other work to say.
+
+    Parameters
+    ----------
+    the : Case
+    job : mapping
+    settings : dict
+        Further settings of `Explainer.explain`.
+    remark : callable
+        What else to keep of an explanation.
+    """
     clock = limit = job["limit"]
     if job["method"] in BASELINES:
         begin = time.process_time()
         status, cost = BASELINES[job["method"]](the, the.rows.iloc[[job["row"]]], job["norm"], limit)
         return {"status": status, "cost": cost, "seconds": time.process_time() - begin}
-    for _ in range(2):
-        begin = time.process_time()
+    for _ in range(ATTEMPTS):
+        begin, clock_begin = time.process_time(), time.monotonic()
         e = the.explainer.explain(
             the.rows.iloc[[job["row"]]],
             target=1,
@@ -204,20 +221,20 @@ def _run(
             **METHODS[job["method"]],
             **settings,
         )[0]
-        used = time.process_time() - begin
-        if e.status in PROVED or used >= ENOUGH * limit:
-            break
-        clock = limit * min(limit / used, MOST)
-    return {
-        "status": e.status,
-        "verified": e.verified,
-        "cost": e.cost,
-        "seconds": used,
-        "nodes": e.nodes,
-        "nonzeros": e.sizes.get("nonzeros"),
-        "message": e.message,
-        **remark(the, job, e),
-    }
+        used, waited = time.process_time() - begin, time.monotonic() - clock_begin
+        if e.status in PROVED or used >= ENOUGH * limit or waited < ENOUGH * clock:
+            return {
+                "status": e.status,
+                "verified": e.verified,
+                "cost": e.cost,
+                "seconds": used,
+                "nodes": e.nodes,
+                "nonzeros": e.sizes.get("nonzeros"),
+                "message": e.message,
+                **remark(the, job, e),
+            }
+        clock = min(clock * limit / used, limit * MOST)
+    return None
 
 
 def seconds(group: pd.DataFrame, n_rows: int) -> str:
