@@ -162,6 +162,7 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
     assert lines[2:] == [
         "| AD | FT | – | 0.25 / 2.500 (1 of 3 rows) |",
         "| AD | OCEAN | 1.50 | >10 (1 of 2 tried) / 1.250 (2 of 3 rows) |",
+        "| AD | OCEAN published | 0.07 | 0.13 |",
         "| AD | box | 0.50 | 0.50 |",
     ]
 

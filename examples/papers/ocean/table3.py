@@ -41,6 +41,36 @@ PUBLISHED = {
     "ST": ("none", ">900", "69.64", "1.10"),
 }
 
+#: Seconds that the paper gives for OCEAN in A1, by trees and by depth; None where its text is not legible.
+PUBLISHED_A1: dict[str, dict[str, dict[int, float | None]]] = {
+    "trees": {
+        name: dict(zip((10, 20, 50, 100, 200, 500), values, strict=True))
+        for name, values in {
+            "AD": (0.07, 0.13, 0.57, 1.22, 4.30, 22.96),
+            "CC": (0.05, 0.11, 0.63, 1.34, 4.12, 15.98),
+            "CP": (0.02, 0.05, 0.17, 0.52, 1.97, 7.74),
+            "GC": (0.05, 0.13, 0.28, 1.16, 3.59, 13.82),
+            "ON": (0.07, 0.21, 0.82, 2.97, 7.34, 47.35),
+            "PH": (None, 0.05, 0.26, 0.52, 1.99, 13.05),
+            "SP": (None, 0.16, 0.57, 2.73, 9.13, 83.05),
+            "ST": (None, 0.05, 0.23, 1.10, 4.70, 55.95),
+        }.items()
+    },
+    "depth": {
+        name: dict(zip((3, 4, 5, 6, 7, 8), values, strict=True))
+        for name, values in {
+            "AD": (0.13, 0.35, 1.22, 2.03, 4.24, 12.35),
+            "CC": (None, 0.38, 1.34, 4.45, 11.13, 21.96),
+            "CP": (None, 0.19, 0.52, 1.17, 2.41, 5.65),
+            "GC": (0.25, 0.59, 1.16, None, 3.49, 5.11),
+            "ON": (0.22, 0.94, 2.97, 7.08, 15.41, 72.87),
+            "PH": (None, None, 0.52, 1.36, 3.72, 8.70),
+            "SP": (None, 1.19, 2.73, 5.42, 18.26, 27.94),
+            "ST": (None, 0.35, 1.10, 1.47, 2.91, 4.93),
+        }.items()
+    },
+}
+
 
 def ratio(group: pd.DataFrame, optimal: pd.Series, n_rows: int) -> str:
     """Cost over optimal cost, and over how many rows where those are not all.
@@ -78,6 +108,8 @@ def cells(same: pd.DataFrame, methods: list[str]) -> list[str]:
 def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
     """Table A1: one line a set and method, one column a size; cost ratios where they are not 1.
 
+    Beside OCEAN stands what the paper gives for it.
+
     Parameters
     ----------
     results : DataFrame
@@ -88,7 +120,12 @@ def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
     rows = []
     for name, same in results.groupby("set", sort=False):
         columns = [[c.removesuffix(" / 1.000") for c in cells(same[same[over] == size], methods)] for size in sizes]
-        rows += [[name, method, *line] for method, line in zip(methods, zip(*columns, strict=True), strict=True)]
+        for method, line in zip(methods, zip(*columns, strict=True), strict=True):
+            rows.append([name, method, *line])
+            if method == "OCEAN":
+                published = PUBLISHED_A1[over][name]
+                found = [published.get(size) for size in sizes]
+                rows.append([name, "OCEAN published", *("" if v is None else f"{v:.2f}" for v in found)])
     return markdown(rows, ["set", "method", *sizes])
 
 
