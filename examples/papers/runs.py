@@ -37,16 +37,20 @@ class Runs:
             self.path.write_text(whole + "\n" * bool(whole))
         records = [json.loads(line) for line in whole.splitlines()]
         self._done: dict[str, dict[str, Any]] = {key(record["job"]): record["result"] for record in records}
-        self._days: set[str] = {record["on"] for record in records if "on" in record}
+        self._made = {key(record["job"]): record["on"] for record in records if "on" in record}
+        self._days: set[str] = set()
 
     @property
     def days(self) -> str:
-        """The first and the last day on which a result was made."""
+        """The first and the last day on which the results that were asked for or added were made."""
         return " to ".join(sorted({min(self._days), max(self._days)})) if self._days else "an unknown day"
 
     def get(self, job: Mapping[str, Any]) -> dict[str, Any] | None:
         """Result of a job, if it has one."""
-        return self._done.get(key(job))
+        which = key(job)
+        if which in self._made:
+            self._days.add(self._made[which])
+        return self._done.get(which)
 
     def add(self, job: Mapping[str, Any], result: dict[str, Any]) -> None:
         """Keep the result of a job."""
