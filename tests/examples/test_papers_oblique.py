@@ -90,3 +90,21 @@ def test_large_sets_leave_out_one_part_and_the_others_five(common: ModuleType, m
     monkeypatch.setitem(common.SETS, "Breast", common.Set("breast", 1))
     folds = [len(common.tao_cv(name, None).scores_) for name in ("Letter", "Breast")]
     assert folds == [1, 5]
+
+
+def test_table_6_on_logarithms_is_of_oblique_trees_alone_and_of_numbers(
+    table6: ModuleType, common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCF_MODELS", str(tmp_path / "models"))
+    monkeypatch.setattr(sys, "argv", ["table6.py", "--log", "--sets", "Breast", "--splits", "1", "-o", str(tmp_path)])
+    table6.main()
+    made = pd.read_csv(tmp_path / "table6-log.csv", comment="#")
+    assert made.model.tolist() == ["TAO"]
+    assert "| Breast | 1 | – / – | " in (tmp_path / "table6-log.md").read_text()
+    assert not (tmp_path / "models").exists()
+    the, tree = common.split("Breast", None), common.tao_cv("Breast", None, log=True)
+    assert made.test.item() == pytest.approx(100 * (1 - tree.score(the.test, the.y_test)), abs=1e-3)
+    assert np.array_equal(tree.predict(the.test), tree[-1].predict(np.log1p(the.test)))
+    monkeypatch.setattr(sys, "argv", ["table6.py", "--log", "--sets", "Credit", "-o", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        table6.main()

@@ -4,6 +4,7 @@ Mean ± standard deviation over the splits.
 
 python examples/papers/oblique/table6.py --data DIR -o out/table6
 python examples/papers/oblique/table6.py -o out/table6 --tables-only     # the table of the splits that are finished
+python examples/papers/oblique/table6.py --data DIR -o out/table6-log --sets Spambase --log   # TAO on logarithms
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from common import SETS, arguments, cart, forest, last_step, split, tao_cv
+from common import CONTINUOUS, SETS, arguments, cart, forest, last_step, split, tao_cv
 from runs import Runs, markdown, publish
 
 #: Train and test error of CART, its depth; the same of TAO; train and test error of the forest.
@@ -29,10 +30,10 @@ PUBLISHED = {
 MODELS = ("CART", "TAO", "RF")
 
 
-def errors(name: str, model: str, folder: str | None, seed: int, quick: bool) -> dict[str, Any]:
+def errors(name: str, model: str, folder: str | None, seed: int, quick: bool, log: bool) -> dict[str, Any]:
     the = split(name, folder, seed)
     begin = time.process_time()
-    fitted = {"CART": cart, "RF": forest, "TAO": partial(tao_cv, quick=quick)}[model](name, folder, seed)
+    fitted = {"CART": cart, "RF": forest, "TAO": partial(tao_cv, quick=quick, log=log)}[model](name, folder, seed)
     seconds = time.process_time() - begin
     last = last_step(fitted)
     sizes: dict[str, Any] = {}
@@ -49,7 +50,9 @@ def errors(name: str, model: str, folder: str | None, seed: int, quick: bool) ->
 
 
 def spread(values: pd.Series) -> str:
-    """Mean ± standard deviation."""
+    """Mean ± standard deviation; – where there is none."""
+    if values.empty:
+        return "–"
     return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}" if len(values) > 1 else f"{values.mean():.1f}"
 
 
@@ -73,20 +76,25 @@ def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=10, help="splits into training and test part (default: 10)")
     parser.add_argument("--tables-only", action="store_true", help="the table of the splits that are finished")
+    parser.add_argument("--log", action="store_true", help="TAO alone, on log(1 + x) of sets of numbers")
     args = parser.parse_args()
+    if args.log and not set(args.sets) <= set(CONTINUOUS):
+        parser.error(f"--log takes sets of numbers alone: --sets {' '.join(CONTINUOUS)}")
     names, splits = (["Breast", "Spambase"], 2) if args.quick else (args.sets, args.splits)
     runs, rows = Runs(args.output), []
     for name in names:
         for seed in range(splits):
-            jobs = [{"set": name, "model": model, "split": seed, "quick": args.quick} for model in MODELS]
+            jobs: list[dict[str, Any]] = [{"set": name, "model": m, "split": seed, "quick": args.quick} for m in MODELS]
+            if args.log:
+                jobs = [{**jobs[MODELS.index("TAO")], "log": True}]
             for job in jobs:
                 if runs.get(job) is None and not args.tables_only:
-                    runs.add(job, errors(name, job["model"], args.data, seed, args.quick))
+                    runs.add(job, errors(name, job["model"], args.data, seed, args.quick, args.log))
             results = [runs.get(job) for job in jobs]
             rows += [{**job, **result} for job, result in zip(jobs, results, strict=True) if result and all(results)]
     if not rows:
         parser.error(f"no split is finished in {args.output}")
-    found, stem = pd.DataFrame(rows), "table6-quick" if args.quick else "table6"
+    found, stem = pd.DataFrame(rows), f"table6{'-log' * args.log}{'-quick' * args.quick}"
     publish(args.output, stem, runs, table(found), found.drop(columns="quick"), f"{splits} splits at most, no limit")
 
 
