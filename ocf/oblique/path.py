@@ -67,10 +67,10 @@ def best_path(
 class TAOClassifierCV(ClassifierMixin, CheckedRows):
     """Oblique tree by Tree Alternating Optimization, with the penalty that is best in cross-validation.
 
-    In each fold, and at the end on all rows, trees are trained along the path of penalties, from the weakest to the
-    strongest, each from the tree before it (`TAOClassifier` with ``warm_start``), on columns scaled to [0, 1]. Of the
-    paths of several starts the tree of the smallest training error counts. The penalty of the best mean accuracy on the
-    rows left out is taken, the strongest of equals.
+    In each fold, and at the end on all rows, there as far as the penalty taken, trees are trained along the path of
+    penalties, from the weakest to the strongest, each from the tree before it (`TAOClassifier` with ``warm_start``), on
+    columns scaled to [0, 1]. Of the paths of several starts the tree of the smallest training error counts. The penalty
+    of the best mean accuracy on the rows left out is taken, the strongest of equals.
 
     Parameters
     ----------
@@ -169,12 +169,12 @@ class TAOClassifierCV(ClassifierMixin, CheckedRows):
                 trees = best_path(tree, self.Cs_.tolist(), rows[a], labels[a], seeds)
                 scores.append([one.score(rows[b], labels[b]) for one in trees])
                 bar.advance(f"accuracy {max(scores[-1]):.3f}")
-            trees = best_path(tree, self.Cs_.tolist(), rows, labels, seeds)
+            self.scores_ = np.array(scores)
+            means = self.scores_.mean(axis=0)
+            at = int(np.flatnonzero(means >= means.max() - 1e-12)[-1])  # equal but for the rounding of a mean
+            self.C_ = float(self.Cs_[at])
+            self.best_estimator_ = best_path(tree, self.Cs_[: at + 1].tolist(), rows, labels, seeds)[-1]
             bar.advance("trained on all rows")
-        self.scores_ = np.array(scores)
-        means = self.scores_.mean(axis=0)
-        at = int(np.flatnonzero(means >= means.max() - 1e-12)[-1])  # equal but for the rounding of a mean
-        self.C_, self.best_estimator_ = float(self.Cs_[at]), trees[at]
         names = tuple(getattr(self, "feature_names_in_", ()))
         self.n_iter_ = self.best_estimator_.n_iter_
         self.tree_ = replace(self.best_estimator_.tree_, feature_names=names)

@@ -84,6 +84,29 @@ def test_the_best_penalty_in_cross_validation_is_taken(rows: tuple[np.ndarray, n
     assert model.scores_.mean(axis=0).max() > 0.93
 
 
+def test_on_all_rows_the_path_ends_with_the_penalty_taken(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows
+    trained: list[tuple[float, int]] = []
+    fit = TAOClassifier.fit
+
+    def noted(self: TAOClassifier, X: Any, y: Any) -> TAOClassifier:
+        trained.append((self.C, len(X)))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(TAOClassifier, "fit", noted)
+    model = TAOClassifierCV(2, Cs=[300.0, 3.0, 0.001], cv=StratifiedKFold(2), max_iter=3, random_state=0).fit(X, y)
+    assert model.C_ == 3.0
+    assert [C for C, n in trained if n == len(X)] == [300.0, 3.0]
+    assert len(trained) == 2 * 3 + 2
+    monkeypatch.undo()
+    settings = TAOClassifier(2, scaling="range", max_iter=3)
+    whole = best_path(settings, model.Cs_.tolist(), X, y, [model.best_estimator_.random_state])
+    assert np.array_equal(model.tree_.weights, whole[1].tree_.weights)
+    assert np.array_equal(model.tree_.threshold, whole[1].tree_.threshold)
+
+
 def test_of_equal_penalties_the_strongest_is_taken() -> None:
     X, y = load_iris(return_X_y=True)
     kept = y < 2  # any penalty tells these apart
