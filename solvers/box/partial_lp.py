@@ -63,13 +63,13 @@ class Solution(NamedTuple):
         Multipliers of the rows; empty where there are none.
     ray : (n_rows,) float64 or None
         Multipliers, for costs of zero, that HiGHS thinks prove infeasibility.
-    basis : Basis
+    basis : Basis or None
     """
 
     value: FloatArray
     dual: FloatArray
     ray: FloatArray | None
-    basis: Basis
+    basis: Basis | None
 
 
 class PartialLP:
@@ -157,7 +157,8 @@ class PartialLP:
             highs.setOptionValue("simplex_dual_edge_weight_strategy", PRICING)
             if slack is not None:
                 self._give_back(slack > SLACK)
-        self._last = Basis(self.rows, self.columns, highs.getBasis())
+        statuses = highs.getBasis()
+        self._last = Basis(self.rows, self.columns, statuses) if statuses.valid else None
         self.first_basis = self.first_basis or self._last
         return Solution(value, dual, ray, self._last)
 
@@ -188,8 +189,8 @@ class PartialLP:
         rows = np.flatnonzero((of_row != basic) | (self.used & ~idle))
         self._load(rows, basis.columns[column], lower)
         statuses = HighsBasis()
-        statuses.col_status = [kinds[status] for status in of_column[column]]
-        statuses.row_status = [kinds[status] for status in of_row[rows]]
+        statuses.col_status = [kinds[status] for status in of_column[column].tolist()]
+        statuses.row_status = [kinds[status] for status in of_row[rows].tolist()]
         statuses.valid = True
         self._highs.setBasis(statuses)
 

@@ -43,14 +43,14 @@ class BoxRelaxation(NamedTuple):
         proves that the box holds no point at all.
     share : (n_open,) float64
         How much of the LP's point lies at each cell or, in an ordered feature, beyond the cell before it.
-    basis : Basis
+    basis : Basis or None
         At the end of the solve.
     """
 
     multipliers: Multipliers | None
     ray: Multipliers | None
     share: FloatArray
-    basis: Basis
+    basis: Basis | None
 
 
 class Columns(NamedTuple):
