@@ -16,6 +16,7 @@ thresholds keep floating-point numbers out of the geometry, and pre-sorting (sec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -263,6 +264,28 @@ def pack(instance: Instance, domain: Domain) -> Packed:
     """
     level = domain.level if instance.member.shape[1] else domain.level[:0]
     return domain.lo.astype(np.int32), domain.hi.astype(np.int32), np.packbits(level), np.packbits(domain.live)
+
+
+def unite(boxes: Iterable[Packed], domain: Domain) -> None:
+    """Overwrite a domain with the smallest one around packed ones; empty when there are none.
+
+    Parameters
+    ----------
+    boxes : iterable of Packed
+    domain : Domain
+        Overwritten.
+    """
+    live = np.zeros((len(domain.live) + 7) // 8, np.uint8)
+    level = np.zeros((len(domain.level) + 7) // 8, np.uint8)
+    domain.lo[:], domain.hi[:] = np.iinfo(np.int32).max, -1
+    for packed in boxes:
+        np.minimum(domain.lo, packed[0], out=domain.lo)
+        np.maximum(domain.hi, packed[1], out=domain.hi)
+        if len(packed[2]):
+            level |= packed[2]
+        live |= packed[3]
+    domain.level[:] = np.unpackbits(level, count=len(domain.level))
+    domain.live[:] = np.unpackbits(live, count=len(domain.live))
 
 
 def unpack(packed: Packed, domain: Domain) -> None:

@@ -32,8 +32,9 @@ FIRST_PRICING, PRICING = 2, 1
 #: that of spambase 65 in the place of 41. Where nearer rows leave, at 0.2, the bounds get worse and the LPs more.
 SLACK, VIOLATION = 0.5, 1e-6
 
-#: A smaller LP is taken where it has less than this share of the columns.
-SMALLER = 0.6
+#: A smaller LP is taken where fewer columns than this share of those that could move in the LP can move now, and this
+#: share of the form's columns no longer.
+SMALLER, WORTH = 0.6, 0.05
 
 
 class Basis(NamedTuple):
@@ -41,12 +42,15 @@ class Basis(NamedTuple):
 
     Attributes
     ----------
+    generation : int
+        Of the form.
     rows, columns : (n,) int64
         Of the form, which the LP held then.
     statuses : highspy.HighsBasis
         Of these.
     """
 
+    generation: int
     rows: IntArray
     columns: IntArray
     statuses: Any
@@ -78,6 +82,8 @@ class PartialLP:
     Parameters
     ----------
     form : StandardForm
+    generation : int
+        Number of the form; a basis of another one is not used.
 
     Attributes
     ----------
@@ -91,12 +97,13 @@ class PartialLP:
         Where the first solve ended.
     """
 
-    def __init__(self, form: StandardForm) -> None:
-        self.form = form
+    def __init__(self, form: StandardForm, generation: int = 0) -> None:
+        self.form, self.generation = form, generation
         self.rows, self.columns = np.arange(form.n_rows), np.arange(form.n_cols)
         self.iterations = 0
         self.used = np.ones(form.n_rows, bool)
         self._fixed = np.zeros(form.n_cols)  # where the columns stand that the LP has not got
+        self._free = form.n_cols  # columns that could move when the LP was loaded
         self._positive, self._negative = form.A.maximum(0.0), form.A.minimum(0.0)
         self._scale = 1.0
         self._highs: Any = None
@@ -115,6 +122,7 @@ class PartialLP:
         """
         import highspy
 
+        basis = self._own(basis)
         self._scale = objective_scale(self.form.c, reference if np.isfinite(reference) else None)
         self._highs = highspy.Highs()
         for name, value in SETTINGS.items():
@@ -142,7 +150,7 @@ class PartialLP:
         basis : Basis or None
             Of an earlier solve, within bounds around these, from which to start; by default the first one's.
         """
-        self._begin_at(self.first_basis if basis is None else basis, lower, upper)
+        self._begin_at(self._own(basis) or self.first_basis, lower, upper)
         highs, columns = self._highs, self.columns
         places = np.arange(len(columns), dtype=np.int32)
         highs.changeColsBounds(len(columns), places, lower[columns], upper[columns])
@@ -158,9 +166,12 @@ class PartialLP:
             if slack is not None:
                 self._give_back(slack > SLACK)
         statuses = highs.getBasis()
-        self._last = Basis(self.rows, self.columns, statuses) if statuses.valid else None
+        self._last = Basis(self.generation, self.rows, self.columns, statuses) if statuses.valid else None
         self.first_basis = self.first_basis or self._last
         return Solution(value, dual, ray, self._last)
+
+    def _own(self, basis: Basis | None) -> Basis | None:
+        return None if basis is None or basis.generation != self.generation else basis
 
     # -- what the LP holds -----------------------------------------------------------------------------------
 
@@ -168,9 +179,11 @@ class PartialLP:
         """Go on from a basis, in the LP that it is of or in a smaller one."""
         if basis is None:
             return
-        fewer = np.count_nonzero(lower < upper) < SMALLER * len(self.columns)
+        free = int(np.count_nonzero(lower < upper))
+        fewer = free < min(SMALLER * self._free, self._free - WORTH * self.form.n_cols)
         if basis.rows is not self.rows or basis.columns is not self.columns or fewer:
             self._load_around(basis, lower, upper)
+            self._free = free
         elif basis is not self._last:
             self._highs.setBasis(basis.statuses)
 

@@ -1,7 +1,8 @@
 """The LP relaxation at the nodes, by HiGHS's dual simplex, and rigorous bounds from its multipliers.
 
 From node to node only bounds of columns change, under which any earlier basis stays dual feasible, so every solve
-starts warm, from the basis of the node's parent.
+starts warm, from the basis of the node's parent. When much of the root's box is done with, the LP is made anew over
+what is open.
 
 No statement of the solver is believed: from the multipliers that it returns the Lagrangian bound is evaluated anew
 (`ocf.solvers.box.propagation`), less what rounding can do, and that is a bound whatever the multipliers are. A wrong
@@ -79,6 +80,8 @@ class Relaxation:
         Of the same cells.
     hull : Domain
         Every box that is to be solved lies within it.
+    generation : int
+        Of the hull.
 
     Attributes
     ----------
@@ -90,12 +93,14 @@ class Relaxation:
         Spent in the solver.
     """
 
-    def __init__(self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain) -> None:
+    def __init__(
+        self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain, generation: int = 0
+    ) -> None:
         cells = restricted(cells, instance, hull)
         reduced = compiled.instance(cells)
         self.form: StandardForm = reduced.form
         self.infeasible = self.form.contradicts_itself()
-        self.instance, self.lp = instance, PartialLP(self.form)
+        self.instance, self.lp = instance, PartialLP(self.form, generation)
         self._decided_share = _decided_share(instance, hull)
         self.columns = _columns(compiled, cells, instance, reduced.P)
         group = _groups(self.form, self.columns, instance)

@@ -14,7 +14,7 @@ from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.reduction import TOLERANCE
 from ocf.solvers.box.bitsets import exclusions
-from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack, whole
+from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack, unite, whole
 from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import no_relaxation
@@ -25,6 +25,9 @@ from ocf.support.tolerances import with_ties
 
 #: Options of the search itself, in `SolverOptions.options`.
 NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
+
+#: The LP is loaded anew when the boxes that are open hold less than this share of its leaves.
+SMALLER = 0.6
 
 
 class OpenNode(NamedTuple):
@@ -64,10 +67,10 @@ class Shared:
         What is cheaper than the incumbent by less than this, relatively, is of no use.
     lone : bool
         Whether the search goes on for what costs as little as the incumbent in other leaves; off once that is found.
-    loaded : bool
-        Whether a worker has an LP, or has tried.
+    generation : int
+        Of the hull that the LPs are over; 0 before the first.
     first_basis : Basis or None
-        Of the first LP.
+        Of the first LP over that hull.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Shared:
         self.shared = np.array([beside if np.isfinite(cutoff) else np.inf])
         self.best: IntArray | None = None
         self.upper = np.inf
-        self.refused = self.nodes = self.visits = self.created = 0
+        self.refused = self.nodes = self.visits = self.created = self.generation = 0
         self.excluded: set[bytes] = set()
         self.history: list[Progress] = []
         self.queue: list[OpenNode] = []
@@ -99,9 +102,8 @@ class Shared:
         self.turn = threading.Condition(threading.RLock())
         self.loading = threading.Lock()
         self.lp_solves, self.lp_seconds = 0, 0.0
-        self.loaded = False
         self.first_basis: Basis | None = None
-        self._stalled = False
+        self._improved = self._stalled = False
         self._around = current()
 
     @property
@@ -151,6 +153,8 @@ class Shared:
         """
         with self.turn:
             node = self.next(number, own)
+            if node is not None:
+                self.shrink_hull()
             return node, self.visits
 
     def give(self, number: int, left: list[OpenNode], *, plunge: bool) -> OpenNode | None:
@@ -240,6 +244,16 @@ class Shared:
 
     # -- LPs -----------------------------------------------------------------------------------------------
 
+    def shrink_hull(self) -> None:
+        """Look for a smaller box around everything that is open: after improvements and when visits have doubled."""
+        if self.generation and (self._improved or self.visits & (self.visits - 1) == 0):
+            self._improved = False
+            hull = copied(self.hull)
+            unite((n.domain for n in (*self.queue, *self.active.values()) if n.bound < self.limit), hull)
+            if hull.live.sum() < SMALLER * self.hull.live.sum():
+                self.hull, self.first_basis = hull, None
+                self.generation += 1
+
     def start_hull(self, domain: Domain) -> None:
         """Let the first LP be that of the first node, where all that is open lies in it.
 
@@ -249,8 +263,18 @@ class Shared:
             Of a node that is being visited.
         """
         with self.turn:
-            if self.visits == 1 and not self.loaded:
+            if self.visits == 1 and not self.generation:
                 self.hull = copied(domain)
+
+    def note(self, basis: Basis | None) -> None:
+        """Keep where the first solve of an LP ended, for the LPs of other threads over the same hull.
+
+        Parameters
+        ----------
+        basis : Basis or None
+        """
+        if basis is not None and basis.generation == self.generation:
+            self.first_basis = self.first_basis or basis
 
     @property
     def has_relaxation(self) -> bool:
@@ -330,7 +354,7 @@ class Shared:
                 return True
             cost = self.cells.cost_of(x)
             if cost < min(self.upper, self.cutoff):
-                self.best, self.upper = x.copy(), cost
+                self.best, self.upper, self._improved = x.copy(), cost, True
                 self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
             return True
 
@@ -340,7 +364,7 @@ class Shared:
         cost, least = self.cells.cost_of(x), min(self.upper, self.cutoff)
         strictly = least - self.tolerance * abs(least) if np.isfinite(least) else np.inf
         if cost < strictly:
-            self.best, self.upper = x, cost
+            self.best, self.upper, self._improved = x, cost, True
             self.shared[0] = min(self.shared[0], with_ties(cost))
         elif cost < self.limit:
             self.lone = False

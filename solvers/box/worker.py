@@ -80,18 +80,19 @@ class Worker:
     def load(self) -> None:
         """Take the LP over the hull, if there is one and this worker has not got it yet."""
         search = self.search
-        if not search.has_relaxation or self.relaxation is not None:
+        if not search.has_relaxation or (self.relaxation and self.relaxation.lp.generation == search.generation):
             return
+        self.retire()
         with search.loading:
             if search.relaxation is not None and not isinstance(search.relaxation, Compiled):
                 search.relaxation = search.relaxation()
             with search.turn:
-                search.loaded = True
-                hull, compiled = search.hull, search.relaxation
+                search.generation = max(search.generation, 1)
+                hull, generation, compiled = search.hull, search.generation, search.relaxation
         if compiled is None:
             return
         assert isinstance(compiled, Compiled)
-        relaxation = Relaxation(compiled, search.cells, self.instance, hull)
+        relaxation = Relaxation(compiled, search.cells, self.instance, hull, generation)
         if relaxation.decided:
             return
         try:
@@ -120,11 +121,13 @@ class Worker:
             return []
         if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
             # before the first LP there is a model to build, which takes longer
-            left = self._dive(bound, multipliers, TRIAL if search.loaded else max(TRIAL, len(search.cells.live) // 4))
+            left = self._dive(
+                bound, multipliers, TRIAL if search.generation else max(TRIAL, len(search.cells.live) // 4)
+            )
             self._reach = domain.live.sum() * (CAUTION if left else BOLDNESS)
             if not left or search.late:
                 return left
-        if search.has_relaxation and not search.loaded:
+        if search.has_relaxation and not search.generation:
             self.improve(0)
             bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
             if bound >= search.limit:
@@ -150,7 +153,7 @@ class Worker:
         found = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
         if found is None:
             return None
-        search.first_basis = search.first_basis or self.relaxation.lp.first_basis
+        search.note(self.relaxation.lp.first_basis)
         if found.ray is not None and relaxed_bound(instance, domain, found.ray, self.work) > 0:
             return None
         if found.multipliers is not None:

@@ -93,7 +93,9 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
 
 
 def test_a_basis_serves_another_lp_of_the_same_form() -> None:
-    """One that has solved nothing, and one that has solved something else, are at its optimum at once."""
+    """One that has solved nothing, and one that has solved something else, are at its optimum at once; of another hull
+    it is not used.
+    """
     for seed in range(4):
         cells = large_problem(seed)
         instance = make_instance(cells)
@@ -117,6 +119,12 @@ def test_a_basis_serves_another_lp_of_the_same_form() -> None:
             assert relaxed_bound(instance, domain, again.multipliers, work) == pytest.approx(bound, abs=1e-9)
             assert lp.lp.iterations - before <= first.lp.iterations / 10
         assert fresh.lp.used.sum() == first.lp.used.sum() < first.form.n_rows
+        foreign = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance), generation=1)
+        foreign.start(1.0, found.basis)
+        begun = foreign.solve(domain, np.inf, basis=found.basis)
+        assert begun is not None
+        assert begun.basis is foreign.lp.first_basis
+        assert foreign.lp.iterations >= first.lp.iterations / 2
 
 
 def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
