@@ -303,6 +303,23 @@ def test_infeasible_and_bounded_questions() -> None:
         explainer.explain(row, target=target, split_margin=-1.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_numbers_without_bounds_that_a_split_of_their_own_ends_on_one_side(norm: str, dtype: Any) -> None:
+    # 4 a + 3 b <= 0 and then a <= 2 for "in": a has no lower end there, and the least float64 is none
+    tree = ObliqueTree(
+        [[4.0, 3.0], [1.0, 0.0], [0, 0], [0, 0], [0, 0]], [0.0, 2.0, 0, 0, 0], [1, 3, -1, -1, -1], [2, 4, -1, -1, -1],
+        [[0, 0], [0, 0], [0, 1], [1, 0], [0, 1]], classes=["in", "out"],
+    )  # fmt: skip
+    table = pd.DataFrame({"x0": [3.0, 1.0], "x1": [1.0, -9.0]}, dtype=dtype)
+    free = {column: {"kind": "numeric", "bounds": [-np.inf, np.inf], "scale": 1.0} for column in table}
+    e = Explainer(tree, data=table, features=free).explain(table.iloc[[0]], target="in", norm=norm)[0]
+    assert e.status == "optimal" or (dtype == np.float32 and e.gap < 1e-5)  # between the optimum and its grid
+    assert e.verified
+    # from (3, 1) the line is 15 / 5 away, at (0.6, -0.8), where a is below 2; by l1 along a
+    assert e.cost == pytest.approx(9.0 if norm == "l2" else 15 / 4, rel=1e-6)
+
+
 def test_leaves_that_a_refused_point_had_beaten_are_looked_at_again() -> None:
     rng = np.random.default_rng(3)
     tree, table = random_tree(rng, 3, 4, 2), frame(rng, 3)
