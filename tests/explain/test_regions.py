@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 from small_problems import exhaustive, random_problem
 
 from ocf import Explainer, Plausibility
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.ranges import ValueInterval
 from ocf.errors import ProblemError
 from ocf.explain.regions import Regions
 from ocf.problem.constraints import Implication
@@ -222,3 +224,14 @@ def test_regions_respect_constraints() -> None:
         regions = explainer.counterfactual_regions(row, 1, radius=9.0, constraints=constraints)
         holding = [sum(region.contains(point) for region in regions) for _, point in grid.iterrows()]
         np.testing.assert_array_equal(holding, (forest.predict(grid) == 1) & allowed)
+
+
+def test_numbers_without_bounds_have_no_end_where_no_split_is() -> None:
+    table = pd.DataFrame({"a": [-2.0, -1.0, 1.0, 2.0], "b": [0.0, 1.0, 0.0, 1.0]})
+    tree = DecisionTreeClassifier(random_state=0).fit(table, [1, 1, 0, 0])
+    free = {column: {"kind": "numeric", "bounds": [-np.inf, np.inf], "scale": 1.0} for column in table}
+    found = Explainer(tree, data=table, features=free).counterfactual_regions(table.iloc[[2]], 1, radius=3.0)
+    (region,) = found
+    assert region.ranges["a"].lowest == -np.inf
+    assert region.ranges["a"].highest == pytest.approx(0.0, abs=1e-9)
+    assert region.ranges["b"] == ValueInterval(-np.inf, np.inf)
