@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from given_up import cells_given_up
+from given_up import Cell, cells_given_up
 
 from ocf.compare import load_suite
 from ocf.compare.report import markdown_table
@@ -49,7 +49,7 @@ COLUMNS = (
 
 
 def keep(folders: list[Path]) -> Path:
-    """Write what is worth keeping of several folders of results.
+    """Write what is worth keeping of several folders of results: the cells that every method was asked in.
 
     Parameters
     ----------
@@ -73,11 +73,27 @@ def keep(folders: list[Path]) -> Path:
     facts["cells"] = len(load_suite(HERE / "suite.toml").grids)
     facts["load"] = max(s["load"][0] for folder in folders for s in read(folder).of("session"))
     facts["machine"] = {k: v for k, v in facts["machine"].items() if k != "host"}
-    lines = sorted(runs.values(), key=lambda run: [str(run[c]) for c in COLUMNS[:5]])
+    lines = sorted(of_whole_cells(list(runs.values())), key=lambda run: [str(run[c]) for c in COLUMNS[:5]])
     KEPT.mkdir(exist_ok=True)
     path = KEPT / f"{max(run['started'] for run in lines)[:10]}.jsonl"
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (facts, *lines)), encoding="utf-8")
     return path
+
+
+def of_whole_cells(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs of cells in which each method was asked, or is given up.
+
+    Parameters
+    ----------
+    runs : list of dict
+    """
+    asked: dict[Cell, set[str]] = {}
+    for run in runs:
+        asked.setdefault((run["data"], run["trees"], run["depth"]), set()).add(run["method"])
+    for *cell, method in cells_given_up(runs, list(asked)):
+        asked[tuple(cell)].add(method)
+    every = set().union(*asked.values())
+    return [run for run in runs if asked[run["data"], run["trees"], run["depth"]] == every]
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------
@@ -291,7 +307,7 @@ def wrong(runs: pd.DataFrame) -> list[str]:
         ]
         words = ", ".join(f"{int(which.sum())} {what}" for which, what in kinds if which.any())
         excess = (own.loc[own["answer"].eq("optimal"), "ratio"].max() - 1) if own["answer"].eq("optimal").any() else 0
-        more = f", by up to {excess:.2%}" if excess > 0 and not math.isnan(excess) else ""
+        more = f", by up to {100 * excess:.2g} %" if excess > 0 and not math.isnan(excess) else ""
         first = own[own["checks"].map(bool)]["message"].tolist()[:1]
         said.append(f"- {method}: {words}{more}." + (f" The first: {first[0]}" if first else ""))
     return said

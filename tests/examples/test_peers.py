@@ -132,6 +132,16 @@ def test_what_the_limit_stopped_twice_is_given_up_on_larger_forests() -> None:
     assert shown.loc["slow", ["run", "proved", "time out", "given up"]].tolist() == [6, 0, 2, 4]
 
 
+def test_cells_that_a_method_was_not_asked_in_are_not_kept() -> None:
+    import page
+
+    ours = [a_run(trees=trees, position=p, method="ocf box", status="ok") for trees in (10, 100) for p in (1, 2)]
+    slow = [a_run(position=p, method="slow", status="time out") for p in (1, 2)]
+    quick = [a_run(method="quick", status="ok")]
+    assert page.of_whole_cells([*ours, *slow]) == [*ours, *slow]
+    assert page.of_whole_cells([*ours, *slow, *quick]) == [*ours[:2], *slow, *quick]
+
+
 def test_claims_are_judged_by_the_points_of_others() -> None:
     import page
 
@@ -153,7 +163,7 @@ def test_claims_are_judged_by_the_points_of_others() -> None:
     assert judged.loc["guesses", "ratio"] == 3.0
     assert np.isnan(judged.loc["lies", "ratio"])
     said = " ".join(page.wrong(kept.judged))
-    assert "far: 1 proofs of a cost that another point undercuts, by up to 1.00%" in said
+    assert "far: 1 proofs of a cost that another point undercuts, by up to 1 %" in said
     assert "lies: 1 points that the check refuses" in said
 
 
