@@ -69,7 +69,7 @@ class Columns(NamedTuple):
 
 
 class Relaxation:
-    """The LP relaxation of an instance over the boxes within a hull.
+    """The LP relaxation of an instance over the boxes within a hull; its `lp` is to be started before it is solved.
 
     Parameters
     ----------
@@ -119,18 +119,6 @@ class Relaxation:
     def decided(self) -> bool:
         """Whether the form has no column left to choose."""
         return self.form.n_cols == 0 and not self.infeasible
-
-    def start(self, reference: float, basis: Basis | None = None) -> None:
-        """Load the LP into HiGHS.
-
-        Parameters
-        ----------
-        reference : float
-            A cost of the size of the optimum, or inf.
-        basis : Basis, optional
-            Where the first solve will start, in another thread's LP over the same hull.
-        """
-        self.lp.start(reference, basis)
 
     def solve(
         self, domain: Domain, limit: float, seconds: float | None = None, basis: Basis | None = None

@@ -97,7 +97,8 @@ class Worker:
             return
         try:
             if not relaxation.infeasible:
-                relaxation.start(search.upper if np.isfinite(search.upper) else search.cutoff, search.first_basis)
+                reference = search.upper if np.isfinite(search.upper) else search.cutoff
+                relaxation.lp.start(reference, search.first_basis)
             self.relaxation = relaxation
         except ImportError:
             logger.info("highspy is missing: the box search goes on without LP bounds")

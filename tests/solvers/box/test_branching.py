@@ -36,7 +36,7 @@ def test_what_is_of_use_stays_and_costs_what_the_halves_say() -> None:
         lp = Relaxation(compiled(cells), cells, instance, whole(instance))
         if lp.infeasible or lp.decided or not np.isfinite(everything.optimum):
             continue
-        lp.start(1.0)
+        lp.lp.start(1.0)
         for slack in (0.9, 1.1, 2.0, np.inf):
             limit, domain, work = slack * everything.optimum, whole(instance), new_workspace(instance)
             found = lp.solve(domain, np.inf)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from small_problems import exhaustive, large_problem, random_problem
 
-from ocf.solvers.box import partial_lp, relaxation, solve_cells
+from ocf.cells.cell_problem import CellProblem
+from ocf.solvers.box import partial_lp, relaxation, solve_cells, worker
 from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, copied, make_instance, whole
 from ocf.solvers.box.propagation import MOST_ROUNDS, new_workspace, propagate, relaxed_bound
 from ocf.solvers.box.relaxation import no_relaxation
 
-from .cases import check, compiled
+from .cases import check, compiled, hard_problem
 
 
 def boxes_within_each_other(instance: Instance, seed: int, count: int) -> list[Domain]:
@@ -43,17 +44,34 @@ def test_wrong_multipliers_never_cut_off_the_optimum(monkeypatch: pytest.MonkeyP
     for seed in range(40):
         cells = random_problem(seed)
         check(cells, solve_cells(cells, relaxation=compiled(cells)), exhaustive(cells).optimum)
+    monkeypatch.setattr(worker, "TRIAL", 2)  # hardly a node is spared its LP
+    for rounded in (False, True):
+        cells = hard_problem(rounded)
+        result = solve_cells(cells, relaxation=compiled(cells))
+        assert result.lp_solves > 5
+        check(cells, result, optimum_without_lps(cells))
+
+
+def optimum_without_lps(cells: CellProblem) -> float:
+    cost = solve_cells(cells).cost
+    assert cost is not None
+    return cost
 
 
 def test_without_highspy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(self: Any, reference: float) -> None:
+    tried: list[float] = []
+
+    def missing(self: Any, reference: float, basis: Any = None) -> None:
+        tried.append(reference)
         raise ImportError("highspy")
 
-    monkeypatch.setattr(relaxation.Relaxation, "start", missing)
-    cells = random_problem(8)
+    monkeypatch.setattr(partial_lp.PartialLP, "start", missing)
+    monkeypatch.setattr(worker, "TRIAL", 2)
+    cells = hard_problem()
     result = solve_cells(cells, relaxation=compiled(cells))
+    assert len(tried) == 1
     assert result.lp_solves == 0
-    check(cells, result, exhaustive(cells).optimum)
+    check(cells, result, optimum_without_lps(cells))
 
 
 def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,13 +82,13 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
         cells = large_problem(seed)
         instance = make_instance(cells)
         lp = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
-        lp.start(1.0)
+        lp.lp.start(1.0)
         work, domains = new_workspace(instance), boxes_within_each_other(instance, seed, 4)
         lp.solve(domains[0], np.inf)
         lost += lp.form.n_rows - len(lp.lp.rows)
         monkeypatch.setattr(partial_lp, "SLACK", np.inf)
         entire = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
-        entire.start(1.0)
+        entire.lp.start(1.0)
         entire.solve(domains[0], np.inf)
         monkeypatch.setattr(partial_lp, "SLACK", 0.0)
         assert len(entire.lp.rows) == lp.form.n_rows
@@ -102,14 +120,14 @@ def test_a_basis_serves_another_lp_of_the_same_form() -> None:
         domain, part = boxes_within_each_other(instance, seed, 1)
         work = new_workspace(instance)
         first, fresh, other = (relaxation.Relaxation(compiled(cells), cells, instance, whole(instance)) for _ in "123")
-        first.start(1.0)
+        first.lp.start(1.0)
         found = first.solve(domain, np.inf)
         assert found is not None
         assert found.multipliers is not None
         assert first.lp.first_basis is found.basis
         bound = relaxed_bound(instance, domain, found.multipliers, work)
-        fresh.start(1.0, found.basis)
-        other.start(1.0)
+        fresh.lp.start(1.0, found.basis)
+        other.lp.start(1.0)
         other.solve(part, np.inf)
         for lp in (fresh, other):
             before = lp.lp.iterations
@@ -120,7 +138,7 @@ def test_a_basis_serves_another_lp_of_the_same_form() -> None:
             assert lp.lp.iterations - before <= first.lp.iterations / 10
         assert fresh.lp.used.sum() == first.lp.used.sum() < first.form.n_rows
         foreign = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance), generation=1)
-        foreign.start(1.0, found.basis)
+        foreign.lp.start(1.0, found.basis)
         begun = foreign.solve(domain, np.inf, basis=found.basis)
         assert begun is not None
         assert begun.basis is foreign.lp.first_basis
@@ -137,12 +155,12 @@ def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkey
         nested, others = (boxes_within_each_other(instance, 2 * seed + k, 5) for k in (0, 1))
         work, bases = new_workspace(instance), {}
         lp = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
-        lp.start(1.0)
+        lp.lp.start(1.0)
         for number, domain in enumerate([*nested, *others[1:], nested[2]]):
             around = {0: None, len(nested): 0, 2 * len(nested) - 1: 1}.get(number, number - 1)
             begun, found = lp.lp.iterations, lp.solve(domain, np.inf, basis=bases.get(around))
             entire = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
-            entire.start(1.0)
+            entire.lp.start(1.0)
             exact = entire.solve(domain, np.inf)
             assert (found is None) == (exact is None)
             if found is None or exact is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from functools import cache
 
 import numpy as np
 import pytest
@@ -13,16 +12,15 @@ from sklearn.ensemble import RandomForestClassifier
 from small_problems import large_problem
 
 from ocf import Explainer
-from ocf.arrays import FloatArray, IntArray
-from ocf.cells.cell_problem import CellProblem
+from ocf.arrays import IntArray
 from ocf.cells.forms import to_cells
-from ocf.solvers.box import relaxation, solve_cells, worker
-from ocf.solvers.box.partial_lp import Basis
+from ocf.solvers.box import solve_cells, worker
+from ocf.solvers.box.partial_lp import Basis, PartialLP
 from ocf.solvers.box.shared import OpenNode
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import current, within
 
-from .cases import check, compiled
+from .cases import check, compiled, forest, hard_problem
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -36,23 +34,6 @@ def test_threads_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert many.cost == one.cost or many.cost == pytest.approx(one.cost, rel=1e-9)
         assert many.bound == one.bound or many.bound == pytest.approx(one.bound, rel=1e-9)
     assert threading.active_count() < 20
-
-
-@cache
-def forest(rounded: bool) -> tuple[Explainer, FloatArray]:
-    """A forest, and rows whose answers take some LPs; in a rounded table many points cost the same."""
-    rng = np.random.default_rng(2 if rounded else 0)
-    table = rng.normal(size=(150, 8 if rounded else 12))
-    table = np.round(2 * table) if rounded else table
-    classes = (table[:, 0] + table[:, 1] * table[:, 2] - table[:, 3] + rng.normal(size=150) > 0).astype(int)
-    model = RandomForestClassifier(30 if rounded else 40, max_depth=5, random_state=0).fit(table, classes)
-    return Explainer(model, data=table), table[model.predict_proba(table)[:, 1] < 0.2][:2]
-
-
-@cache
-def hard_problem(rounded: bool = False) -> CellProblem:
-    explainer, rows = forest(rounded)
-    return to_cells(explainer.problem(rows[1:], 1))
 
 
 @pytest.mark.parametrize("lone", [False, True])
@@ -176,13 +157,13 @@ def test_the_first_lp_finds_a_point_within_a_twentieth_of_the_optimum(monkeypatc
     model = RandomForestClassifier(30, max_depth=4, random_state=0).fit(table, classes)
     explainer = Explainer(model, data=table)
     known: list[float] = []
-    start = relaxation.Relaxation.start
+    start = PartialLP.start
 
-    def started(self: relaxation.Relaxation, reference: float, basis: Basis | None = None) -> None:
+    def started(self: PartialLP, reference: float, basis: Basis | None = None) -> None:
         known.append(reference)
         start(self, reference, basis)
 
-    monkeypatch.setattr(relaxation.Relaxation, "start", started)
+    monkeypatch.setattr(PartialLP, "start", started)
     for position in np.flatnonzero(model.predict(table) == 0)[:4]:
         cells = to_cells(explainer.problem(table.iloc[[position]], 1))
         known.clear()
