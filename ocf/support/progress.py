@@ -57,7 +57,8 @@ class ProgressBar:
         self.enabled = (total >= 2 and _is_terminal()) if enabled is None else enabled
         self.counts: Counter[str] = Counter()
         self._say = _print if enabled else logger.info
-        self._lines = not _is_terminal() and (total >= 2 if enabled is None else enabled)
+        lines = not _is_terminal() and (total >= 2 if enabled is None else enabled)
+        self._teller = threading.Thread(target=self._tell, name="ocf-progress", daemon=True) if lines else None
         self._over = threading.Event()
         self._begin = 0.0
         self._bar: RichProgress | None = None
@@ -68,15 +69,17 @@ class ProgressBar:
             self._bar = _bar(self.unit)
             self._task = self._bar.add_task("", total=self.total, statuses="")
             self._bar.start()
-        if self._lines:
+        if self._teller is not None:
             self._begin = time.monotonic()
-            threading.Thread(target=self._tell, name="ocf-progress", daemon=True).start()
+            self._teller.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
+        if self._teller is not None:
+            self._teller.join()  # no line comes after the end
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -110,8 +111,27 @@ def test_no_line_where_nobody_asked_or_a_bar_is_shown(
     monkeypatch: pytest.MonkeyPatch, total: int, enabled: bool | None, terminal: bool
 ) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
+    before = set(threading.enumerate())
     with ProgressBar(total, enabled):
-        assert all(thread.name != "ocf-progress" for thread in threading.enumerate())
+        assert all(thread.name != "ocf-progress" for thread in set(threading.enumerate()) - before)
+
+
+def test_no_line_comes_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocf.support.progress.FIRST", 1e-4)
+    began, lines = threading.Event(), []
+
+    def slow(line: str) -> None:
+        began.set()
+        time.sleep(0.05)
+        lines.append(line)
+
+    monkeypatch.setattr("ocf.support.progress.logger.info", slow)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    before = set(threading.enumerate())
+    with ProgressBar(4):
+        began.wait()
+    assert lines
+    assert all(thread.name != "ocf-progress" for thread in set(threading.enumerate()) - before)
 
 
 def test_the_command_shows_the_lines() -> None:
