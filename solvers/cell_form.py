@@ -189,6 +189,24 @@ class Compiled:
         return alias, x0
 
 
+@dataclass(frozen=True, eq=False)
+class CellModel:
+    """What a matrix is a model of, for solvers that make something of it.
+
+    Attributes
+    ----------
+    compiled : Compiled
+    cells : CellProblem
+        Not infeasible.
+    reduced : Reduced
+        `Compiled.instance` of the cells: the matrix's first rows, and all its columns.
+    """
+
+    compiled: Compiled
+    cells: CellProblem
+    reduced: Reduced
+
+
 def _power_of_two(value: float) -> float:
     """The largest power of two that is not larger."""
     return float(2.0 ** (np.frexp(value)[1] - 1))

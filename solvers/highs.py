@@ -50,6 +50,7 @@ from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
+    from ocf.solvers.cell_form import CellModel
 
 
 #: Where a solve errs, or its point violates the problem: without presolve, whose way back may lose digits, and then
@@ -91,12 +92,13 @@ class HighsSolver:
         warm_start: ArrayLike | None = None,
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
+        over: CellModel | None = None,
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.protocols.Solver.solve`.
 
         Parameters
         ----------
-        form, options, warm_start, cutoff, interrupt
+        form, options, warm_start, cutoff, interrupt, over
             See `ocf.solvers.protocols.Solver.solve`.
         """
         if form.Q is not None and form.integer.any():
@@ -105,7 +107,7 @@ class HighsSolver:
         def once(options: SolverOptions) -> SolveResult:
             question = ask(form, options, warm_start, cutoff)
             scale = objective_scale(costs_of(form), question.reference)
-            raw = raw_options(question, scale)
+            raw = raw_options(question, scale, over is not None)
             answer = settle(question.form) or self._run(question, scale, raw, interrupt)
             return conclude(question, answer, self.name, self.version, raw)
 

@@ -14,7 +14,7 @@ from ocf.solvers.standard_form import StandardForm
 if TYPE_CHECKING:
     from ocf.arrays import IntArray
     from ocf.cells.cell_problem import CellProblem
-    from ocf.solvers.cell_form import Compiled
+    from ocf.solvers.cell_form import CellModel, Compiled
 
 
 class Solver(Protocol):
@@ -36,6 +36,7 @@ class Solver(Protocol):
         warm_start: ArrayLike | None = None,
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
+        over: CellModel | None = None,
     ) -> SolveResult:
         """Solve a form.
 
@@ -50,6 +51,9 @@ class Solver(Protocol):
             INFEASIBLE with message ``"cutoff"`` and ``bound == cutoff``: the cutoff bounds every point from below.
         interrupt : callable, optional
             Asked about twenty times a second from the calling thread; True ends the solve as a time limit would.
+        over : CellModel, optional
+            What the form is a model of. Where a cutoff says that a point is known, the solver spends its time on the
+            proof then: SCIP branches on cells, HiGHS leaves its heuristics out.
 
         Returns
         -------

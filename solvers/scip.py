@@ -27,7 +27,7 @@ import numpy as np
 import pyscipopt
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from pyscipopt import SCIP_EVENTTYPE, Eventhdlr, Expr, Model
+from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
@@ -35,10 +35,12 @@ from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, as
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
+from ocf.solvers.scip_branching import PRIORITY, CellBranching
 from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
+    from ocf.solvers.cell_form import CellModel
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +97,13 @@ class ScipSolver:
         warm_start: ArrayLike | None = None,
         cutoff: float | None = None,
         interrupt: Callable[[], bool] | None = None,
+        over: CellModel | None = None,
     ) -> SolveResult:
         """Solve a form; see `ocf.solvers.protocols.Solver.solve`.
 
         Parameters
         ----------
-        form, options, warm_start, cutoff, interrupt
+        form, options, warm_start, cutoff, interrupt, over
             See `ocf.solvers.protocols.Solver.solve`.
         """
 
@@ -108,7 +111,7 @@ class ScipSolver:
             question = ask(form, options, warm_start, cutoff)
             scale = objective_scale(costs_of(form), question.reference)
             raw = raw_options(question.options, quadratic=form.Q is not None)
-            answer = settle(question.form) or self._run(question, scale, raw, interrupt)
+            answer = settle(question.form) or self._run(question, scale, raw, interrupt, over)
             return conclude(question, answer, self.name, self.version, raw)
 
         return with_remedies(once, options or SolverOptions(), REMEDIES)
@@ -124,9 +127,16 @@ class ScipSolver:
         return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
 
     def _run(
-        self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
+        self,
+        question: SolverQuestion,
+        scale: float,
+        raw: dict[str, Any],
+        interrupt: Callable[[], bool] | None,
+        over: CellModel | None = None,
     ) -> RawAnswer:
         model, variables = build_model(question.form, scale)
+        if over is not None and question.limit is not None and CellBranching.fits(over):
+            _branch_on_cells(model, CellBranching(over, variables, scale))
         _set_options(model, raw, question.options.log)
         if question.limit is not None:
             model.setObjlimit(question.limit * scale)
@@ -272,8 +282,15 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
         if row.start == row.stop or (_open(lower) is None and _open(upper) is None):
             continue
         body = Expr(dict(zip([terms[j] for j in indices[row]], data[row], strict=True)))
-        model.addCons(ExprCons(body, _open(lower), _open(upper)))
+        model.addCons(ExprCons(body, _open(lower), _open(upper)), name=str(i))
     return model, variables
+
+
+def _branch_on_cells(model: Model, rule: CellBranching) -> None:
+    """Branch on cells, of the columns and rows as they are; the points that heuristics would look for are known."""
+    model.setPresolve(SCIP_PARAMSETTING.OFF)
+    model.setHeuristics(SCIP_PARAMSETTING.OFF)
+    model.includeBranchrule(rule, "cells", "cuts of features", PRIORITY, -1, 1.0)
 
 
 def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float) -> None:

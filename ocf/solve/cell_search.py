@@ -31,6 +31,7 @@ from ocf.problem.requirements import Requirements
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
+from ocf.solvers.cell_form import CellModel
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status, monotone
 from ocf.support.limits import current, within
@@ -465,7 +466,8 @@ class CellRun(Run):
         form, options = _with_cuts(self, instance, worst, options)
         self.measure(form)
         offset = time.perf_counter() - self.start
-        result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None)
+        over = CellModel(formulation, cells, instance) if solver is self.turns.now else None
+        result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None, over=over)
         result = replace(result, alone=beside is not None and result.status is Status.INFEASIBLE)
         if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on

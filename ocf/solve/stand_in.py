@@ -89,7 +89,7 @@ class StandIn:
         Parameters
         ----------
         solver : str
-            That was asked for; nothing stands in for ``"box"``.
+            That was asked for; nothing stands in for ``"box"``, and ``"scip"`` branches by its kernels.
         couples : bool
             Whether the cost couples features: nothing stands in for that search, since a model with sliding values
             takes longer to build than kernels to compile.
@@ -97,7 +97,7 @@ class StandIn:
         if not self.begun:
             compile_beginning()
             self.begun = True
-        if not self.searched and (solver == "box" or self._over):
+        if not self.searched and (solver in ("box", "scip") or self._over):
             if not _search_at_hand():
                 compile_search()
             if not _bounds_at_hand():

@@ -22,11 +22,11 @@ from ocf.solvers.box.instance import Domain, Instance
 from ocf.solvers.box.partial_lp import Basis, PartialLP
 from ocf.solvers.box.propagation import Multipliers
 from ocf.support.loops import copy_to
-from ocf.support.numba_cache import array_kernel, kernel
+from ocf.support.numba_cache import array_kernel
 
 if TYPE_CHECKING:
     from ocf.solvers.cell_form import Compiled
-    from ocf.solvers.standard_form import StandardForm
+    from ocf.solvers.standard_form import Reduced, StandardForm
 
 #: Unit roundoff of float64, with room to spare.
 _EPS = float(np.finfo(float).eps)
@@ -82,6 +82,8 @@ class Relaxation:
         Every box that is to be solved lies within it.
     generation : int
         Of the hull.
+    reduced : Reduced, optional
+        The form, where it is made: of `compiled` and `cells`, with the whole instance for a hull.
 
     Attributes
     ----------
@@ -94,10 +96,16 @@ class Relaxation:
     """
 
     def __init__(
-        self, compiled: Compiled, cells: CellProblem, instance: Instance, hull: Domain, generation: int = 0
+        self,
+        compiled: Compiled,
+        cells: CellProblem,
+        instance: Instance,
+        hull: Domain,
+        generation: int = 0,
+        reduced: Reduced | None = None,
     ) -> None:
         cells = restricted(cells, instance, hull)
-        reduced = compiled.instance(cells)
+        reduced = reduced or compiled.instance(cells)
         self.form: StandardForm = reduced.form
         self.infeasible = self.form.contradicts_itself()
         self.instance, self.lp = instance, PartialLP(self.form, generation)
@@ -137,22 +145,51 @@ class Relaxation:
         """
         if self.infeasible:
             return None
-        consistent = _column_bounds(
-            self.instance, domain, self.columns, self.form.lower, self.form.upper, self._lower, self._upper
-        )
-        if not consistent:
+        lower, upper = self.bounds_of(domain)
+        if (lower > upper).any():
             return None
         begin = time.perf_counter()
-        found = self.lp.solve(self._lower, self._upper, limit, seconds, basis)
+        found = self.lp.solve(lower, upper, limit, seconds, basis)
         self.seconds += time.perf_counter() - begin
         self.solves += 1
-        cell = self.columns.cell
-        share = self._decided_share.copy()
-        if len(found.value):
-            share[cell >= 0] = found.value[cell[cell >= 0]]
+        share = self.shares(found.value) if len(found.value) else self._decided_share.copy()
         multipliers = self.multipliers(found.dual) if len(found.dual) else None
         ray = None if found.ray is None else self.multipliers(found.ray, costs=False)
         return BoxRelaxation(multipliers, ray, share, found.basis)
+
+    def bounds_of(self, domain: Domain) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the columns in a box, (n_cols,) each, overwritten by the next call; a pair may cross.
+
+        Parameters
+        ----------
+        domain : Domain
+            Within the hull.
+        """
+        form = self.form
+        _column_bounds(self.instance, domain, self.columns, form.lower, form.upper, self._lower, self._upper)
+        return self._lower, self._upper
+
+    def tighten(self, domain: Domain, lower: FloatArray, upper: FloatArray) -> None:
+        """Shrink a box to what bounds of the columns leave of it: the way back from `bounds_of`.
+
+        Parameters
+        ----------
+        domain : Domain
+            Overwritten.
+        lower, upper : (n_cols,) float64
+        """
+        _shrink_to(self.instance, domain, self.columns, lower, upper)
+
+    def shares(self, value: FloatArray) -> FloatArray:
+        """`BoxRelaxation.share` at a point of the LP.
+
+        Parameters
+        ----------
+        value : (n_cols,) float64
+        """
+        share, cell = self._decided_share.copy(), self.columns.cell
+        share[cell >= 0] = value[cell[cell >= 0]]
+        return share
 
     def multipliers(self, dual: FloatArray, costs: bool = True) -> Multipliers:
         """The Lagrangian bound for any multipliers of the rows, those of a wrong sign set to zero.
@@ -275,7 +312,7 @@ def _weights(instance: Instance, columns: Columns, d: FloatArray) -> tuple[Float
     return leaf, cell
 
 
-@kernel
+@array_kernel
 def _column_bounds(
     instance: Instance,
     domain: Domain,
@@ -284,8 +321,8 @@ def _column_bounds(
     most: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-) -> bool:
-    """Bounds of the columns in a box, within those of the form; False when a pair crosses."""
+) -> None:
+    """Bounds of the columns in a box, within those of the form."""
     copy_to(lower, least)
     copy_to(upper, most)
     for m in range(len(columns.leaf)):
@@ -303,7 +340,23 @@ def _column_bounds(
                 lower[column] = 1.0
             elif j - instance.offsets[f] > domain.hi[f]:
                 upper[column] = 0.0
-    crossing = 0
-    for column in range(len(lower)):
-        crossing += lower[column] > upper[column]
-    return crossing == 0
+
+
+@array_kernel
+def _shrink_to(instance: Instance, domain: Domain, columns: Columns, lower: FloatArray, upper: FloatArray) -> None:
+    """Shrink a box, in place, to what bounds of the columns leave of it."""
+    for m in range(len(columns.leaf)):
+        if columns.leaf[m] >= 0 and upper[columns.leaf[m]] < 0.5:
+            domain.live[m] = False
+    for f in range(len(instance.ordered)):
+        for j in range(instance.offsets[f], instance.offsets[f + 1]):
+            column, rank = columns.cell[j], j - instance.offsets[f]
+            if column < 0:
+                continue
+            if not instance.ordered[f]:
+                if upper[column] < 0.5:
+                    domain.level[j] = False
+            elif lower[column] > 0.5:
+                domain.lo[f] = max(domain.lo[f], rank)
+            elif upper[column] < 0.5:
+                domain.hi[f] = min(domain.hi[f], rank - 1)
