@@ -70,40 +70,40 @@ FOREST = RandomForestClassifier(5, max_depth=3, random_state=0).fit(NUMBERS, (NU
 ROW = NUMBERS[FOREST.predict(NUMBERS) == 0].iloc[[0]]
 #: Whose first point, found without a solver, is not known to be the best before one has been asked.
 HARD = NUMBERS[FOREST.predict(NUMBERS) == 0].iloc[[1]]
-#: Couples the features, so that the box search refuses the problem and HiGHS comes first.
+#: Couples the features, so that the box search refuses the problem and SCIP comes first.
 TOGETHER = Linear({"c": 1.0, "d": -1.0}, "<=", 1.0)
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Make HiGHS err."""
+def spoil(monkeypatch: pytest.MonkeyPatch, how: str, solver: type[HighsSolver | ScipSolver]) -> None:
+    """Make a solver err."""
 
-    def solve(self: HighsSolver, *args: object, **settings: object) -> SolveResult:
+    def solve(self: HighsSolver | ScipSolver, *args: object, **settings: object) -> SolveResult:
         if how == "raises":
-            raise SolverError("HiGHS refuses the problem")
-        return SolveResult(Status.ERROR, solver="highs", message="the solver's point violates the problem by 3.9e-06")
+            raise SolverError(f"{self.name} refuses the problem")
+        return SolveResult(Status.ERROR, solver=self.name, message="the solver's point violates the problem by 3.9e-06")
 
-    monkeypatch.setattr(HighsSolver, "solve", solve)
+    monkeypatch.setattr(solver, "solve", solve)
 
 
 @pytest.mark.parametrize("how", ["raises", "answers"])
 def test_another_solver_goes_on(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (wanted,) = Explainer(FOREST, data=NUMBERS).explain(ROW, constraints=TOGETHER, reduce=False, solver="scip")
-    spoil(monkeypatch, how)
+    (wanted,) = Explainer(FOREST, data=NUMBERS).explain(ROW, constraints=TOGETHER, reduce=False, solver="highs")
+    spoil(monkeypatch, how, ScipSolver)
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, constraints=TOGETHER, reduce=False)
-    assert (e.status, e.verified, e.proved_by) == ("optimal", True, "scip")
-    assert (e.method["proved_by"], e.method["solvers"][-1]) == ("scip", "scip")
+    assert (e.status, e.verified, e.proved_by) == ("optimal", True, "highs")
+    assert (e.method["proved_by"], e.method["solvers"][-1]) == ("highs", "highs")
     assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
-    assert e.message.startswith("highs failed (")
-    assert "scip went on" in str(e)
-    (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, constraints=TOGETHER, reduce=False, solver="highs")
+    assert e.message.startswith("scip failed (")
+    assert "highs went on" in str(e)
+    (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, constraints=TOGETHER, reduce=False, solver="scip")
     assert e.status == "error"
-    assert "highs" in e.message.lower() or "violates" in e.message
+    assert "scip" in e.message.lower() or "violates" in e.message
 
 
 def test_the_box_search_goes_on_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     """HiGHS comes first where a formulation was asked for."""
-    spoil(monkeypatch, "answers")
-    monkeypatch.setattr(ScipSolver, "solve", HighsSolver.solve)
+    spoil(monkeypatch, "answers", HighsSolver)
+    spoil(monkeypatch, "answers", ScipSolver)
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, formulation="ocean", reduce=False)
     assert (e.status, e.verified, e.proved_by) == ("optimal", True, "box")
     (e,) = Explainer(FOREST, data=NUMBERS).explain(ROW, reduce=False, constraints=TOGETHER)
@@ -172,13 +172,13 @@ def test_the_first_goes_on_with_what_another_finds(monkeypatch: pytest.MonkeyPat
     assert box[1] > 2 * FIRST_TURN  # all that is left
 
 
-@pytest.mark.parametrize(("solver", "method"), [(BoxSolver, "solve_cells"), (HighsSolver, "solve")])
+@pytest.mark.parametrize(("solver", "method"), [(BoxSolver, "solve_cells"), (ScipSolver, "solve")])
 def test_another_solver_goes_on_where_a_proof_stalls(
-    solver: type, method: str, monkeypatch: pytest.MonkeyPatch
+    solver: type[BoxSolver | ScipSolver], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explainer = Explainer(FOREST, data=NUMBERS)
     asked = {} if solver is BoxSolver else {"constraints": TOGETHER}
-    (wanted,) = explainer.explain(HARD, solver="scip", reduce=False, **asked)
+    (wanted,) = explainer.explain(HARD, solver="highs", reduce=False, **asked)
     own, limits = getattr(solver, method), []
 
     def stalled(self: object, what: object, options: SolverOptions, *args: object, **settings: object) -> SolveResult:
@@ -189,7 +189,7 @@ def test_another_solver_goes_on_where_a_proof_stalls(
     monkeypatch.setattr(solver, method, stalled)
     monkeypatch.setattr(CellRun, "shrink", lambda self, max_pairs=0: None)  # which may prove by itself
     (e,) = explainer.explain(HARD, break_ties=False, **asked)
-    name, then = ("box", "highs") if solver is BoxSolver else ("highs", "scip")
+    name, then = solver.name, "highs"
     assert (e.status, e.verified, e.proved_by) == ("optimal", True, then)
     assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
     assert e.method["solvers"] == [name, then]

@@ -55,13 +55,14 @@ def test_what_is_asked_for_is_given(cells: CellProblem) -> None:
 
 def test_what_couples_features_goes_to_a_milp_solver(coupled: CellProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     way = choose(coupled)
-    assert way.solver == "highs"
+    assert way.solver == "scip"  # which branches on the cells of the interval model
+    assert choose(coupled, "ocean").solver == "highs"
     assert "linear constraints" in way.why
     with pytest.raises(ProblemError, match="'box' does not know linear constraints: ask for 'auto' or one of highs"):
         choose(coupled, "interval", "box")
-    hide(monkeypatch, ["highspy"])
-    assert choose(coupled).solver == "scip"
     hide(monkeypatch, ["pyscipopt"])
+    assert choose(coupled).solver == "highs"
+    hide(monkeypatch, ["highspy"])
     with pytest.raises(SolverError, match="pip install highspy"):
         choose(coupled)
 
