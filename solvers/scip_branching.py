@@ -59,17 +59,15 @@ class CellBranching(Branchrule):
 
     @staticmethod
     def fits(model: CellModel) -> bool:
-        """Whether a model has cells to branch on, whole numbers with linear costs, and the kernels are compiled.
+        """Whether it is the interval model, whose cells are whole numbers, and the kernels are compiled.
 
         Parameters
         ----------
         model : CellModel
         """
         form = model.reduced.form
-        steps = np.concatenate([np.zeros(0, np.int64), *model.compiled.steps, *model.compiled.levels])
-        return (
-            at_hand(try_cuts) and form.Q is None and form.n_cols > 0 and bool(model.compiled.form.integer[steps].all())
-        )
+        linear = model.compiled.formulation == "interval" and form.Q is None and form.n_cols > 0
+        return linear and at_hand(try_cuts)
 
     def branchexeclp(self, allowaddcons: bool) -> dict[str, Any]:
         """Branch at a node whose LP is solved; SCIP's own rules do where there is no cut."""

@@ -120,9 +120,9 @@ def test_without_its_kernels_scip_branches_itself(monkeypatch: pytest.MonkeyPatc
     assert counted == [0]
 
 
-def test_a_model_whose_cells_are_not_whole_gets_no_such_rule() -> None:
+def test_another_model_gets_no_such_rule() -> None:
     cells = hard_problem()
-    for name in ("interval", "ocean"):
+    for name in ("interval", "ocean", "oae", "fcca"):
         formulation = compile_formulation(name, cells)
         over = CellModel(formulation, cells, formulation.instance(cells))
         assert CellBranching.fits(over) == (name == "interval")
