@@ -46,7 +46,7 @@ from ocf.solve.method import (
     second_value_way,
     second_way,
 )
-from ocf.solve.outcome import Outcome, advised, joined
+from ocf.solve.outcome import Outcome, advised, joined, no_dearer_than_its_point
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
@@ -350,6 +350,8 @@ class CellEngine(Engine[Problem]):
         if not stages:
             return found
         said = {"ties": {"broken_by": [stage.cost.words for stage in stages], "proven": proven}}
+        if outcome.point is not found.outcome.point:
+            outcome = no_dearer_than_its_point(problem, outcome)
         return replace(found, outcome=outcome, method={**found.method, **said})
 
     def _stands_alone(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from ocf.cells.incumbent import Incumbent
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, relative_gap
 from ocf.solvers.standard_form import StandardForm
 from ocf.support import limits
+
+if TYPE_CHECKING:
+    from ocf.problem.problem import Problem
+
+#: Part of a cost that rounding of its sum may be.
+ROUNDING = 1e-12
 
 #: A relative gap that numbers of many digits leave open, and more time seldom closes.
 CLOSE = 1e-6
@@ -109,6 +116,26 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
         refused=first.refused + second.refused,
         results=(*first.results, *second.results),
     )
+
+
+def no_dearer_than_its_point(problem: Problem, outcome: Outcome) -> Outcome:
+    """The same at the cost of its point, where that took the place of one that was dearer within a solver's tolerance.
+
+    Parameters
+    ----------
+    problem : Problem
+    outcome : Outcome
+        With a point, and the cost of the one that was found first.
+    """
+    plain = problem.plausibility is None and problem.completions is None and not problem.has_own_costs
+    if not plain or outcome.point is None or outcome.cost is None:
+        return outcome
+    if np.isinf(problem.origin).any() or not np.isfinite(outcome.point).all():  # something is missing, or special
+        return outcome
+    own = float(problem.costs(outcome.point[None])[0])
+    if own >= outcome.cost - ROUNDING * abs(outcome.cost):
+        return outcome
+    return replace(outcome, cost=own, bound=min(outcome.bound, own))
 
 
 def advised(outcome: Outcome, options: SolverOptions) -> Outcome:

@@ -3,9 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from small_problems import random_problem
 
 from ocf.cells.incumbent import Incumbent
-from ocf.solve.outcome import Outcome, Run, advised
+from ocf.solve.outcome import Outcome, Run, advised, no_dearer_than_its_point
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 
@@ -58,3 +59,19 @@ def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
     for other in (replace(near, bound=0.9), replace(near, bound=-np.inf), replace(near, point=None, cost=None)):
         assert "limit" in advised(other, SolverOptions()).message
     assert advised(replace(near, status=Status.OPTIMAL), SolverOptions()).message == "odd"
+
+
+def test_the_cost_is_that_of_the_point_where_the_first_one_was_dearer_within_a_tolerance() -> None:
+    problem = random_problem(0).problem
+    at = problem.origin.copy()
+    i = int(np.flatnonzero([f.kind == "numeric" for f in problem.space.features])[0])
+    at[i] += 0.25
+    cost = float(problem.costs(at[None])[0])
+    assert cost > 0
+    first = Outcome(Status.OPTIMAL, at, cost * (1 + 2e-9), cost * (1 + 2e-9), {})
+    own = no_dearer_than_its_point(problem, first)
+    assert (own.cost, own.bound, own.point is at) == (cost, cost, True)
+    assert no_dearer_than_its_point(problem, own) is own
+    for cheaper in (cost * (1 - 2e-9), None):
+        other = replace(first, cost=cheaper)
+        assert no_dearer_than_its_point(problem, other) is other
