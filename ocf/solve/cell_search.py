@@ -479,7 +479,7 @@ class CellRun(Run):
         offset = time.perf_counter() - self.start
         over = CellModel(formulation, cells, instance) if solver is self.turns.now else None
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None, over=over)
-        if solver.name == "scip":  # branches by itself until the kernels for that are compiled
+        if over is not None and solver.name == "scip":  # branches by itself until the kernels for that are compiled
             STAND_IN.spent(result.seconds)
         result = replace(result, alone=beside is not None and result.status is Status.INFEASIBLE)
         if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
