@@ -1,7 +1,8 @@
 """The figures of the page that compares ocf with other libraries, drawn from results that are kept.
 
-python page.py keep results results-2    # what of the results of `run.py` is worth keeping, as results/DATE.jsonl
-python page.py                           # draws the page from the newest of these
+python page.py keep results results-2        # what of the results of `run.py` is worth keeping, as kept/DATE.jsonl
+python page.py keep kept/DATE.jsonl results  # the same, onto what was kept before
+python page.py                               # draws the page from the newest of these
 """
 
 from __future__ import annotations
@@ -44,40 +45,54 @@ COLUMNS = (
     *("seconds", "cpu", "peak_memory", "checks", "message", "started"),
 )
 
+#: What an instance is known by.
+INSTANCE = ["data", "trees", "depth", "position"]
+
 
 # -- keeping ---------------------------------------------------------------------------------------------------
 
 
-def keep(folders: list[Path]) -> Path:
-    """Write what is worth keeping of several folders of results: the cells that every method was asked in.
+def keep(sources: list[Path]) -> Path:
+    """Write what is worth keeping of several results: the cells that every method was asked in.
 
     Parameters
     ----------
-    folders : list of Path
-        Of parts of one suite.
+    sources : list of Path
+        Folders of results, of parts of one suite, and files that were kept before. A run in several is taken from the
+        last.
     """
-    runs: dict[tuple[str, str], dict[str, Any]] = {}
-    facts: dict[str, Any] = {}
-    for folder in folders:
-        results = read(folder)
-        facts = {
-            "limits": results.suite["suite"]["limits"],
-            "machine": results.of("machine")[0]["facts"],
-            "cases": {
-                f"{c['data']}, {c['model']}": c["facts"]["score"] for c in results.of("case") if "score" in c["facts"]
-            }
-            | facts.get("cases", {}),
-        }
-        for line in results.of("run"):
-            runs[line["instance"], line["method"]] = {name: line[name] for name in COLUMNS}
+    runs: dict[tuple[Any, ...], dict[str, Any]] = {}
+    facts: dict[str, Any] = {"load": 0.0, "cases": {}}
+    for source in sources:
+        own, its = kept_before(source) if source.suffix == ".jsonl" else _of_results(source)
+        facts = its | {"load": max(facts["load"], its["load"]), "cases": facts["cases"] | its["cases"]}
+        runs |= {tuple(run[name] for name in (*INSTANCE, "method")): run for run in own}
     facts["cells"] = len(load_suite(HERE / "suite.toml").grids)
-    facts["load"] = max(s["load"][0] for folder in folders for s in read(folder).of("session"))
-    facts["machine"] = {k: v for k, v in facts["machine"].items() if k != "host"}
     lines = sorted(of_whole_cells(list(runs.values())), key=lambda run: [str(run[c]) for c in COLUMNS[:5]])
     KEPT.mkdir(exist_ok=True)
     path = KEPT / f"{max(run['started'] for run in lines)[:10]}.jsonl"
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (facts, *lines)), encoding="utf-8")
     return path
+
+
+def _of_results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Runs and facts of a folder of results."""
+    results = read(folder)
+    facts = {
+        "limits": results.suite["suite"]["limits"],
+        "machine": {k: v for k, v in results.of("machine")[0]["facts"].items() if k != "host"},
+        "cases": {
+            f"{c['data']}, {c['model']}": c["facts"]["score"] for c in results.of("case") if "score" in c["facts"]
+        },
+        "load": max(session["load"][0] for session in results.of("session")),
+    }
+    return [{name: line[name] for name in COLUMNS} for line in results.of("run")], facts
+
+
+def kept_before(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Runs and facts of a file that `keep` wrote."""
+    facts, *runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return runs, facts
 
 
 def of_whole_cells(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,13 +171,10 @@ class Kept:
 #: Status of an instance on which a method was not asked.
 GIVEN_UP = "given up"
 
-#: What an instance is known by.
-INSTANCE = ["data", "trees", "depth", "position"]
-
 
 def load(path: Path) -> Kept:
     """Results from a file that `keep` wrote."""
-    facts, *runs = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    runs, facts = kept_before(path)
     return Kept(path.stem, facts, pd.DataFrame(runs))
 
 
@@ -346,7 +358,7 @@ def _where(both: pd.DataFrame, faster: pd.Series[bool]) -> str:
 def main() -> None:
     """Read the command line."""
     if sys.argv[1:2] == ["keep"]:
-        print(keep([Path(folder) for folder in sys.argv[2:]]))
+        print(keep([Path(source) for source in sys.argv[2:]]))
         return
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]

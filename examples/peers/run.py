@@ -13,8 +13,10 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from given_up import TRIED, cells_given_up
+from page import kept_before
 
 from ocf.compare import load_suite, run_suite
 from ocf.compare.results import FILE, read
@@ -29,7 +31,7 @@ def size(grid: Grid) -> int:
     return grid.recipe.trees * 2**grid.recipe.depth
 
 
-def hopeful(grid: Grid, methods: list[str], folder: Path) -> list[str]:
+def hopeful(grid: Grid, methods: list[str], folder: Path, kept: list[dict[str, Any]]) -> list[str]:
     """Methods that the results so far do not give up on a cell.
 
     Parameters
@@ -39,8 +41,10 @@ def hopeful(grid: Grid, methods: list[str], folder: Path) -> list[str]:
     methods : list of str
     folder : path
         Of the results.
+    kept : list of dict
+        Runs that were kept before.
     """
-    runs = read(folder).of("run") if (folder / FILE).exists() else []
+    runs = [*kept, *(read(folder).of("run") if (folder / FILE).exists() else ())]
     cell = (grid.recipe.data_label, grid.recipe.trees, grid.recipe.depth)
     hopeless = cells_given_up(runs, [cell])
     return [method for method in methods if (*cell, method) not in hopeless]
@@ -53,7 +57,9 @@ def main() -> None:
     words.add_argument("--rows", type=int, default=10, help="of each cell")
     words.add_argument("--methods", nargs="*", help="some of the suite's; all by default")
     words.add_argument("--sizes", nargs="*", help="trees and depth of some cells, such as 100x5; all by default")
+    words.add_argument("--kept", type=Path, help="results kept before, which count where a method is given up")
     said = words.parse_args()
+    kept = kept_before(said.kept)[0] if said.kept else []
     whole = load_suite(HERE / "suite.toml")
     suite = part(whole, methods=said.methods)
     for grid in sorted(suite.grids, key=size):
@@ -61,7 +67,7 @@ def main() -> None:
             continue
         print(f"{grid.recipe.data_label}, {grid.recipe.model_label}", file=sys.stderr, flush=True)
         for rows in sorted({min(TRIED, said.rows), said.rows}):
-            left = hopeful(grid, [method.name for method in suite.methods], said.folder)
+            left = hopeful(grid, [method.name for method in suite.methods], said.folder, kept)
             try:
                 some = replace(part(whole, methods=left), grids=(grid,))
                 run_suite(some, said.folder, rows=rows, command=" ".join(sys.argv))

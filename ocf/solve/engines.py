@@ -189,7 +189,10 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     """
     # hyperplanes of an isolation forest alone are left out first, and then there are cells
     if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:
-        STAND_IN.compile_ahead(task.solver, couples=task.cost.couples)
+        branches = task.solver == "scip" and task.formulation in (AUTO, BOUNDS_FROM)  # on cells, as the search does
+        STAND_IN.compile_ahead(
+            searches=task.solver == "box" or branches, couples=task.cost.couples and task.solver in (AUTO, "box")
+        )
 
 
 def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tuple[IntArray, ...] = ()) -> Finding[P]:

@@ -83,27 +83,27 @@ class StandIn:
         """Take off what was needed."""
         self.left = max(0.0, self.left - seconds)
 
-    def compile_ahead(self, solver: str, *, couples: bool = False) -> None:
+    def compile_ahead(self, *, searches: bool = False, couples: bool = False) -> None:
         """Compile, or load, what the next row would wait for, before its clock starts.
 
         Parameters
         ----------
-        solver : str
-            That was asked for; nothing stands in for ``"box"``, and ``"scip"`` branches by its kernels.
+        searches : bool
+            Whether the kernels of the search are needed and nothing stands in for it.
         couples : bool
-            Whether the cost couples features: nothing stands in for that search, since a model with sliding values
-            takes longer to build than kernels to compile.
+            The same of the search for costs that couple features: a model with sliding values takes longer to build
+            than these kernels to compile.
         """
         if not self.begun:
             compile_beginning()
             self.begun = True
-        if not self.searched and (solver in ("box", "scip") or self._over):
+        if not self.searched and (searches or self._over):
             if not _search_at_hand():
                 compile_search()
             if not _bounds_at_hand():
                 compile_bounds()
             self.searched = True
-        if couples and not self.coupled and solver in ("auto", "box"):
+        if couples and not self.coupled:
             compile_coupled()
             self.coupled = True
 

@@ -131,6 +131,14 @@ def test_the_search_is_compiled_ahead_where_it_is_asked_for(ahead: list[str], mo
     assert ahead == ["beginning", *SEARCH, *SEARCH]
 
 
+@pytest.mark.parametrize(("formulation", "branches"), [("interval", True), ("ocean", False)])
+def test_scip_waits_for_the_search_where_it_branches_by_its_kernels(
+    ahead: list[str], formulation: str, branches: bool
+) -> None:
+    Explainer(FOREST, data=NUMBERS).explain(ROWS.iloc[:1], solver="scip", formulation=formulation)
+    assert ahead == ["beginning", *(SEARCH if branches else ())]
+
+
 @pytest.mark.parametrize(("seconds", "tried"), [(stand_in.FOR_BOUNDS - 1, False), (stand_in.FOR_BOUNDS + 60, True)])
 def test_lp_bounds_are_left_out_where_a_stated_limit_leaves_no_time_to_compile_them(
     monkeypatch: pytest.MonkeyPatch, seconds: float, tried: bool
