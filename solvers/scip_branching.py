@@ -115,9 +115,13 @@ class CellBranching(Branchrule):
         """Multipliers of the form's rows, by the numbers that are their names; those that the LP has not got are 0."""
         duals = np.zeros(self._relaxation.form.n_rows)
         for row in self.model.getLPRowsData():
-            k = int(row.name) if row.name.isdecimal() else len(duals)
+            dual = row.getDualsol()
+            if dual == 0.0:
+                continue  # a name takes longer than the rest
+            name = row.name
+            k = int(name) if name.isdecimal() else len(duals)
             if k < len(duals):
-                duals[k] = row.getDualsol() / self._scale
+                duals[k] = dual / self._scale
         return duals
 
     def _add_child(self, domain: Domain, bound: float, x: FloatArray | None) -> bool:
