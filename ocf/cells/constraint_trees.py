@@ -57,13 +57,15 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         return tuple(form.with_(problem=problem) for form in alternatives)
     base = alternatives[0]
     constrained = sorted({i for row in (*rows, *sums) for i in row.parts if not np.isnan(origin[i])})
-    near_gain, far_gain = _amounts(base, rows, constrained, base.value), _amounts(base, rows, constrained, far)
     part = base.partition
-    slides = np.zeros(part.n_features, bool)
-    for i in constrained:
-        span = part.cells_of(i)
-        slides[i] = any(b < a for a, b in zip(near_gain[span].ravel(), far_gain[span].ravel(), strict=True))
-        slides[i] |= any(i in form.parts and form.parts[i].moving for form in sums)
+    moving = np.array([any(i in form.parts and form.parts[i].moving for form in sums) for i in range(part.n_features)])
+    near_gain = _amounts(base, rows, constrained, base.value)
+    far_gain = _amounts(base, rows, constrained, _stepped(base.value, far))
+    helps = (far_gain < near_gain).astype(bool).any(axis=1) | moving[part.cell_feature]
+    slides = np.array([i in constrained and bool(helps[part.cells_of(i)].any()) for i in range(part.n_features)])
+    # where moving on without end helps nothing, nothing lies farther than the anchor
+    endless = np.isinf(far) & ~helps
+    far, far_gain = np.where(endless, base.value, far), np.where(endless[:, None], near_gain, far_gain)
     _require_bounds(base, slides, far)
     best = np.minimum(near_gain, np.where(slides[part.cell_feature][:, None], far_gain, near_gain))
     alone = slides | np.isin(np.arange(part.n_features), [i for form in sums for i in form.parts])
@@ -214,14 +216,19 @@ def _far_ends(cells: CellProblem) -> FloatArray:
             continue
         span = part.cells_of(i)
         low, high = feature.limits(origin)
-        left = np.maximum(feature.above(part.lower[span]), feature.at_least(low) if np.isfinite(low) else low)
-        right = np.minimum(feature.at_most(part.upper[span]), feature.at_most(high) if np.isfinite(high) else high)
+        left = np.maximum(feature.above(part.lower[span]), feature.at_least(low))
+        right = np.minimum(feature.at_most(part.upper[span]), feature.at_most(high))
         value = cells.value[span]
         # a cell that holds the row's own value off the grid may have nothing else, nor does one of a special value
         moves = (left <= right) & (value != origin) & ~feature.is_special(value)
         near = np.where(moves, value, 0.0)
         far[span] = np.where(moves, np.where(right - near > near - left, right, left), value)
     return far
+
+
+def _stepped(value: FloatArray, far: FloatArray) -> FloatArray:
+    """Far ends, and where there is none a step towards it: within a cell an amount has one slope."""
+    return np.where(np.isinf(far), value + np.copysign(1.0 + np.abs(value), far), far)
 
 
 def _amounts(

@@ -63,9 +63,8 @@ def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origi
             if low <= c <= high and (permitted is None or c in permitted) and ((lower < c) & (c <= upper)).any()
         ]
         return tuple(feature.levels[c] for c in codes)
-    least = feature.above(lower[0]) if np.isfinite(lower[0]) else lower[0]
-    lowest = float(max(least, feature.at_least(low) if np.isfinite(low) else low))
-    highest = float(min(feature.at_most(upper[-1]), feature.at_most(high) if np.isfinite(high) else high))
+    lowest = float(max(feature.above(lower[0]), feature.at_least(low)))
+    highest = float(min(feature.at_most(upper[-1]), feature.at_most(high)))
     if lower[0] < origin <= upper[-1] and low <= origin <= high:
         lowest, highest = min(lowest, float(origin)), max(highest, float(origin))  # it may lie off the grid
     return ValueInterval(lowest, highest)

@@ -218,7 +218,7 @@ class Feature:
         return self._representable(v, above=False)
 
     def above(self, value: ArrayLike) -> FloatArray:
-        """Smallest admissible coded value > `value`, bounds aside."""
+        """Smallest admissible coded value > `value`, bounds aside; no end stays none, here and in its counterparts."""
         v = np.asarray(value, np.float64)
         if self.discrete or self.kind == "integer":
             return np.floor(v) + 1
@@ -227,7 +227,7 @@ class Feature:
             k = np.where(self._multiple(k - 1) > v, k - 1, k)
             k = np.where(self._multiple(k) <= v, k + 1, k)
             return self._multiple(k)
-        return self._representable(v, above=True)
+        return np.where(np.isinf(v), v, self._representable(v, above=True))
 
     def at_least(self, value: ArrayLike) -> FloatArray:
         """Smallest admissible coded value >= `value`, bounds aside."""
@@ -407,8 +407,8 @@ def _nearest_ordinary(
 ) -> FloatArray:
     """Nearest value in each interval of a feature without special values; as `Feature.nearest`."""
     low, high = feature.limits(origin)
-    left = np.maximum(feature.above(lower), feature.at_least(low) if np.isfinite(low) else low)
-    right = np.minimum(feature.at_most(upper), feature.at_most(high) if np.isfinite(high) else high)
+    left = np.maximum(feature.above(lower), feature.at_least(low))
+    right = np.minimum(feature.at_most(upper), feature.at_most(high))
     value = np.where(left > origin, left, np.where(right < origin, right, origin))
     value = np.where(left <= right, value, np.nan)
     stays = (lower < origin) & (origin <= upper) & (low <= origin) & (origin <= high)

@@ -124,9 +124,9 @@ class RowDomain:
             if not self.number[i]:
                 continue
             f, a, b = features[i], float(region.low[i]), float(region.high[i])
-            left = f.above(a) if eps == 0 and np.isfinite(a) else f.at_least(a + eps)  # no end stays none
-            ends = [float(f.at_least(low[i])) if np.isfinite(low[i]) else low[i], float(left)]
-            tops = [float(f.at_most(high[i])) if np.isfinite(high[i]) else high[i], float(f.at_most(b - eps))]
+            left = f.above(a) if eps == 0 else f.at_least(a + eps)
+            ends = [float(f.at_least(low[i])), float(left)]
+            tops = [float(f.at_most(high[i])), float(f.at_most(b - eps))]
             stays = low[i] <= self.origin[i] <= high[i] and a < self.origin[i] <= b and eps == 0
             low[i], high[i] = max(ends), min(tops)
             if stays:  # the row's own value is admissible whatever the grid

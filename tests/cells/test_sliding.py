@@ -20,6 +20,7 @@ from small_problems import random_ensemble
 
 from ocf.arrays import FloatArray
 from ocf.cells.forms import to_cells
+from ocf.errors import ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.inference import infer_space
@@ -417,3 +418,39 @@ def test_models_need_no_second_solve() -> None:
         problem = random_problem(seed + 3000, "l1")
         assert to_cells(problem).couples
         assert len(answer(problem, "interval", "highs", False).results) == 1
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_number_without_an_end_is_refused_or_as_one_with_a_far_end(seed: int, above: bool) -> None:
+    problem = random_problem(seed)
+    a, *others = problem.space.features
+
+    def bounded(end: float) -> Problem:
+        lower, upper = (a.lower, end) if above else (-end, a.upper)
+        return replace(problem, space=FeatureSpace((replace(a, lower=lower, upper=upper, scale=2.0), *others)))
+
+    try:
+        found = answer(bounded(np.inf), "interval", "highs", True)
+    except ProblemError as error:
+        if "the constraints on 'a' need finite bounds: give features=" not in str(error):
+            raise
+        return
+    wanted = answer(bounded(100.0), "interval", "highs", True)
+    assert found.status == wanted.status
+    assert found.cost == (None if wanted.cost is None else pytest.approx(wanted.cost, rel=1e-9))
+
+
+@pytest.mark.parametrize(("sense", "bounds"), [(">=", (-1.0, np.inf)), ("<=", (-np.inf, 1.0))])
+def test_a_number_that_a_constraint_moves_without_end_is_refused(sense: str, bounds: tuple[float, float]) -> None:
+    """Where the row stands in the last cell no other cell tells that moving on helps."""
+    rng = np.random.default_rng(0)
+    space, rows = space_and_rows(rng)
+    a, *others = space.features
+    space = FeatureSpace((replace(a, lower=bounds[0], upper=bounds[1], scale=1.0), *others))
+    ensemble = random_ensemble(rng, space, rows, n_trees=3, depth=2, n_classes=2)
+    origin = rows[0].copy()
+    origin[0] = bounds[0] if np.isfinite(bounds[0]) else bounds[1]
+    rule = Linear({"a": 1, "b": 1}, sense, 5.0 if sense == ">=" else -5.0)
+    problem = Problem(ensemble, space, origin, ClassTarget(1), Cost.parse("l1"), constraints=(rule,))
+    with pytest.raises(ProblemError, match=r"the constraints on 'a' need finite bounds: give features="):
+        to_cells(problem)

@@ -61,6 +61,14 @@ def test_continuous_neighbours_are_neighbours_of_the_dtype(value: float, dtype: 
     assert np.nextafter(np.array(below, dtype), np.array(np.inf, dtype)) == np.array(above, dtype)
 
 
+@pytest.mark.parametrize(
+    "feature", [Feature("x", "numeric"), Feature("x", "numeric", dtype="float32"), Feature("x", "numeric", step=0.1)]
+)
+def test_no_end_stays_none(feature: Feature) -> None:
+    for grid in (feature.above, feature.at_least, feature.at_most):
+        assert grid([-np.inf, np.inf]).tolist() == [-np.inf, np.inf]
+
+
 def test_integers_above_and_below() -> None:
     feature = Feature("n", "integer", dtype="int64")
     assert feature.at_most([2.0, 2.5, -0.5]).tolist() == [2.0, 2.0, -1.0]
