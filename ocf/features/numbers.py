@@ -127,7 +127,7 @@ def _object(value: float, dtype: str, whole: bool) -> Any:
 
 
 def in_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
-    """Values as a column of a dtype; as they are where it does not hold them exactly.
+    """Values as a column of a dtype; as they are, truth values as floats, where it does not hold them exactly.
 
     Parameters
     ----------
@@ -135,6 +135,8 @@ def in_dtype(values: NDArray[Any], dtype: str) -> pd.Series[Any] | NDArray[Any]:
         Numbers, truth values or levels; NaN or None where one is missing.
     dtype : str
     """
+    if dtype == "bool" and pd.isna(values).any():  # it would make True of NaN
+        return np.asarray(pd.Series(values, dtype=object), np.float64)
     number = number_dtype(dtype) is not None and values.dtype != object
     # NumPy's own dtypes need no Series on the way into a table
     held: Any = values

@@ -89,7 +89,7 @@ def _held(value: Any, dtype: Any) -> Any:
     """Column of one value, in the given dtype if that holds it exactly; None and NaN are missing values."""
     if value is None or value != value:
         blank = pd.Series([value], dtype=object)
-        return blank.astype(np.float64) if isinstance(dtype, np.dtype) and dtype.kind in "iuf" else blank.astype(dtype)
+        return blank.astype(np.float64) if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else blank.astype(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         categories = list(dtype.categories)
         known = categories if value in categories else [*categories, value]

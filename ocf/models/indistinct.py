@@ -84,8 +84,9 @@ def refuse_beyond_double(table: pd.DataFrame, features: Iterable[Feature]) -> No
     features : iterable of Feature
         Of whole numbers.
     """
+    named = table.rename(columns=str)
     for feature in features:
-        column = table[feature.columns[0]].dropna()
+        column = named[feature.columns[0]].dropna()
         far = column[np.abs(column.to_numpy(np.float64)) > DOUBLE]
         if len(far):
             raise DataError(

@@ -22,7 +22,7 @@ def table(values: Any, dtype: Any = "int64") -> pd.DataFrame:
     return pd.DataFrame({"id": pd.Series(values, dtype=dtype), "n": np.arange(len(values)) % 5})
 
 
-def tree(data: pd.DataFrame, *, of: str = "id") -> DecisionTreeClassifier:
+def tree(data: pd.DataFrame, *, of: Any = "id") -> DecisionTreeClassifier:
     return DecisionTreeClassifier(max_depth=1, random_state=0).fit(data, data[of] > data[of].median())
 
 
@@ -67,6 +67,12 @@ def test_beyond_float64() -> None:
         explainer.explain({"id": 2**53 + 2, "n": 1})
     (e,) = explainer.explain(data.iloc[[3]])
     assert (e.status, e.verified) == ("optimal", True)
+
+
+def test_columns_that_are_named_by_numbers() -> None:
+    data = table([BASE + 8 * k for k in range(40)]).rename(columns={"id": 0, "n": 1})
+    (e,) = Explainer(tree(data, of=0), data).explain(data.iloc[[0]])
+    assert (e.status, e.verified, e.counterfactual.columns.tolist()) == ("optimal", True, [0, 1])
 
 
 def test_an_identifier_that_no_tree_splits_stays_as_it_is() -> None:

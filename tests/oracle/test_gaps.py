@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from oracle.gappy import CODES, MODELS, NORMS, NUMBERS, VALUES, WORD, Gappy, gappy_table
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -211,3 +211,39 @@ def test_gaps_of_words_are_asked_about_as_the_data_marks_them(seed: int) -> None
     assert (np.inf if found.cost is None else found.cost) <= cost + 1e-9
     if found.counterfactual is not None:
         assert model.predict(found.counterfactual)[0] == found.decided != found.predicted
+
+
+@pytest.mark.parametrize("library", ["sklearn", "lightgbm"])
+def test_a_truth_value_that_is_missing_in_the_row_alone(library: str) -> None:
+    """NumPy's dtype of truth values makes True of NaN, which another point is the cheapest of."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=400).round(2), "t": rng.random(400) < 0.5})
+    y = ((table.a > 0.5) & ~table.t) | (table.a > 1.2)
+    booster = (
+        pytest.importorskip("lightgbm").LGBMClassifier if library == "lightgbm" else HistGradientBoostingClassifier
+    )
+    model = booster(max_leaf_nodes=4) if library == "sklearn" else booster(num_leaves=4, verbose=-1)
+    model.fit(table, y)
+    explainer = Explainer(model, table)
+    tried = np.arange(0, 2, 0.005)
+
+    def least(t: float) -> float:
+        met = model.predict(pd.DataFrame({"a": tried, "t": t})).astype(bool)
+        return float(tried[met].min() / (table.a.max() - table.a.min()))
+
+    best = least(np.nan)
+    for gap in (np.nan, None, pd.NA):
+        column = (
+            pd.array([gap], dtype="boolean")
+            if gap is pd.NA
+            else pd.Series([gap], dtype=object if gap is None else float)
+        )
+        (found,) = explainer.explain(pd.DataFrame({"a": [0.0], "t": column}), target=True)
+        assert found.status == "optimal"
+        assert found.verified
+        assert best - 0.005 <= found.cost <= best
+    may = {"may_become_missing": ["t"], "cost_of_becoming_missing": 0.01}
+    (found,) = explainer.explain(pd.DataFrame({"a": [0.0], "t": [True]}), target=True, missing=may)
+    best = min(least(1.0), best + 0.01)
+    assert found.status == "optimal"
+    assert best - 0.005 <= found.cost <= best
