@@ -486,7 +486,9 @@ def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     """
     if isinstance(rows, pd.Series):
         rows = rows.to_frame().T.infer_objects()
-    elif not isinstance(rows, pd.DataFrame) and (table := table_of(rows)) is not None:
+    elif isinstance(rows, pd.DataFrame):
+        rows = table_of(rows)
+    elif (table := table_of(rows)) is not None:
         # words, so that they take the categories of the data
         return table.astype({c: object for c, dtype in table.dtypes.items() if dtype == "category"})
     if not isinstance(rows, pd.DataFrame):

@@ -1,8 +1,9 @@
 """Tables of all libraries: in as pandas, in which ocf works, and out as the user has them.
 
-DataFrames of pandas are taken as they are. polars, pyarrow and whatever else narwhals knows or Arrow can read, NumPy's
-structured arrays, dicts and lists of dicts become such. Answers go back in the kind of table that the rows came in,
-with its own dtypes, and so do the tables that the user's Pipeline is asked about.
+DataFrames of pandas are taken as they are, but for sparse columns, which become dense. polars, pyarrow and whatever
+else narwhals knows or Arrow can read, NumPy's structured arrays, dicts and lists of dicts become such. Answers go back
+in the kind of table that the rows came in, with its own dtypes, and so do the tables that the user's Pipeline is asked
+about.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def table_of(data: Any) -> pd.DataFrame | None:
         A lazy table, or a column of lists or structures.
     """
     if isinstance(data, pd.DataFrame):
-        return data
+        return _dense(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return pd.DataFrame(np.atleast_1d(data))
     if isinstance(data, Mapping):
@@ -148,6 +149,15 @@ def table_of(data: Any) -> pd.DataFrame | None:
     if twice:
         raise DataError(f"two columns of the table are named {twice[0]!r}: give each a name of its own")
     return pd.DataFrame({column.name: _column(column) for column in frame.iter_columns()}, columns=names)
+
+
+def _dense(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without sparse columns, whose dtypes do not say what they hold; itself where it has none."""
+    sparse = [place for place, dtype in enumerate(table.dtypes) if isinstance(dtype, pd.SparseDtype)]
+    out = table.copy(deep=False) if sparse else table
+    for place in sparse:
+        out.isetitem(place, table.iloc[:, place].sparse.to_dense())
+    return out
 
 
 def as_pandas(table: Any) -> Any:

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
+from ocf import Explainer
 from ocf.errors import DataError
 from ocf.features.frames import PANDAS, as_pandas, kind_of, table_of
 
@@ -95,3 +97,20 @@ def test_refusals() -> None:
         table_of(COLUMNS.lazy())
     with pytest.raises(DataError, match=r"'lists' holds List.*a column of its own"):
         table_of(pl.DataFrame({"lists": [[1, 2]]}))
+
+
+@pytest.mark.parametrize("columns", [["p", "w", "k_a", "k_b", "k_c"], ["k_a", "k_b", "k_c"]])
+def test_sparse_columns_of_pandas_are_read_as_dense_ones(columns: list[str]) -> None:
+    rng = np.random.default_rng(5)
+    dense = pd.DataFrame({"p": rng.integers(-3, 4, 300).astype(float), "w": rng.uniform(-1, 1, 300)})
+    dense = pd.get_dummies(dense.assign(k=rng.choice(list("abc"), 300)), columns=["k"], dtype=float)
+    sparse = dense.astype(dict.fromkeys(columns, pd.SparseDtype("float64", 0.0)))
+    model = RandomForestClassifier(10, max_depth=4, random_state=0)
+    model.fit(dense, (dense.p > 0) ^ (dense.w > 0.3) ^ (dense.k_a == 1))
+    rows = np.flatnonzero(~model.predict(dense))[:3]
+    explainer, wanted = Explainer(model, data=sparse), Explainer(model, data=dense)
+    assert explainer.space == wanted.space
+    found, as_dense = explainer.explain(sparse.iloc[rows]), wanted.explain(dense.iloc[rows])
+    for e, other in zip(found, as_dense, strict=True):
+        assert (e.status, e.verified, e.cost) == ("optimal", True, other.cost)
+        assert e.counterfactual.to_numpy().tolist() == other.counterfactual.to_numpy().tolist()
