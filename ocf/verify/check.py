@@ -276,9 +276,25 @@ def _verify_record(
 
     found, of_ties = check(changed), replace(claims, probabilities=None)
     more = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
+    if changed is not None:
+        more += _mislisted(record)
     if found.ok and record.get("partway") is not None:
         more += _misquoted_partway(record, model)
     return replace(found, ok=found.ok and not more, problems=(*found.problems, *more), status=claims.status)
+
+
+def _mislisted(record: Mapping[str, Any]) -> Iterator[str]:
+    """What the list of changes, which a person reads, says otherwise than the row and the counterfactual."""
+    before, after = (record[table]["values"] for table in ("original", "counterfactual"))
+    listed = {str(change["feature"]): (change["from"], change["to"]) for change in record["changes"]}
+    columns = {feature["name"]: feature["columns"] for feature in record["features"]["features"]}
+    moved = {name for name, own in columns.items() if any(before[column] != after[column] for column in own)}
+    yield from (f"Feature {name!r} changes and is not among the changes." for name in sorted(moved - {*listed}))
+    yield from (f"Feature {name!r} is among the changes and does not change." for name in sorted({*listed} - moved))
+    for name in sorted(moved & {*listed}):
+        column, (old, new) = columns[name][0], listed[name]
+        if len(columns[name]) == 1 and (old, new) != (before[column], after[column]):
+            yield f"Feature {name!r} is listed as going from {old!r} to {new!r}, and does not."
 
 
 def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:

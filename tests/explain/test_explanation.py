@@ -99,6 +99,28 @@ def test_verify_file_catches_tampering(example: Explanation, tmp_path: Path, mod
     assert any("as claimed" in problem for problem in verification.problems)
 
 
+@pytest.mark.parametrize(
+    ("tamper", "sentence"),
+    [
+        (lambda changes: changes.pop(), "changes and is not among the changes"),
+        (lambda changes: changes[0].update(to=1e9), "is listed as going from"),
+        (lambda changes: changes.append({**changes[0], "feature": "luck"}), "'luck' is among the changes and does not"),
+    ],
+)
+def test_verify_file_holds_the_list_of_changes_against_the_rows(
+    example: Explanation, tmp_path: Path, model: UserModel, tamper: Any, sentence: str
+) -> None:
+    path = tmp_path / "one.json"
+    data = example.to_dict()
+    path.write_text(json.dumps(data))
+    [(_, verification)] = verify_file(path, model)
+    assert verification.ok
+    tamper(data["changes"])
+    path.write_text(json.dumps(data))
+    [(_, verification)] = verify_file(path, model)
+    assert any(sentence in problem for problem in verification.problems)
+
+
 def test_unequal(example: Explanation, several: Explanations) -> None:
     assert example != several[1]
     assert example != 3
