@@ -65,6 +65,7 @@ def keep(sources: list[Path]) -> Path:
     facts: dict[str, Any] = {"load": 0.0, "cases": {}}
     for source in sources:
         own, its = kept_before(source) if source.suffix == ".jsonl" else _of_results(source)
+        its["machine"]["CPU"] = _together(facts.get("machine", its["machine"])["CPU"], its["machine"]["CPU"])
         facts = its | {"load": max(facts["load"], its["load"]), "cases": facts["cases"] | its["cases"]}
         runs |= {tuple(run[name] for name in (*INSTANCE, "method")): run for run in own}
     facts["cells"] = len(load_suite(HERE / "suite.toml").grids)
@@ -73,6 +74,11 @@ def keep(sources: list[Path]) -> Path:
     path = KEPT / f"{max(run['started'] for run in lines)[:10]}.jsonl"
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (facts, *lines)), encoding="utf-8")
     return path
+
+
+def _together(names: str, more: str) -> str:
+    """Names of processors, each once."""
+    return " and ".join(dict.fromkeys((names + " and " + more).split(" and ")))
 
 
 def _of_results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -195,7 +201,7 @@ def drawn(kept: Kept) -> str:
         f"Measured on {kept.date}: {len(kept.runs)} runs on {instances} instances (data set, forest and row), in "
         f"{cells} of the {kept.facts['cells']} cells (data set and forest) of the suite, each with "
         f"{kept.limit:g} s, {kept.facts['limits']['memory'] / 1e9:.3g} GB and one thread, on {machine['CPU']} "
-        f"({machine['cores']} cores). {_loaded(runs, kept)}"
+        f"({machine['cores']} cores{', each cell on one of them' * (' and ' in machine['CPU'])}). {_loaded(runs, kept)}"
         f"ocf {machine['ocf']}, {versions}."
         + few
         * " Not every method has been run on every instance: the tables count those it was run on."

@@ -96,6 +96,25 @@ def test_the_page_shows_the_kept_results() -> None:
     assert page.drawn(page.load(page.newest())) in text, f"python {PEERS / 'page.py'} draws it anew"
 
 
+def test_what_was_kept_before_is_kept_and_replaced_by_newer_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import page
+
+    before = page.newest()
+    facts, *lines = map(json.loads, before.read_text(encoding="utf-8").splitlines())
+    monkeypatch.setattr(page, "KEPT", tmp_path / "kept")
+    path = page.keep([before])
+    assert [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] == [facts, *lines]
+    newer = tmp_path / "newer.jsonl"
+    other = facts | {"machine": facts["machine"] | {"CPU": "another"}}
+    newer.write_text("".join(json.dumps(line) + "\n" for line in (other, {**lines[0], "cost": -1.0})), encoding="utf-8")
+    kept = page.load(page.keep([path, newer]))
+    assert len(kept.runs) == len(lines)
+    assert (kept.runs["cost"] == -1.0).sum() == 1
+    assert kept.facts["machine"]["CPU"] == facts["machine"]["CPU"] + " and another"
+
+
 def a_run(**known: object) -> dict[str, object]:
     import page
 
