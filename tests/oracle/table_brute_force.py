@@ -299,6 +299,8 @@ class Asked:
         if isinstance(dtype, pd.CategoricalDtype):
             absent = [v for v in feature.levels if v not in dtype.categories and v in set(words)]
             dtype = pd.CategoricalDtype([*dtype.categories, *absent], dtype.ordered)
+        if isinstance(dtype, np.dtype) and dtype.kind in "biu" and np.isnan(codes).any():
+            dtype = np.dtype(float)  # truth values would take a missing one for True
         return pd.Series(words, dtype=object).astype(dtype)
 
     def encode(self, rows: FloatArray, dtypes: tuple[Any, ...]) -> FloatArray:

@@ -462,6 +462,12 @@ def _missing_beside_category(rng: Rng) -> Plan:
     return Plan(columns, "plain", NATIVE, ("missing",), gaps=True)
 
 
+def _missing_in_the_row(rng: Rng) -> Plan:
+    columns = _draw(rng, (*NUMBERS, *FLAGS, *FLAGS, "category"), 2, 4)
+    models = NATIVE if "category" in columns else tuple(MODELS)
+    return Plan(columns, "plain", models, ("missing alone",), gaps=rng.random() < 0.3)
+
+
 def _absent_level(rng: Rng) -> Plan:
     columns = (*_draw(rng, ("colour", "colour", "category"), 1, 1), *_draw(rng, ("float64", "int64"), 0, 2))
     levels = ("onehot", "onehot", "onehot", "onehot_rare")
@@ -557,6 +563,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "turning": _turning,
     "sums": _sums,
     "other libraries": _other_libraries,
+    "missing in the row alone": _missing_in_the_row,
     "held otherwise": _held_otherwise,
     "models that hold others": _models_that_hold_others,
 }
@@ -627,6 +634,16 @@ def _missing(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
     return out
 
 
+def _alone(rng: Rng, table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """Values taken out, whether the column can do without or not: NumPy's own dtypes make way."""
+    out = row.copy()
+    for name in rng.permutation(table.columns.to_numpy())[: rng.integers(1, 3)].tolist():
+        dtype = table[name].dtype
+        plain = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+        out[name] = pd.Series([np.nan]) if plain else pd.Series([None], dtype=dtype)
+    return out
+
+
 Given = tuple[Any, pd.DataFrame]
 
 #: Name -> maker of a row, as it is given to ocf and as a table, from the training table and one of its rows.
@@ -636,6 +653,7 @@ ROWS: dict[str, Callable[[Rng, pd.DataFrame, pd.DataFrame], Given]] = {
     "between": lambda rng, table, row: (new := _between(rng, table, row), new),
     "wider": lambda rng, table, row: (wide := _wider(rng, table, row), wide),
     "missing": lambda rng, table, row: (gappy := _missing(rng, table, row), gappy),
+    "missing alone": lambda rng, table, row: (alone := _alone(rng, table, row), alone),
     "list": lambda rng, table, row: ([None if pd.isna(v) else v for v in row.iloc[0].tolist()], _of_array(row)),
     "series": lambda rng, table, row: (row.iloc[0], row.iloc[0].to_frame().T.infer_objects()),
     "shuffled": lambda rng, table, row: (row[rng.permutation(row.columns.to_numpy()).tolist()], row),
