@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ def read_table(path: Path) -> pd.DataFrame:
     Raises
     ------
     DataError
-        No such file, an unknown kind of file, or one that is damaged or empty.
+        No such file, an unknown kind of file, one that is damaged or empty, or lines longer than the header.
     """
     import pandas as pd
 
@@ -42,19 +43,34 @@ def read_table(path: Path) -> pd.DataFrame:
     except ImportError:
         raise DataError(f"reading {path} needs a package for Parquet: pip install pyarrow, or save a CSV") from None
     except Exception as error:  # damaged files raise errors of many kinds
-        reason = str(error).splitlines() or [type(error).__name__]
-        raise DataError(f"{path} cannot be read as a table: {reason[0]}") from error
+        raise DataError(f"{path} cannot be read as a table: {_fault(error)}") from error
     if table.empty:
         raise DataError(f"{path} holds no rows")
     return table.rename(columns=str)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    """Table with every number as the float64 nearest to its decimal: next to a threshold the last bit counts."""
+    """Table with every number as the float64 nearest to its decimal: next to a threshold the last bit counts.
+
+    Of lines longer than the header pandas takes the first fields for an index, and the others move to the left.
+    """
     import pandas as pd
 
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
+    pd.read_csv(path, header=None, nrows=2, dtype=str)  # refuses a first line of data that is longer
     return pd.read_csv(path) if version >= (3, 1) else pd.read_csv(path, float_precision="round_trip")
+
+
+def _fault(error: Exception) -> str:
+    """Why a file cannot be read as a table, in words."""
+    longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+    if longer is None:
+        return (str(error).splitlines() or [type(error).__name__])[0]
+    header, line, found = longer.groups()
+    return (
+        f"line {line} has {found} fields and the header {header}; take the surplus commas away (one at the end of a "
+        "line makes an empty field), or name every column in the header"
+    )
 
 
 def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[pd.DataFrame]:

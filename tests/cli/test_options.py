@@ -204,6 +204,9 @@ def test_unknown_category(files: Path, changed: Callable[..., Path], write: Call
     [
         ("table.csv", b"", ["cannot be read"]),
         ("table.csv", bytes(range(256)), ["cannot be read"]),
+        ("table.csv", b"age,income,owner\n1,2,0,\n3,4,0,\n", ["line 2 has 4 fields and the header 3", "commas"]),
+        ("table.csv", b"age,income,owner\n1,2,0\n\n3,4,0,7,8\n", ["line 4 has 5 fields and the header 3", "commas"]),
+        ("table.csv", b",age,income,owner\n0,1,2,0\n", ["--drop 'Unnamed: 0'"]),
         ("table.csv.gz", b"\x1f\x8b\x08", ["cannot be read"]),
         ("table.parquet", b"PAR1", ["table.parquet"]),
         ("table.xls", b"x", [".csv", ".parquet"]),
@@ -212,6 +215,7 @@ def test_unknown_category(files: Path, changed: Callable[..., Path], write: Call
 def test_damaged_tables(files: Path, tmp_path: Path, name: str, content: bytes, words: list[str]) -> None:
     (tmp_path / name).write_bytes(content)
     refused("solve", files / "forest.skops", tmp_path / name, words=[name, *words])
+    refused("solve", files / "forest.skops", files / "data.csv", "--reference", tmp_path / name, words=[name, *words])
 
 
 def test_tables_that_are_not_there(files: Path, tmp_path: Path) -> None:
