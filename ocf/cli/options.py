@@ -11,12 +11,13 @@ import typer
 
 from ocf.cli.tables import parse_monotone, parse_options, read_imputations
 from ocf.errors import ModelError
-from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
+from ocf.models.tables import drop_columns, fit_columns, label_column, read_table, said_levels
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.explain.explainer import Explainer
+    from ocf.features.space import FeatureSpace
 
 
 # -- arguments and options that commands share -----------------------------------------------------------------
@@ -332,18 +333,18 @@ def load(
     made_of = {} if prepared is None else _made_of(model_path, paths[-1], described)
     if prepared is not None and prepared.exists():
         explainer = saved.load(Explainer, prepared, trust_pickle=trust_pickle, made_of=made_of)
-        return explainer, fit_columns(tables[0], explainer.model, data_path)
+        return explainer, fit_columns(tables[0], explainer.model, data_path, _levels(explainer.space))
     if prepared is not None and not trust_pickle:
         raise ModelError(f"{prepared} will hold a pickle, which is read with --trust-pickle only: say so now")
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
-    fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
-    space = infer_space(fitted[-1], said.features, said.special_values, groups=said.groups is not False)
+    reference = fit_columns(tables[-1], model, paths[-1], said_levels(said.features))
+    space = infer_space(reference, said.features, said.special_values, groups=said.groups is not False)
     if said.itself and space.reading is not None:
         space = replace(space, reading=replace(space.reading, asked=True))
     explainer = Explainer(
         model,
-        data=fitted[-1],
+        data=reference,
         features=space,
         labels=labels,
         monotone=said.monotone,
@@ -351,7 +352,11 @@ def load(
     )
     if prepared is not None:
         saved.save(explainer, prepared, made_of)
-    return explainer, fitted[0]
+    return explainer, fit_columns(tables[0], model, data_path, _levels(space))
+
+
+def _levels(space: FeatureSpace) -> dict[str, Sequence[Any]]:
+    return {feature.name: feature.levels for feature in space.features}
 
 
 def _made_of(model: Path, table: Path, said: Sequence[Any]) -> dict[str, str]:

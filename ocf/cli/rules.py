@@ -11,10 +11,12 @@ from ocf.cli.base import ExitCode, complain, guarded
 from ocf.cli.options import OUT, RUN, Data, Drop, Groups, MemoryLimit, ProblemToml, Rows, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
-from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.models.tables import drop_columns, fit_columns, in_words, read_table, said_levels
 from ocf.support.interruption import sigterm_as_ctrl_c
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import pandas as pd
 
     from ocf.rules.explainer import CounterfactualRules
@@ -122,13 +124,15 @@ def rules(
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
     train = others[0] if others else table
     answers = None if labels is None else _labels(train, labels)
-    native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels)
+    known = said_levels(said.features)
+    native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels, known)
     found = CounterfactualRules(
         native, train, answers, features=said.features, groups=groups,
         features_to_vary=said.solve.get("features_to_vary", "all"),
         level=level, rule_level=rule_level, candidates=candidates, seed=seed,
         memory_limit=memory_limit if memory_limit is not None else said.solve.get("memory_limit"),
     )  # fmt: skip
+    table = in_words(table, data, {feature.name: feature.levels for feature in found.space.features})
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     wanted = _target(target if target is not None else said.solve.get("target"), found)
     settings: dict[str, Any] = {
@@ -174,6 +178,7 @@ def _fitted(
     table_path: Path,
     train_path: Path,
     labels: str | None,
+    known: Mapping[str, Iterable[Any]],
 ) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
     """The model, and the tables with just its columns."""
     from ocf.models.rehearsal import rehearse
@@ -196,7 +201,7 @@ def _fitted(
         if missing:
             raise DataError(f"the data misses columns that the model was fitted on: {', '.join(missing)}") from None
         return native, table[list(names)], train[list(names)]
-    return model, fit_columns(table, model, table_path), fit_columns(train, model, train_path)
+    return model, fit_columns(table, model, table_path, known), fit_columns(train, model, train_path, known)
 
 
 def _target(text: Any, rules: CounterfactualRules) -> Any:

@@ -337,9 +337,10 @@ def _dataset(recipe: Recipe, folder: str | None) -> Dataset:
 
     if not recipe.is_table:
         return load_dataset(recipe.data, folder)
-    from ocf.models.tables import drop_columns, read_table
+    from ocf.models.tables import drop_columns, in_words, read_table, said_levels
 
     (table,) = drop_columns([read_table(Path(recipe.data))], recipe.drop)
+    table = in_words(table, Path(recipe.data), said_levels(recipe.features))
     if recipe.target_column not in table:
         raise DataError(f"{recipe.data} has no column {nearest(recipe.target_column, table.columns)}")
     target = table.pop(recipe.target_column)
@@ -422,14 +423,15 @@ def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame, pd.DataFrame]:
     """Explainer of a model file, the rows of its table, and the reference."""
     from ocf.explain.explainer import Explainer
     from ocf.models.rehearsal import rehearse
-    from ocf.models.tables import drop_columns, fit_columns, read_table
+    from ocf.models.tables import drop_columns, fit_columns, read_table, said_levels
     from ocf.models.user_model import as_user_model
 
     paths = [Path(recipe.data)] + ([Path(recipe.reference)] if recipe.reference else [])
     tables = drop_columns(map(read_table, paths), recipe.drop)
     rehearse(Path(recipe.model), trust_pickle=recipe.trust_pickle)
     model = as_user_model(recipe.model, trust_pickle=recipe.trust_pickle)
-    fitted = [fit_columns(table, model, path) for table, path in zip(tables, paths, strict=True)]
+    said = said_levels(recipe.features)
+    fitted = [fit_columns(table, model, path, said) for table, path in zip(tables, paths, strict=True)]
     return Explainer(model, data=fitted[-1], features=dict(recipe.features)), fitted[0], fitted[-1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,43 @@ def read_table(path: Path) -> pd.DataFrame:
     if table.empty:
         raise DataError(f"{path} holds no rows")
     return table.rename(columns=str)
+
+
+def in_words(table: pd.DataFrame, path: Path, levels: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    """The table with its columns of words as they stand in a CSV, from which pandas reads "1" as a number.
+
+    A word that stands for a missing value in a CSV, such as NA or None, is one where it is a level.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `read_table` gives it, perhaps without some columns.
+    path : Path
+        Its file; those that hold types are read as they are.
+    levels : mapping of str to iterable
+        By column, where they are known. Columns with other levels than words stay as they are.
+    """
+    import pandas as pd
+
+    from ocf.models.words import words_of
+
+    words = {name: own - {""} for name, own in words_of(levels).items() if name in table.columns}
+    if not words or not path.name.lower().endswith(CSV):
+        return table
+    read = pd.read_csv(path, usecols=lambda name: name in words, dtype=str, keep_default_na=False)
+    return table.assign(
+        **{c: read[c].where(table[c].notna() | read[c].isin(words[c])) for c in read.columns if c in words}
+    )
+
+
+def said_levels(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Iterable[Any]]:
+    """Levels that settings of features give, by feature.
+
+    Parameters
+    ----------
+    settings : mapping of feature name to mapping
+    """
+    return {name: own["levels"] for name, own in settings.items() if "levels" in own}
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -110,8 +147,10 @@ def label_column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
     return table[name]
 
 
-def fit_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:
-    """The table's columns in the model's order, if they are the model's.
+def fit_columns(
+    table: pd.DataFrame, model: UserModel, path: Path, levels: Mapping[str, Iterable[Any]] | None = None
+) -> pd.DataFrame:
+    """The table's columns in the model's order, if they are the model's, with the words that are levels.
 
     Parameters
     ----------
@@ -119,12 +158,22 @@ def fit_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFra
     model : UserModel
     path : Path
         File of the table, which messages name.
+    levels : mapping of str to iterable, optional
+        By column, beside those that the model knows; see `in_words`.
 
     Raises
     ------
     DataError
         Columns are missing, or there are more than the model takes.
     """
+    from ocf.models.words import known_levels
+
+    own = _model_columns(table, model, path)
+    known = known_levels(model, tuple(own.columns))
+    return in_words(own, path, {c: [*known.get(c, []), *(levels or {}).get(c, [])] for c in own.columns})
+
+
+def _model_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:
     from ocf.models.user_model import table_columns
 
     found = tuple(table.columns)
