@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ocf.readers.transformers import SideBySide, category_encoders, containers, encoders, imputers, scalers
+from ocf.readers.transformers import SideBySide, category_encoders, containers, encoders, functions, imputers, scalers
 from ocf.readers.transformers.flow import kind_of
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ def known_levels(model: UserModel, columns: tuple[str, ...]) -> Levels:
     found: Levels = {}
     before = model.preprocessing
     ways = before.ways if isinstance(before, SideBySide) else (before,)
-    behind = [_through([step for _, step in way.steps], way.columns(columns), found) for way in ways]
-    if len(behind) == 1 and behind[0] is not None and model.trees.naming is None:
-        _note(found, [(behind[0][j], levels) for j, levels in model.trees.categories.items()])
+    given = [way.columns(columns) for way in ways]
+    with suppress(AttributeError, KeyError, IndexError, TypeError):  # a step that is not fitted is refused later
+        behind = [_through([step for _, step in way.steps], own, found) for way, own in zip(ways, given, strict=True)]
+        if len(behind) == 1 and behind[0] is not None and model.trees.naming is None:
+            _note(found, [(behind[0][j], levels) for j, levels in model.trees.categories.items()])
     return found
 
 
@@ -55,8 +58,10 @@ def words_of(levels: Mapping[str, Iterable[Any]]) -> dict[str, frozenset[str]]:
 def _behind(step: Any, names: Names, found: Levels) -> Names | None:
     """Columns behind a step, None where their number is not told; levels of the encoders in it go into `found`."""
     kind = kind_of(step)
-    if isinstance(step, str):
-        return [] if step == "drop" else names
+    if isinstance(step, str) and step == "drop":
+        return []
+    if step is None or isinstance(step, str) or (kind in functions.CLASSES and step.func is None):
+        return names
     if kind in containers.CLASSES:
         return _behind_all(step, names, found)
     if kind in encoders.CLASSES:

@@ -13,7 +13,7 @@ from lightgbm import LGBMClassifier
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from xgboost import XGBClassifier
 
@@ -41,6 +41,11 @@ MODELS = {
             (StandardScaler(), ["a"]), (SimpleImputer(strategy="constant", fill_value="x"), ["k", "e"])
         ),
         make_column_transformer((OrdinalEncoder(), [1, 2]), remainder="passthrough"),
+        FOREST,
+    ),
+    "encoded beside what passes": make_pipeline(
+        make_column_transformer((OrdinalEncoder(), ["e"]), remainder="passthrough"),
+        make_column_transformer((OrdinalEncoder(), [2]), remainder="passthrough"),
         FOREST,
     ),
     "a vote": VotingClassifier([("one", behind(OneHotEncoder())), ("two", behind(OrdinalEncoder()))]),
@@ -71,6 +76,13 @@ def test_what_a_function_makes_of_words_is_no_level() -> None:
     table, labels = table_of_words()
     model = behind(FunctionTransformer(lambda words: words + "!"), OneHotEncoder())
     assert not known_levels(as_user_model(model.fit(table, labels)), tuple(table.columns))
+
+
+def test_steps_that_were_never_fitted_know_no_words() -> None:
+    table, labels = table_of_words()
+    forest = RandomForestClassifier(3, random_state=0).fit(table[["a", "a", "a"]].to_numpy(), labels)
+    for step in (OrdinalEncoder(), make_column_transformer((OrdinalEncoder(), ["k"])), OrdinalByName()):
+        assert not known_levels(as_user_model(Pipeline([("step", step), ("forest", forest)])), tuple(table.columns))
 
 
 def test_columns_of_words_hold_nothing_else() -> None:
