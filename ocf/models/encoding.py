@@ -44,12 +44,15 @@ class Encoding:
     base : (n_features,) float64
         A coded row of the data, from which features are varied; its missing values stay missing.
     read : Reader
+    numbers : Encoder or None
+        As `encode`, with zeros where a sparse matrix leaves them out and the model takes that for missing values.
     """
 
     space: FeatureSpace
     encode: Encoder
     base: FloatArray
     read: Reader
+    numbers: Encoder | None = None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -70,7 +73,7 @@ class Encoding:
         DataError
             The bounds of a feature hold numbers that the encoding refuses.
         """
-        return _domain(self.space, self.encode, self.base)
+        return _domain(self.space, self.numbers or self.encode, self.base)
 
     def varied(self, i: int, values: FloatArray) -> FloatArray:
         """Model columns of the base row with feature `i` at each of `values`, (n, n_model_columns).
@@ -98,6 +101,8 @@ class Encoding:
         codes = np.arange(len(feature.levels), dtype=np.float64)
         try:
             return self.varied(i, codes)
+        except UnsupportedModelError:
+            raise
         except ValueError as error:
             for code in codes:
                 try:
@@ -224,6 +229,8 @@ class _Trial:
         with np.errstate(all="ignore"):
             try:
                 encoded = self.encode(self.space.to_frame(points))
+            except UnsupportedModelError:
+                raise
             except ValueError:
                 return "refuses"
         return "makes no numbers of" if (np.isnan(encoded) & ~self.holes).any() else ""

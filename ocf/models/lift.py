@@ -241,6 +241,8 @@ class _Cuts:
         Whether the column rises with the feature in this piece.
     low, high : (n,) int64
         Keys of the ends of the piece, both included.
+    missing_left : (n,) bool
+        Whether a zero that a sparse matrix leaves out, which the model takes for missing, goes left.
     """
 
     lattice: Lattice
@@ -250,6 +252,7 @@ class _Cuts:
     rising: BoolArray
     low: IntArray
     high: IntArray
+    missing_left: BoolArray
 
 
 #: How many numbers beside a guess to look for a split first: as far as rounding reaches where nearly equal numbers
@@ -322,8 +325,12 @@ class _Columns:
         return [self._sides(found, chosen) for found in self.at_several(probes, chosen)]
 
     def _sides(self, found: _PerFeature, chosen: _PerFeature | None) -> _PerFeature:
-        at = chosen or self.all
-        return {i: (z <= self.cuts[i].threshold[at[i]]) == self.cuts[i].rising[at[i]] for i, z in found.items()}
+        out, chosen = {}, chosen or self.all
+        for i, z in found.items():
+            cuts, at = self.cuts[i], chosen[i]
+            left = (z <= cuts.threshold[at]) | (np.isnan(z) & cuts.missing_left[at])
+            out[i] = left == cuts.rising[at]
+        return out
 
     def last_below(self) -> dict[int, FloatArray]:
         """Largest number on the lower side of each split in its piece; infinite where all are on one side."""
@@ -472,10 +479,11 @@ def _lift_numbers(
     cuts, places, gap_left = {}, {}, {}
     for i, nodes in numbers.items():
         side = gone.get(i, np.zeros(len(nodes), bool))
-        pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes], side])
+        absent = side if encoding.numbers is None or ensemble.missing_left is None else ensemble.missing_left[nodes]
+        pairs = np.column_stack([ensemble.feature[nodes].astype(np.float64), ensemble.threshold[nodes], side, absent])
         unique, places[i] = np.unique(pairs, axis=0, return_inverse=True)
         gap_left[i] = unique[:, 2] > 0
-        cuts[i] = _cuts(encoding, i, unique[:, 0].astype(np.int64), unique[:, 1])
+        cuts[i] = _cuts(encoding, i, unique[:, 0].astype(np.int64), unique[:, 1], unique[:, 3] > 0)
     columns = _Columns(encoding, cuts)
     found = columns.last_below()
     wiggles, unsettled = columns.wiggles(found)
@@ -524,7 +532,7 @@ def _fold(cuts: _Cuts, span: range, changes: dict[int, tuple[float, ...]]) -> Fo
     return Fold(tuple(kept), sides[0])
 
 
-def _cuts(encoding: Encoding, i: int, column: IntArray, threshold: FloatArray) -> _Cuts:
+def _cuts(encoding: Encoding, i: int, column: IntArray, threshold: FloatArray, missing_left: BoolArray) -> _Cuts:
     lattice = Lattice.of(encoding.space.features[i])
     first, last = lattice.keys(encoding.domain[i]).tolist()
     columns = {j: encoding.columns[j] for j in np.unique(column).tolist()}
@@ -540,6 +548,7 @@ def _cuts(encoding: Encoding, i: int, column: IntArray, threshold: FloatArray) -
         np.ones(len(split), bool),
         np.concatenate(low),
         np.concatenate(high),
+        missing_left[split],
     )
 
 

@@ -259,7 +259,7 @@ class _Tables:
         assert mixture is not None
         place = mixture.place
         if id(place) not in self._places:
-            before = replace(encoding, encode=place.numbers, read=lambda *_: place.columns)
+            before = replace(encoding, encode=place.numbers, numbers=None, read=lambda *_: place.columns)
             tables = _Tables(before, np.arange(len(place.columns)))
             self._places[id(place)] = tables
         return self._places[id(place)]

@@ -32,7 +32,7 @@ import pandas as pd
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.features.space import FeatureSpace, in_order
-from ocf.models.encoding import Encoding
+from ocf.models.encoding import Encoder, Encoding
 from ocf.models.user_model import UserModel, preprocessing_of
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
@@ -265,15 +265,20 @@ class Detector:
         encoding : Encoding
             From features to these columns.
         """
-        joint = join_trees(ensemble, self.forest.ensemble, ensemble.n_features)
+        forest = self.forest.ensemble
+        if encoding.numbers is not None and forest.missing_left is None:
+            # zeros that a sparse matrix leaves out are missing to the model alone
+            forest = replace(forest, missing_left=np.zeros(len(forest.kind), bool))
+        joint = join_trees(ensemble, forest, ensemble.n_features)
 
-        def encode(table: pd.DataFrame) -> FloatArray:
-            return np.hstack([encoding.encode(table), self.forest_columns(table)])
+        def both(encode: Encoder) -> Encoder:
+            return lambda table: np.hstack([encode(table), self.forest_columns(table)])
 
         def read(space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
             return encoding.read(space, base, domain) + self.preprocessing.read(space, base, domain)
 
-        return joint, Encoding(encoding.space, encode, encoding.base, read)
+        numbers = encoding.numbers and both(encoding.numbers)
+        return joint, Encoding(encoding.space, both(encoding.encode), encoding.base, read, numbers)
 
     def forest_columns(self, table: pd.DataFrame) -> FloatArray:
         """What the forest sees of rows, (n, n_columns of the forest) float64."""
@@ -465,7 +470,7 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.
         )
 
     def matrix(table: pd.DataFrame) -> Any:
-        encoded = model.encode(table)
+        encoded = (model.numbers or model.encode)(table)
         return encoded if names is None else pd.DataFrame(encoded, columns=list(names))
 
     return matrix, model.preprocessing

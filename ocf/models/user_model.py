@@ -27,6 +27,7 @@ from ocf.readers.nesting import bare, flows_of, holds_pipelines, opened
 from ocf.readers.outputs import one_output
 from ocf.readers.transformers import Preprocessing, SideBySide, Ways
 from ocf.readers.transformers.containers import is_sampler
+from ocf.readers.transformers.flow import MAKE_DENSE
 from ocf.support.messages import listed
 
 
@@ -54,6 +55,8 @@ class UserModel:
         Of the user's data. A Pipeline that knows the names of its columns is given tables of that kind.
     order : tuple of str or None
         Columns of the user's data. Tables may have them in any order: a model that takes arrays is given this one.
+    numbers : callable or None
+        As `encode`, with zeros for what a sparse matrix leaves out, where the trees take that for missing values.
     """
 
     native: Any
@@ -65,6 +68,7 @@ class UserModel:
     probabilities: Callable[[pd.DataFrame], FloatArray] | None = None
     frames: FrameKind = PANDAS
     order: tuple[str, ...] | None = None
+    numbers: Callable[[pd.DataFrame], FloatArray] | None = None
 
     def meets(self, target: Target, table: pd.DataFrame) -> BoolArray:
         """Which rows of a table in the user's columns have a target, by the user's own model, (n,).
@@ -98,7 +102,7 @@ class UserModel:
         """
         if columns is None or columns == self.order:
             return self
-        decide, encode, show = self.decide, self.encode, self.probabilities
+        decide, encode, show, numbers = self.decide, self.encode, self.probabilities, self.numbers
         own = in_order(columns)
         return replace(
             self,
@@ -106,6 +110,7 @@ class UserModel:
             decide=lambda table: decide(own(table)),
             encode=lambda table: encode(own(table)),
             probabilities=None if show is None else lambda table: show(own(table)),
+            numbers=None if numbers is None else lambda table: numbers(own(table)),
         )
 
     def in_frames(self, frames: FrameKind, table: pd.DataFrame) -> UserModel:
@@ -266,6 +271,7 @@ def preprocessing_of(
     columns: tuple[str, ...] | None,
     given: Callable[[pd.DataFrame], Any],
     steps: Sequence[tuple[str, Any]] = (),
+    absent_is_missing: bool = False,
 ) -> Preprocessing:
     """What stands between a table and a model.
 
@@ -277,12 +283,15 @@ def preprocessing_of(
         Table in the user's columns -> what the first step is given.
     steps : sequence of (name, transformer)
         Fitted; samplers, which are left out at prediction, may be among them.
+    absent_is_missing : bool
+        Whether the model takes what a sparse matrix leaves out for missing values.
     """
 
     def taken(table: tuple[str, ...]) -> tuple[str, ...]:
         return table if columns is None else matching_columns(columns, table)
 
-    return Preprocessing(taken, given, tuple((name, step) for name, step in steps if not is_sampler(step)))
+    read = tuple((name, step) for name, step in steps if not is_sampler(step))
+    return Preprocessing(taken, given, read, absent_is_missing=absent_is_missing)
 
 
 def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -344,10 +353,11 @@ def _pipeline(model: Any, frames: FrameKind, trees: TreeModel | None = None) -> 
     steps = flat_steps(model)
     trees = trees or read_model(steps[-1][1])
     columns, given, through = _passage(model, frames)
-    encode = _encoder(model, through, np.nan if trees.absent_is_missing else 0.0, trees)
+    encode = _encoder(model, through, trees.absent_is_missing, trees)
     asked = (steps[-1][1], through) if _asks_its_last_step(model) else (model, given)
-    own = _behind(model, asked, trees, columns, encode, preprocessing_of(columns, given, steps[:-1]))
-    return replace(own, frames=frames)
+    before = preprocessing_of(columns, given, steps[:-1], bool(trees.absent_is_missing))
+    numbers = _encoder(model, through, False, trees) if trees.absent_is_missing else None
+    return replace(_behind(model, asked, trees, columns, encode, before), frames=frames, numbers=numbers)
 
 
 def _asks_its_last_step(model: Any) -> bool:
@@ -367,25 +377,30 @@ def _nested(model: Any, frames: FrameKind) -> UserModel:
     trees = read_model(opened(model, flows))
     pipelines = [flow.pipeline if flow.steps else None for flow in flows]
     columns = _input_columns(model) or next((c for c in map(_input_columns, filter(None, pipelines)) if c), None)
-    encoders = [
-        p and pipeline_encoder(p, np.nan if flow.key[-1] else 0.0, frames)[2]
-        for p, flow in zip(pipelines, flows, strict=True)
-    ]
+    absent = [flow.absent_is_missing for flow in flows]
 
     def given(table: pd.DataFrame) -> Any:
         return frames.native(table[list(columns)]) if columns else table.to_numpy()
 
-    def encode(table: pd.DataFrame) -> FloatArray:
-        own = table[list(columns)] if columns else table
-        return np.hstack([_numbers(own, {}) if encoder is None else encoder(own) for encoder in encoders])
+    def encoder_of(absent: Sequence[bool]) -> Callable[[pd.DataFrame], FloatArray]:
+        parts = [p and pipeline_encoder(p, gone, frames)[2] for p, gone in zip(pipelines, absent, strict=True)]
+
+        def encode(table: pd.DataFrame) -> FloatArray:
+            own = table[list(columns)] if columns else table
+            return np.hstack([_numbers(own, {}) if part is None else part(own) for part in parts])
+
+        return encode
 
     def behind_array(table: pd.DataFrame) -> Any:
         return given(table) if columns is None else given(table).to_numpy()
 
     # what holds the Pipelines may know names and hand on arrays, as OneVsOneClassifier does
     first = [behind_array if p and _input_columns(p) is None else given for p in pipelines]
-    read = SideBySide(tuple(preprocessing_of(columns, g, f.steps) for g, f in zip(first, flows, strict=True)))
-    return replace(_behind(model, (model, given), trees, columns, encode, read), frames=frames)
+    ways = zip(first, flows, absent, strict=True)
+    read = SideBySide(tuple(preprocessing_of(columns, g, flow.steps, gone) for g, flow, gone in ways))
+    numbers = encoder_of([False] * len(flows)) if any(absent) else None
+    own = _behind(model, (model, given), trees, columns, encoder_of(absent), read)
+    return replace(own, frames=frames, numbers=numbers)
 
 
 def _behind(
@@ -466,20 +481,20 @@ def _kind(model: Any) -> str:
 
 
 def pipeline_encoder(
-    model: Any, absent: float = 0.0, frames: FrameKind = PANDAS
+    model: Any, absent_is_missing: bool = False, frames: FrameKind = PANDAS
 ) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], FloatArray]]:
     """Input columns of a Pipeline, what it is given of a table, and what its last step gets to see of one.
 
     Parameters
     ----------
     model : Pipeline
-    absent : float
-        What its last step takes the entries for that a sparse matrix leaves out.
+    absent_is_missing : bool
+        Whether its last step takes the entries that a sparse matrix leaves out for missing values.
     frames : FrameKind
         Of the table that it is given.
     """
     columns, given, through = _passage(model, frames)
-    return columns, given, _encoder(model, through, absent)
+    return columns, given, _encoder(model, through, absent_is_missing)
 
 
 def _passage(
@@ -502,10 +517,17 @@ def _passage(
     return columns, given, LastTable(through)
 
 
+#: Why a model that holds others, of XGBoost and of other libraries, is not read behind sparse matrices.
+_TWO_WAYS = (
+    "the steps hand the model a sparse matrix, and of the models that it holds some take the zeros that are left out "
+    f"for missing values, as XGBoost does, and some do not: {MAKE_DENSE}"
+)
+
+
 def _encoder(
     model: Any,
     through: Callable[[pd.DataFrame], Any],
-    absent: float,
+    absent_is_missing: bool | None,
     trees: TreeModel | None = None,
 ) -> Callable[[pd.DataFrame], FloatArray]:
     """What the last step of a Pipeline, which is read already, gets to see of a table, from what it is handed."""
@@ -515,7 +537,9 @@ def _encoder(
         with working(model):
             encoded = through(table)
             if hasattr(encoded, "tocoo"):
-                encoded = _dense(encoded, absent)
+                if absent_is_missing is None:
+                    raise UnsupportedModelError(_TWO_WAYS)
+                encoded = _dense(encoded, np.nan if absent_is_missing else 0.0)
             if categories and trees is not None and trees.naming is not None:
                 return coded(encoded, categories)
             if categories and isinstance(encoded, pd.DataFrame):

@@ -44,8 +44,9 @@ class TreeModel:
         user's values.
     probabilities : callable or None
         Rows -> (n, n_classes) float64, as the library's ``predict_proba`` gives them; None without such.
-    absent_is_missing : bool
-        Whether the library takes what a sparse matrix leaves out for missing values, and not for zeros.
+    absent_is_missing : bool or None
+        Whether the library takes what a sparse matrix leaves out for missing values, and not for zeros. None: some of
+        the models that it holds do, and some do not.
     row_by_row : bool
         Whether the library adds up each row by itself. Linear algebra, as in the final model of a stack, follows the
         number of rows.
@@ -61,7 +62,7 @@ class TreeModel:
     library: str
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
     probabilities: Callable[[Rows], FloatArray] | None = None
-    absent_is_missing: bool = False
+    absent_is_missing: bool | None = False
     row_by_row: bool = True
     naming: Callable[[Mapping[int, tuple[Any, ...]]], TreeModel] | None = None
 

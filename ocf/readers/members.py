@@ -304,6 +304,8 @@ def whole_model(
     ensemble = members.ensemble(decision, slack)
     _check_lines(native, ensemble)
     layout = layout_of(native, members)
+    absent = {m.absent_is_missing for m in members.models}
+    absent |= {False} if getattr(native, "passthrough", False) else set()  # the last model of a stack takes the table
     others = dict.fromkeys(m.library for m in members.models if not m.library.startswith("scikit-learn"))
     return TreeModel(
         ensemble=ensemble,
@@ -312,7 +314,7 @@ def whole_model(
         decide=partial(decide_rows, native, layout),
         library=" with ".join([f"scikit-learn {sklearn.__version__}", *others]),
         probabilities=partial(probability_rows, native, layout) if hasattr(native, "predict_proba") else None,
-        absent_is_missing=all(m.absent_is_missing for m in members.models),
+        absent_is_missing=absent.pop() if len(absent) == 1 else None,
         row_by_row=False,
     )
 

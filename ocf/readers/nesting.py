@@ -166,7 +166,12 @@ class NestedModel:
     @property
     def key(self) -> tuple[Any, ...]:
         """Flows of one key make the same of a table; XGBoost takes what a sparse matrix leaves out for missing."""
-        return (*(id(step) for _, step in self.steps), type(self.model).__module__.split(".")[0] == "xgboost")
+        return (*(id(step) for _, step in self.steps), self.absent_is_missing)
+
+    @property
+    def absent_is_missing(self) -> bool:
+        """Whether the model takes what a sparse matrix leaves out for missing values, and not for zeros."""
+        return type(self.model).__module__.split(".")[0] == "xgboost"
 
     @property
     def pipeline(self) -> Any:

@@ -157,7 +157,8 @@ class PreparedModel:
         key = tuple(f.dtype for f in space.features)
         if key not in self._encodings:
             base = rounded(space, self.data.base(self.space)[None])[0]
-            self._encodings[key] = Encoding(space, self.model.encode, base, self.model.preprocessing.read)
+            read, numbers = self.model.preprocessing.read, self.model.numbers
+            self._encodings[key] = Encoding(space, self.model.encode, base, read, numbers)
         return self._encodings[key]
 
     def partition(self, gaps: Gaps, detector: Detector | None = None, space: FeatureSpace | None = None) -> Partition:

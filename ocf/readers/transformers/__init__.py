@@ -24,8 +24,8 @@ from ocf.arrays import FloatArray
 from ocf.errors import ConformanceError, DataError, ModelError, OcfError, UnsupportedModelError
 from ocf.features.space import FeatureSpace
 from ocf.readers.base import brief
-from ocf.readers.transformers.column import CONSTANT, Column
-from ocf.readers.transformers.flow import Flow, Source, kind_of, shown
+from ocf.readers.transformers.column import CONSTANT, Column, mixed
+from ocf.readers.transformers.flow import MAKE_DENSE, Flow, Source, kind_of, shown
 from ocf.support.messages import nearest
 
 #: Modules asked in turn.
@@ -63,12 +63,15 @@ class Preprocessing:
     steps : tuple of (name, transformer)
     monotone : mapping of step name to {"increasing", "decreasing"}
         What the user says of functions that ocf does not know.
+    absent_is_missing : bool
+        Whether the model takes what a sparse matrix leaves out for missing values, and not for zeros.
     """
 
     columns: Callable[[tuple[str, ...]], tuple[str, ...]]
     given: Callable[[pd.DataFrame], Any]
     steps: tuple[tuple[str, Any], ...] = ()
     monotone: Mapping[str, str] = field(default_factory=dict)
+    absent_is_missing: bool = False
 
     def saying(self, monotone: Mapping[str, str]) -> Preprocessing:
         """The same with the user's word on functions.
@@ -117,10 +120,17 @@ class Preprocessing:
             miss = bool(np.isnan(base[i]))
             affine = not feature.discrete and not feature.is_time
             columns.append(CONSTANT if miss else Column(i, feature.discrete, affine=affine))
-        flow = Flow(Source(space, base, domain, read_step, self.monotone), tuple(columns), self.given)
+        source = Source(space, base, domain, read_step, self.monotone)
+        flow = self._behind(Flow(source, tuple(columns), self.given))
+        if self.absent_is_missing and _is_sparse(flow.values(space.to_frame(base))):
+            flow = self._behind(Flow(replace(source, zeros_go_missing=True), tuple(columns), self.given))
+        return flow.columns
+
+    def _behind(self, flow: Flow) -> Flow:
+        """Behind all steps."""
         for name, step in self.steps:
             flow = flow.through(name, step)
-        return flow.columns
+        return flow
 
 
 @dataclass(frozen=True)
@@ -202,7 +212,7 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
     behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
     try:
         columns = reader.read(name, step, flow)
-        width = int(behind.values(flow.source.space.to_frame(flow.source.base)).shape[1])
+        handed = behind.values(flow.source.space.to_frame(flow.source.base))
     except OcfError:
         raise
     except Exception as cause:
@@ -210,15 +220,39 @@ def read_step(name: str, step: Any, flow: Flow) -> Flow:
             f"{shown(name, step)} refuses the first row of the table ({brief(cause)}): give ocf a table like the one "
             "that the Pipeline was fitted on"
         ) from cause
-    if width != len(columns):
+    if handed.shape[1] != len(columns):
         raise ConformanceError(
-            f"{shown(name, step)} gives {width} columns, and ocf reads {len(columns)}: it may be of a version that ocf "
-            f"does not know; {_REMEDY}"
+            f"{shown(name, step)} gives {handed.shape[1]} columns, and ocf reads {len(columns)}: it may be of a "
+            f"version that ocf does not know; {_REMEDY}"
         )
     columns = tuple(
         replace(c, bent_by=shown(name, step)) if c.number and not (c.affine or c.bent_by) else c for c in columns
     )
-    return Flow(flow.source, columns, behind.values, flow.within)
+    behind = replace(behind, columns=columns)
+    if flow.source.zeros_go_missing and _is_sparse(handed):
+        behind = replace(behind, columns=_without_zeros(name, step, behind))
+    return behind
+
+
+def _is_sparse(values: Any) -> bool:
+    return hasattr(values, "tocoo")
+
+
+def _without_zeros(name: str, step: Any, behind: Flow) -> tuple[Column, ...]:
+    """Columns of a sparse matrix, of numbers each with a break where it reaches 0, which is left out, and leaves it.
+
+    What scales them later keeps the entries that there are, even where they become 0.
+    """
+    why = (
+        f"{shown(name, step)} gives a sparse matrix, of which the model takes the zeros that are left out for missing "
+        f"values, and rounding decides where it has them: {MAKE_DENSE}"
+    )
+
+    def broken(j: int, column: Column) -> Column:
+        breaks = behind.breaks_at(j, [0.0])
+        return replace(column, breaks=breaks) if column.exact or breaks == column.breaks else mixed(why)
+
+    return tuple(mixed(why) if c.mixture else c for c in behind.each(broken))
 
 
 def _check_fitted(name: str, step: Any) -> None:

@@ -20,6 +20,12 @@ from ocf.readers.transformers.column import Column, mixed
 #: Numbers of a column that a step may treat each in a way of its own.
 MOST_VALUES = 512
 
+#: What to do about a sparse matrix.
+MAKE_DENSE = (
+    "make it dense, such as OneHotEncoder(sparse_output=False), KBinsDiscretizer(encode='onehot-dense') or "
+    "ColumnTransformer(sparse_threshold=0), and fit again"
+)
+
 #: Packages whose steps are read, and what follows the names of their classes.
 _LIBRARIES = {"sklearn": "", "imblearn": " (imbalanced-learn)", "category_encoders": " (category_encoders)"}
 
@@ -40,6 +46,8 @@ class Source:
         ``(name, step, flow) -> Flow``: through a step.
     monotone : mapping of step name to {"increasing", "decreasing"}
         What the user has said of functions that ocf does not know.
+    zeros_go_missing : bool
+        Whether the model is handed a sparse matrix, and takes what that leaves out for missing values.
     """
 
     space: FeatureSpace
@@ -47,6 +55,7 @@ class Source:
     domain: Callable[[], FloatArray]
     read: Callable[[str, Any, Flow], Flow]
     monotone: Mapping[str, str] = field(default_factory=dict)
+    zeros_go_missing: bool = False
 
 
 @dataclass(frozen=True)
