@@ -18,12 +18,9 @@ from ocf.models.encoding import Encoding, finite_range
 from ocf.models.gaps import with_gaps
 from ocf.models.oblique_encoding import as_hyperplanes, lift_oblique
 from ocf.models.unfolding import Fold, unfold
-from ocf.readers.transformers.flow import pieces
+from ocf.readers.transformers.flow import REACH, pieces
 from ocf.support.messages import listed
 from ocf.trees.ensemble import Ensemble, SplitKind
-
-#: How many numbers on each side of a threshold are tried where rounding may go back; the outer half must agree.
-REACH = 64
 
 #: Relative distance of a column's turning point from a threshold below which rounding might decide.
 NEAR = 2.0**-40

@@ -1,4 +1,4 @@
-"""Across files: steps that hand XGBoost a sparse matrix, of which it takes the zeros that are left out for missing values."""
+"""Across files: steps that hand XGBoost a sparse matrix, whose zeros, which are left out, it takes for missing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
     MinMaxScaler,
     OneHotEncoder,
     PowerTransformer,
+    QuantileTransformer,
     StandardScaler,
 )
 from sklearn.random_projection import SparseRandomProjection
@@ -80,6 +81,8 @@ STEPS = {
     "signs": beside_words(("f", Binarizer(threshold=0.2), ["f"])),
     "turned": beside_words(("f", FunctionTransformer(np.abs), ["f", "w"])),
     "scaled when sparse": Pipeline([("sparse", beside_words()), ("scale", MaxAbsScaler())]),
+    "power": beside_words(("f", PowerTransformer(), ["f"])),
+    "quantiles": beside_words(("f", QuantileTransformer(n_quantiles=50, output_distribution="normal"), ["f"])),
     "nothing else": beside_words(remainder="drop"),
 }
 
@@ -152,8 +155,15 @@ def test_sums_in_a_sparse_matrix_are_refused() -> None:
         Explainer(model, own)
 
 
+def coarse(numbers: Any) -> np.ndarray:
+    """Some numbers next to 0 become 0, and those between them do not."""
+    f = np.ascontiguousarray(numbers, np.float64)
+    return np.where((np.abs(f) < 1e-3) & (f.view(np.int64) % 2 == 0), 0.0, f)
+
+
 def test_rounding_that_decides_about_a_zero_is_refused_where_a_tree_asks() -> None:
     own, labels = table(3)
-    model = make_pipeline(beside_words(("f", PowerTransformer(), ["f"])), boosted()).fit(own, labels)
+    steps = beside_words(("coarse", FunctionTransformer(coarse), ["f"]))
+    model = make_pipeline(steps, boosted()).fit(own, labels)
     with pytest.raises(UnsupportedModelError, match=r"sparse matrix.*rounding.*sparse_threshold=0"):
-        Explainer(model, own).explain(own.iloc[[0]])
+        Explainer(model, own, monotone={"coarse": "increasing"}).explain(own.iloc[[0]])

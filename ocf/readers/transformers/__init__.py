@@ -249,8 +249,8 @@ def _without_zeros(name: str, step: Any, behind: Flow) -> tuple[Column, ...]:
     )
 
     def broken(j: int, column: Column) -> Column:
-        breaks = behind.breaks_at(j, [0.0])
-        return replace(column, breaks=breaks) if column.exact or breaks == column.breaks else mixed(why)
+        breaks = behind.zeros_of(j)
+        return mixed(why) if breaks is None else replace(column, breaks=breaks)
 
     return tuple(mixed(why) if c.mixture else c for c in behind.each(broken))
 

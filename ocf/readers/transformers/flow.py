@@ -20,6 +20,9 @@ from ocf.readers.transformers.column import Column, mixed
 #: Numbers of a column that a step may treat each in a way of its own.
 MOST_VALUES = 512
 
+#: How many numbers on each side of a threshold are tried where rounding may go back; the outer half must agree.
+REACH = 64
+
 #: What to do about a sparse matrix.
 MAKE_DENSE = (
     "make it dense, such as OneHotEncoder(sparse_output=False), KBinsDiscretizer(encode='onehot-dense') or "
@@ -218,6 +221,26 @@ class Flow:
         keys, at = self._crossings(j, low[piece], high[piece], mark[m, 0], strict.astype(bool))
         owner = of[first][m[at]]
         return [tuple(np.unique(keys[owner == k]).tolist()) for k in range(len(given))]
+
+    def zeros_of(self, j: int) -> tuple[int, ...] | None:
+        """As `breaks_at` of 0, with those that rounding makes next to it; None where it makes some far from it.
+
+        Parameters
+        ----------
+        j : int
+            Place of the column.
+        """
+        column, breaks = self.columns[j], self.breaks_at(j, [0.0])
+        own = np.array(sorted({*breaks} - {*column.breaks}), np.int64)
+        if column.exact or not len(own):
+            return breaks
+        low, high = self.pieces(column)
+        keys = np.unique(np.clip(np.add.outer(own, np.arange(-REACH, REACH)), low[0], high[-1]))
+        zero = self.at(column.feature, Lattice.of(self.source.space.features[column.feature]).values(keys), j) == 0
+        turns = keys[1:][(zero[1:] != zero[:-1]) & (np.diff(keys) == 1)]
+        if (np.abs(np.subtract.outer(turns, own)).min(axis=1, initial=REACH) > REACH // 2).any():
+            return None
+        return tuple(sorted({*breaks, *turns.tolist()}))
 
     def pieces(self, column: Column) -> tuple[IntArray, IntArray]:
         """First and last keys of the pieces of a column of numbers, within what the way to the model takes."""
