@@ -268,7 +268,7 @@ class Feature:
         with np.errstate(over="ignore"):
             near = v.astype(dtype)
             if above:
-                return np.where(near > v, near, np.nextafter(near, up)).astype(np.float64)
+                return np.where(near > v, near, np.nextafter(near, up)).astype(np.float64) + 0.0  # no -0
             return np.where(near <= v, near, np.nextafter(near, down)).astype(np.float64)
 
     def permitted_codes(self) -> set[int] | None:

@@ -35,7 +35,7 @@ def lifted(
     space = infer_space(table, settings)
     coded = space.from_frame(table)
     base = coded[~np.isnan(coded).any(axis=1)][0]
-    encoding = Encoding(space, user.encode, base, user.preprocessing.read)
+    encoding = Encoding(space, user.encode, base, user.preprocessing.read, user.numbers)
     return user.trees.ensemble, lift(user.trees.ensemble, encoding, missing), encoding, space
 
 

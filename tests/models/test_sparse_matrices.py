@@ -107,6 +107,7 @@ def test_a_zero_that_no_row_of_the_data_has(sign: int) -> None:
     assert found.verified
     assert found.counterfactual is not None
     assert (found.counterfactual.f.item() == 0) == (model.predict(zero)[0] == 1)
+    assert "-0 " not in str(found)
 
 
 def test_a_whole_zero_that_bounds_let_in() -> None:

@@ -29,7 +29,7 @@ def encoding_of(name: str) -> Encoding:
         warnings.simplefilter("ignore")
         user = as_user_model(case.fitted(DecisionTreeClassifier(max_depth=2))).saying(case.monotone)
     space = infer_space(case.table, case.settings)
-    return Encoding(space, user.encode, space.from_frame(case.table)[0], user.preprocessing.read)
+    return Encoding(space, user.encode, space.from_frame(case.table)[0], user.preprocessing.read, user.numbers)
 
 
 def drawn(space: FeatureSpace, n: int, seed: int) -> np.ndarray:
