@@ -35,7 +35,8 @@ it, so that nothing is proven, and the answer says so. A refusal of columns that
 these columns. Splits of columns that add up others (PCA and its kin) are hyperplanes in the features, of which brute
 force knows no cells: it tries points of a grid here, and the corners of the regions in
 `tests/readers/transformers/test_mixtures.py`. Any other class is refused when the Explainer is built: *the step 'name'
-(Class) is not read*.
+(Class) is not read*. A number's 0 that a sparse matrix leaves out takes the way of missing values where the model is
+XGBoost's, as it does there.
 """
 
 
