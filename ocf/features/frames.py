@@ -156,7 +156,8 @@ def _dense(table: pd.DataFrame) -> pd.DataFrame:
     sparse = [place for place, dtype in enumerate(table.dtypes) if isinstance(dtype, pd.SparseDtype)]
     out = table.copy(deep=False) if sparse else table
     for place in sparse:
-        out.isetitem(place, table.iloc[:, place].sparse.to_dense())
+        column: Any = table.iloc[:, place]
+        out.isetitem(place, column.sparse.to_dense())
     return out
 
 
