@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: Integer and grid features with at most this many admissible values get a cell for each where a relation needs it.
 MAX_VALUES = 200
 
+#: Where the cost of a number without an end is looked at.
+DISTANT = 1e100
+
 #: Rounding of float64 sums of weights that is allowed for, relative to the largest sum.
 ROUNDING = 1e-12
 
@@ -197,7 +200,9 @@ def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[Ce
         if feature.cost is None or math.isnan(problem.origin[i]) or feature.is_special(problem.origin[i]):
             continue
         span = part.cells_of(i)
-        other = problem.cost.of(feature, float(problem.origin[i]), far[span])
+        # bends cut cells, so that a cost has one slope on the way to an end that there is not
+        ends = np.clip(far[span], -DISTANT, DISTANT)
+        other = problem.cost.of(feature, float(problem.origin[i]), ends)
         falls = other < cost[span]
         if not np.isfinite(far[span][falls]).all():
             raise ProblemError(f"the cost of {feature.name!r} falls without end: give the feature bounds")

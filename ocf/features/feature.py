@@ -495,7 +495,8 @@ def _faults_of_numbers(feature: Feature) -> Iterator[str]:
     """What is wrong with scale, step, weights and bounds."""
     step, lower, upper = feature.step, feature.lower, feature.upper
     if not (math.isfinite(feature.scale) and feature.scale > 0):
-        yield f"scale {feature.scale} must be positive and finite"
+        unsaid = "; of bounds without an end it cannot be told, so set it" if math.isinf(upper - lower) else ""
+        yield f"scale {feature.scale} must be positive and finite{unsaid}"
     if step is not None and (feature.kind != "numeric" or not (math.isfinite(step) and step > 0)):
         yield f"step {step} must be positive, on a numeric feature"
     for weight in (feature.weight_down, feature.weight_up):

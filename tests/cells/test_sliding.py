@@ -454,3 +454,19 @@ def test_a_number_that_a_constraint_moves_without_end_is_refused(sense: str, bou
     problem = Problem(ensemble, space, origin, ClassTarget(1), Cost.parse("l1"), constraints=(rule,))
     with pytest.raises(ProblemError, match=r"the constraints on 'a' need finite bounds: give features="):
         to_cells(problem)
+
+
+def test_costs_of_its_own_of_a_number_without_an_end() -> None:
+    rng = np.random.default_rng(0)
+    space, rows = space_and_rows(rng)
+    a, *others = space.features
+    ensemble = random_ensemble(rng, space, rows, n_trees=3, depth=2, n_classes=2)
+    here = int(ensemble.decide(ensemble.scores(rows[:1]))[0])
+
+    def asked(cost: Any, upper: float) -> Problem:
+        own = replace(a, lower=-1.0, upper=upper, scale=1.0, weight_down=1.0, weight_up=1.0, cost=Curve.parse(cost))
+        return Problem(ensemble, FeatureSpace((own, *others)), rows[0], ClassTarget(1 - here), Cost.parse("l1"))
+
+    for cost in ([1, 2], {"points": [[-1, 0.5], [0, 0], [1, 2], [2, 1]]}):
+        found, wanted = (answer(asked(cost, upper), "interval", "highs", True) for upper in (np.inf, 100.0))
+        assert (found.status, found.cost) == (Status.OPTIMAL, pytest.approx(wanted.cost))
