@@ -461,6 +461,8 @@ class Explainer(TreeAsking):
         row : one-row DataFrame, Series, or array (n_columns,)
         target, norm, probability, weights, features_to_vary, permitted_range, round_to, plausibility, constraints
             As in `explain`; a plausibility as a requirement only. Missing values stay, whatever else was said of them.
+            The nearest point of a region meets the constraints; others may break one of several features, such as a
+            number of changes.
         radius : float
             Regions are listed whose nearest point costs at most this.
         limit : int, optional
