@@ -250,7 +250,7 @@ def record(said: Any, asked: Mapping[str, Any], problem: Problem) -> dict[str, A
     bound = next((b for b in (answer.bound, proven) if b is not None), -math.inf)
     cost = cost if answer.cost is None or cost is None else answer.cost
     gap = math.inf if cost is None or math.isinf(bound) else (cost - bound) / max(abs(cost), 1e-300)
-    about = {"status": answer.status, "counterfactual": table, "message": answer.message}
+    about = {"status": answer.status, "counterfactual": table, "changes": None, "message": answer.message}
     return {**asked, **about, **records.plain({"cost": cost, "bound": bound, "gap": gap})}
 
 

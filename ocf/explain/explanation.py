@@ -431,7 +431,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "probabilities": None if found.probabilities is None else tuple(map(tuple, found.probabilities)),
         "partway": None if found.partway is None else tuple(map(tuple, found.partway)),
     }
-    del made["features"]
+    del made["features"], made["changes"]  # the space, and what follows from the tables
     return Explanation(**made)
 
 

@@ -370,6 +370,14 @@ class ImputationsSchema(Struct):
     met: Count | None = None
 
 
+class ChangeSchema(Struct, rename={"old": "from", "new": "to"}):
+    """What of a change is held against the row and the counterfactual."""
+
+    feature: str
+    old: Label
+    new: Label
+
+
 class ClaimsSchema(Struct):
     """What of an explanation is checked by `ocf.verify.check`."""
 
@@ -392,6 +400,7 @@ class ClaimsSchema(Struct):
     margins: dict[str, Amount] = {}
     probabilities: Annotated[list[list[float]], Meta(min_length=1, max_length=2)] | None = None
     partway: list[list[float]] | None = None
+    changes: list[ChangeSchema] | None = None
 
 
 class ExplanationSchema(ClaimsSchema, kw_only=True):

@@ -276,7 +276,7 @@ def _verify_record(
 
     found, of_ties = check(changed), replace(claims, probabilities=None)
     more = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
-    if changed is not None:
+    if changed is not None and record.get("changes") is not None:  # programs of others list none
         more += _mislisted(record)
     if found.ok and record.get("partway") is not None:
         more += _misquoted_partway(record, model)

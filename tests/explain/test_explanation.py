@@ -119,6 +119,10 @@ def test_verify_file_holds_the_list_of_changes_against_the_rows(
     path.write_text(json.dumps(data))
     [(_, verification)] = verify_file(path, model)
     assert any(sentence in problem for problem in verification.problems)
+    data["changes"] = [{"feature": "luck"}]
+    path.write_text(json.dumps(data))
+    with pytest.raises(DataError, match="from"):
+        verify_file(path, model)
 
 
 def test_unequal(example: Explanation, several: Explanations) -> None:
