@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ocf.cells.cell_problem import CellProblem
+from ocf.features import times
 from ocf.features.feature import Feature
 
 
@@ -16,13 +17,21 @@ class ValueInterval:
     """Values of a numeric or integer feature in a region; both ends belong to it, and may be infinite.
 
     Between the ends lie the values that the feature's grid and column admit.
+
+    Attributes
+    ----------
+    lowest, highest : float
+        In the user's units, and in days where they are dates or durations.
+    dtype : str
+        Of the user's column, where it holds dates or durations: such values, and words for them, are looked for.
     """
 
     lowest: float
     highest: float
+    dtype: str = ""
 
     def __contains__(self, value: Any) -> bool:
-        return bool(self.lowest <= value <= self.highest)
+        return bool(self.lowest <= (times.days(value, self.dtype) if self.dtype else value) <= self.highest)
 
 
 #: What a region allows of a feature: an interval, labels of levels, or None where the row has no value.
@@ -67,4 +76,4 @@ def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origi
     highest = float(min(feature.at_most(upper[-1]), feature.at_most(high)))
     if lower[0] < origin <= upper[-1] and low <= origin <= high:
         lowest, highest = min(lowest, float(origin)), max(highest, float(origin))  # it may lie off the grid
-    return ValueInterval(lowest, highest)
+    return ValueInterval(lowest, highest, feature.dtype if feature.is_time else "")

@@ -57,7 +57,7 @@ class AnswerBox:
 
         Parameters
         ----------
-        values : mapping or Series of feature names to numbers and labels
+        values : mapping or Series of feature names to numbers, labels, dates and durations
         """
         return all(held is None or (not pd.isna(values[name]) and values[name] in held) for name, held in self.said())
 

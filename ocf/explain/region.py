@@ -46,10 +46,10 @@ class CounterfactualRegion:
 
         Parameters
         ----------
-        values : mapping or Series of feature names to numbers and labels
+        values : mapping or Series of feature names to numbers, labels, dates and durations
         """
         return all(
-            pd.isna(values[name]) if allowed is None else values[name] in allowed
+            pd.isna(values[name]) if allowed is None else not pd.isna(values[name]) and values[name] in allowed
             for name, allowed in self.ranges.items()
         )
 

@@ -6,6 +6,7 @@ fractions of it, whole microseconds each, so that every moment has a float64 of 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -72,15 +73,19 @@ def days_of(column: pd.Series[Any], dtype: str) -> FloatArray:
     missing = values.isna().to_numpy()
     exact = values.astype("timedelta64[us]" if is_duration(dtype) else "datetime64[us]")
     if not (exact.astype(values.dtype)[~missing] == values[~missing]).all():
-        raise DataError(f"column {column.name!r} holds parts of a microsecond: round it, such as by dt.floor('us')")
+        raise DataError(f"{_called(column)} holds parts of a microsecond: round it, such as by dt.floor('us')")
     count = np.asarray(exact.astype("int64"), np.int64)
     days = from_microseconds(count)
     if (microseconds(days) != count)[~missing].any():
         raise DataError(
-            f"column {column.name!r} holds times of day too far from 1970 for float64: round it to days, "
+            f"{_called(column)} holds times of day too far from 1970 for float64: round it to days, "
             "such as by dt.floor('D')"
         )
     return np.where(missing, np.nan, days)
+
+
+def _called(column: pd.Series[Any]) -> str:
+    return "it" if column.name is None else f"column {column.name!r}"
 
 
 def _naive(column: pd.Series[Any], dtype: str) -> pd.Series[Any]:
@@ -94,11 +99,11 @@ def _naive(column: pd.Series[Any], dtype: str) -> pd.Series[Any]:
             values = pd.to_datetime(plain, utc=True)
     except (ValueError, TypeError) as error:
         kind = "durations" if is_duration(dtype) else "dates"
-        raise DataError(f"column {column.name!r} should hold {kind}, such as the data's: {error}") from None
+        raise DataError(f"{_called(column)} should hold {kind}, such as the data's: {error}") from None
     known, wanted = getattr(values.dtype, "tz", None) is not None, zone(dtype) is not None
     if known != wanted and not values.isna().all() and dtype != MOMENTS:
         raise DataError(
-            f"column {column.name!r} holds times {'with' if known else 'without'} a time zone, and the data's are "
+            f"{_called(column)} holds times {'with' if known else 'without'} a time zone, and the data's are "
             f"{'with one' if wanted else 'without one'}: use dt.tz_localize"
         )
     return values.dt.tz_convert("UTC").dt.tz_localize(None) if known else values
@@ -147,8 +152,9 @@ def days(value: Any, dtype: str) -> float:
     """
     if isinstance(value, int | float | np.integer | np.floating):
         return float(value)
-    if not is_duration(dtype) and zone(dtype) is not None and pd.Timestamp(value).tzinfo is None:
-        value = pd.Timestamp(value).tz_localize(zone(dtype))
+    if not is_duration(dtype) and zone(dtype) is not None:
+        with suppress(ValueError, TypeError):  # what is no date is told below, as what has a zone of its own
+            value = pd.Timestamp(value).tz_localize(zone(dtype))
     return float(days_of(pd.Series([value], dtype=object), dtype)[0])
 
 

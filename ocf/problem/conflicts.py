@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ocf.features.feature import Feature
+from ocf.features.reading import in_words
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassSetTarget, ProbabilityTarget
 
@@ -118,4 +119,4 @@ def _permitted(feature: Feature) -> str:
     assert feature.permitted is not None
     if feature.discrete:
         return f"{feature.name!r} must be one of {', '.join(map(str, feature.permitted))}"
-    return f"{feature.name!r} must lie from {feature.permitted[0]} to {feature.permitted[1]}"
+    return f"{feature.name!r} must be {in_words(feature, *feature.permitted)}"

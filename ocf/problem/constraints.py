@@ -28,7 +28,8 @@ import numpy as np
 from msgspec.structs import asdict
 
 from ocf.arrays import FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import DataError, ProblemError
+from ocf.features import times
 from ocf.features.curve import Curve, exact
 from ocf.features.feature import Feature
 from ocf.features.own_cost import amount_of, around, cuts_of
@@ -38,6 +39,7 @@ from ocf.support.documents import fit, refused
 from ocf.support.json_records import plain
 from ocf.support.messages import nearest
 from ocf.support.schemas import ConstraintSchema
+from ocf.support.wording import word
 
 SENSES = ("<=", ">=", "=")
 
@@ -144,6 +146,7 @@ class Linear(Constraint):
         ``{"income": 1, "debt": -2, "job": {"smith": -500}}``
     sense : {"<=", ">=", "="}
     bound : float
+        Or a duration, which is its days: dates and durations count by their days.
     relative : bool
         Whether the terms are changes from the row's own values, ``A (x - x̂) <= b``.
     name : str, optional
@@ -174,7 +177,8 @@ class Linear(Constraint):
             flat = [(f, level, _number(c, "a coefficient")) for f, level, c in said]
         object.__setattr__(self, "terms", tuple((str(f), level, c) for f, level, c in flat if c != 0))
         object.__setattr__(self, "sense", {"==": "=", "≤": "<=", "≥": ">="}.get(self.sense, self.sense))
-        object.__setattr__(self, "bound", _number(self.bound, "the bound"))
+        bound = times.days(self.bound, times.DURATIONS) if isinstance(self.bound, timedelta) else self.bound
+        object.__setattr__(self, "bound", _number(bound, "the bound"))
         object.__setattr__(self, "relative", bool(self.relative))
         if self.sense not in SENSES:
             raise ProblemError(f"a linear constraint compares by one of {', '.join(SENSES)}, not by {self.sense!r}")
@@ -260,8 +264,9 @@ class Implication(Constraint):
     Parameters
     ----------
     when, then : mapping of feature name to what it should be
-        A level, a list of levels, a number, a range (lowest, highest) with None for no end, or
-        ``{"min": lowest, "max": highest}``, which ordinal features take in levels. An empty `when` always holds.
+        A level, a list of levels, a number, a date or a duration, a range of such (lowest, highest) with None for
+        no end, or ``{"min": lowest, "max": highest}``, which ordinal features take in levels. An empty `when` always
+        holds.
     name : str, optional
 
     Examples
@@ -331,12 +336,15 @@ def _said(value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2 and any(v is None for v in value):
         value = _Range(*value)
     if isinstance(value, _Range):
-        if value.low is None or value.high is None:
-            return f"<= {value.high}" if value.low is None else f">= {value.low}"
-        return f"in {value.low} to {value.high}"
+        low, high = map(_shown, (value.low, value.high))
+        return f"<= {high}" if value.low is None else f">= {low}" if value.high is None else f"in {low} to {high}"
     if isinstance(value, tuple):
-        return "is one of " + ", ".join(map(str, value))
-    return f"is {value}"
+        return "is one of " + ", ".join(map(_shown, value))
+    return f"is {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    return word(value) if isinstance(value, datetime) else str(value)
 
 
 def _literal(feature: Feature, said: Any) -> tuple[Callable[[float], bool], FloatArray]:
@@ -356,13 +364,24 @@ def _literal(feature: Feature, said: Any) -> tuple[Callable[[float], bool], Floa
         said = _Range(*said)
     if not isinstance(said, _Range):
         said = _Range(said, said)
-    low = -math.inf if said.low is None else _number(said.low, f"the range of {feature.name!r}", finite=False)
-    high = math.inf if said.high is None else _number(said.high, f"the range of {feature.name!r}", finite=False)
+    low = -math.inf if said.low is None else _end(feature, said.low)
+    high = math.inf if said.high is None else _end(feature, said.high)
     if low > high:
-        raise ProblemError(f"the range of {feature.name!r} from {low} to {high} is empty")
+        raise ProblemError(f"the range of {feature.name!r} from {said.low} to {said.high} is empty")
     ends = [math.nextafter(low, -math.inf)] if math.isfinite(low) else []
     ends += [high] if math.isfinite(high) else []
     return (lambda v: low <= v <= high), np.array(ends, np.float64)
+
+
+def _end(feature: Feature, said: Any) -> float:
+    """End of a range of numbers, or of dates and durations in days."""
+    what = f"the range of {feature.name!r}"
+    if not feature.is_time or isinstance(said, int | float | np.number):
+        return _number(said, what, finite=False)
+    try:
+        return times.days(said, feature.dtype)
+    except DataError as error:
+        raise ProblemError(f"{what}: {error}") from None
 
 
 def _indicator(feature: Feature, said: Any, sign: int) -> Part:

@@ -33,7 +33,7 @@ class Condition:
     Attributes
     ----------
     feature : str
-    lower, upper : float or int or None
+    lower, upper : float, int, date, duration or None
         Ends of numeric and integer features, in the user's units; None where nothing limits them. The upper end is
         admitted.
     open_below : bool
@@ -44,18 +44,18 @@ class Condition:
         All their levels, in order.
     ordered : bool
         Whether the levels have an order and the admitted ones follow each other in it.
-    span : tuple of float or None
+    span : tuple of two or None
         Lowest and highest value of a numeric feature in the data.
     """
 
     feature: str
-    lower: float | None = None
-    upper: float | None = None
+    lower: Any = None
+    upper: Any = None
     open_below: bool = False
     levels: tuple[Any, ...] | None = None
     known: tuple[Any, ...] = ()
     ordered: bool = False
-    span: tuple[float, float] | None = None
+    span: tuple[Any, Any] | None = None
 
     @classmethod
     def of(cls, feature: Feature, interval: RuleInterval) -> Condition:
@@ -78,18 +78,19 @@ class Condition:
                 ordered=feature.kind == "ordinal" and held == list(range(held[0], held[-1] + 1)),
             )
         grid = feature.kind == "integer" or feature.step is not None
-        lower: float | None = float(feature.above(interval.lower)) if grid else interval.lower
-        upper: float | None = float(feature.at_most(interval.upper)) if grid else interval.upper
-        assert lower is not None
-        assert upper is not None
+        lower = float(feature.above(interval.lower)) if grid else interval.lower
+        upper = float(feature.at_most(interval.upper)) if grid else interval.upper
         below = lower <= feature.lower if grid else lower < feature.lower
-        whole = feature.kind == "integer"
+
+        def end(value: float) -> Any:
+            return feature.label(value) if feature.is_time else int(value) if feature.kind == "integer" else value
+
         return cls(
             feature.name,
-            lower=None if below or not np.isfinite(lower) else int(lower) if whole else lower,
-            upper=None if upper >= feature.upper or not np.isfinite(upper) else int(upper) if whole else upper,
+            lower=None if below or not np.isfinite(lower) else end(lower),
+            upper=None if upper >= feature.upper or not np.isfinite(upper) else end(upper),
             open_below=not grid,
-            span=(feature.lower, feature.upper),
+            span=(end(feature.lower), end(feature.upper)) if feature.is_time else (feature.lower, feature.upper),
         )
 
     @property

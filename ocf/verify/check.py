@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
 from ocf.verify.constraints import Change, broken, coupled_part, curve_amount
 from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
+from ocf.verify.times import days, is_time
 
 if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 #: Relative difference below which two costs are the same number.
 TOLERANCE = 1e-9
-
-#: How dtypes of dates, times and durations begin; their numbers are days.
-TIMES = ("datetime", "date", "timestamp", "timedelta", "duration")
 
 #: Statuses that come with a counterfactual, and those that cannot have one; an error may have either.
 WITH, WITHOUT = ("optimal", "feasible"), ("infeasible", "unknown", "interrupted")
@@ -634,22 +631,12 @@ def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
             raise DataError(f"{name!r}: {cell!r} is none of its levels.")
         return float(levels.index(cell))
     try:
-        value = _days(cell) if feature.get("dtype", "").startswith(TIMES) else float(cell)
+        value = days(cell, feature["dtype"]) if is_time(feature) else float(cell)
     except (TypeError, ValueError, AttributeError):
         raise DataError(f"{name!r}: {cell!r} is not a number.") from None
     if math.isinf(value):
         raise DataError(f"{name!r}: {value} is not finite.")
     return value
-
-
-def _days(cell: Any) -> float:
-    """Days since the first of January 1970, or days that a duration lasts."""
-    if not isinstance(cell, pd.Timedelta | timedelta | np.timedelta64):
-        moment = pd.Timestamp(cell)
-        start = pd.Timestamp(0) if moment.tzinfo is None else pd.Timestamp(0, tz="UTC")
-        cell = moment.to_pydatetime(warn=False) - start.to_pydatetime()
-    span = pd.Timedelta(cell).to_pytimedelta() if not isinstance(cell, timedelta) else cell
-    return span / timedelta(days=1)
 
 
 def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[str]:

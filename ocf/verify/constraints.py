@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ocf.verify.times import days, is_time
+
 #: Feature description, value before and after (numbers, or indices of levels); None where missing.
 Change = tuple[Mapping[str, Any], float | None, float | None]
 
@@ -87,7 +89,12 @@ def _is(feature: Mapping[str, Any], value: float | None, said: Any) -> bool:
         low, high = said.get("min"), said.get("max")
     else:
         low, high = said if isinstance(said, list | tuple) else (said, said)
-    return not ((low is not None and value < float(low)) or (high is not None and value > float(high)))
+    return not ((low is not None and value < _end(feature, low)) or (high is not None and value > _end(feature, high)))
+
+
+def _end(feature: Mapping[str, Any], said: Any) -> float:
+    """A number, or the days of a date or a duration."""
+    return days(said, feature["dtype"]) if isinstance(said, str) and is_time(feature) else float(said)
 
 
 def _implication(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:

@@ -7,8 +7,11 @@ in pandas' plain dtypes, and of dates against all days there are.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +27,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, Explanations, LinearExplainer, nearest_instances
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 from ocf.explain.leaf_queries import explain_leaves
 from ocf.features.frames import as_pandas
+from ocf.features.inference import infer_space
+from ocf.models.user_model import as_user_model
+from ocf.problem.constraints import Implication, Linear
+from ocf.rules.explainer import CounterfactualRules
 from ocf.verify.check import verify_file
 
 
@@ -187,6 +194,8 @@ DATES: dict[str, Callable[[pd.Series[Any]], Any]] = {
     "polars zone": lambda c: pl.Series(c.to_numpy().astype("datetime64[us]")).dt.replace_time_zone("UTC"),
 }
 
+LATEST = ["2020-11-15", dt.date(2020, 11, 15), pd.Timestamp("2020-11-15"), np.datetime64("2020-11-15")]
+
 
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_days_in_order(kind: str) -> None:
@@ -213,6 +222,74 @@ def test_dates_are_days_in_order(kind: str) -> None:
         assert list(e.counterfactual.dtypes) == list(table.dtypes)
         assert abs(e.own_changes["change"].iloc[0]) == away
         assert "00:00:00" not in str(e).replace("00:00:00+", "")
+
+
+@pytest.mark.parametrize(("kind", "latest"), [*zip(DATES, cycle(LATEST), strict=False)])
+def test_dates_in_constraints_conflicts_and_regions(kind: str, latest: Any, tmp_path: Path) -> None:
+    """An implication on a date against all days, in the result's own words too; a range of dates is said in dates."""
+    days = _moments()
+    column, n = DATES[kind](days), np.random.default_rng(3).integers(0, 9, len(days))
+    held = {"since": column, "n": n}
+    table = pl.DataFrame(held) if isinstance(column, pl.Series) else pd.DataFrame(held)
+    columns = make_column_transformer((FunctionTransformer(age_in_days), ["since"]), remainder="passthrough")
+    trees = DecisionTreeClassifier(max_depth=4, random_state=0)
+    model = make_pipeline(columns, trees).fit(table, ((days > "2020-05-01") & (n > 2)).astype(int))
+    explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
+    place = int(np.flatnonzero((days < "2020-02-01").to_numpy() & (n < 2))[0])
+    row = table[place : place + 1]
+    late = Implication({"n": (5, None)}, {"since": {"min": latest}})
+    (e,) = explainer.explain(row, target=1, constraints=late)
+    every = pd.date_range(days.min(), days.max())
+    grid = pd.MultiIndex.from_product([every, range(9)], names=["since", "n"]).to_frame(index=False)
+    numbers = pd.DataFrame({"since": (grid["since"] - pd.Timestamp(0)) / pd.Timedelta(days=1), "n": grid["n"]})
+    right = (trees.predict(numbers.to_numpy()) == 1) & ((grid["n"] < 5) | (grid["since"] >= "2020-11-15")).to_numpy()
+    scales = {f.name: f.scale for f in explainer.space.features}
+    cost = (grid["since"] - days[place]).dt.days.abs() / scales["since"] + (grid["n"] - n[place]).abs() / scales["n"]
+    assert (e.status, e.verified) == ("optimal", True)
+    assert e.cost == pytest.approx(cost[right].min())
+    e.to_json(tmp_path / "one.json")
+    [(_, verification)] = verify_file(tmp_path / "one.json", as_user_model(model))
+    assert verification.ok
+    data = json.loads((tmp_path / "one.json").read_text())
+    data["constraints"] = [Implication({}, {"since": (dt.date(2021, 8, 1), None)}, name="later").to_dict()]
+    (tmp_path / "one.json").write_text(json.dumps(data))
+    [(_, verification)] = verify_file(tmp_path / "one.json", as_user_model(model))
+    assert any("consequence on 'since'" in problem for problem in verification.problems)
+
+    own = row["since"][place if isinstance(table, pd.DataFrame) else 0]
+    (e,) = explainer.explain(row, target=1, permitted_range={"since": (own, own)}, diagnose=True)
+    assert e.status == "infeasible"
+    assert e.conflict[0].startswith(f"'since' must be {days[place].date()}")
+
+    found = explainer.counterfactual_regions(row, radius=2.0, target=1)
+    nearest = found.points()[:1]
+    inside = nearest.to_dicts()[0] if isinstance(nearest, pl.DataFrame) else nearest.iloc[0]
+    region = next(iter(found))
+    assert region.contains(inside)
+    assert region.contains({**dict(inside), "since": str(inside["since"])})
+    assert not region.contains({**dict(inside), "since": own})
+
+
+def test_what_is_no_date_in_a_constraint() -> None:
+    days = _moments()
+    for column in (days, days.dt.tz_localize("Europe/Berlin")):
+        space = infer_space(pd.DataFrame({"since": column}))
+        with pytest.raises(ProblemError, match=r"'since': it should hold dates"):
+            Implication({}, {"since": "soon"}).check(space)
+    assert Linear({"since": 1}, "<=", dt.timedelta(days=3, hours=12)).bound == 3.5
+
+
+def test_rules_say_dates_as_dates() -> None:
+    days = _moments()
+    n = np.random.default_rng(3).integers(0, 9, len(days))
+    table = pd.DataFrame({"since": list(days.dt.date), "n": n})
+    late = (days > "2020-05-01").to_numpy().astype(int)
+    rules = CounterfactualRules(None, table, late, n_estimators=3)
+    found = rules.local(table[late == 0].iloc[[0]], target=1)
+    conditions = [c for rule in found for c in rule.conditions if c.feature == "since"]
+    assert any(isinstance(c.lower, dt.date) and f"{c.lower:%Y-%m}" in ("2020-04", "2020-05") for c in conditions)
+    assert all(str(c.lower) in str(c) for c in conditions if c.lower is not None)
+    assert found.plot() is not None
 
 
 def test_times_of_day_and_durations() -> None:
