@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,10 @@ MOST = 6
 #: Numbers that tables write where they have none.
 CODES = (-1, -2, -3, -7, -8, -9, -77, -88, -99, -999, -9999, -99999)
 CODES_ON_TOP = (999, 9999, 99999, 999999, 9999999)
+
+#: Words that stand for dates, with a time of day or without, and for numbers; "00501" is a code, and none.
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d.*)?|\d\d?[./]\d\d?[./]\d{4}")
+NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)(\.\d*)?(e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -180,12 +185,23 @@ def _levels(features: Sequence[Feature], reading: Reading | None) -> list[str]:
     groups = [f"{f.name} ({len(f.columns)} columns{', or none of them' * f.base})" for f in grouped]
     plain = [f for f in features if f.discrete and f not in grouped]
     note = ", recognised (groups=False reads columns one by one)" if found else ""
+    categories = [f for f in plain if f.kind == "categorical"]
     return [
         *_said("one category each", groups, note),
-        *_said("categories", (f.name for f in plain if f.kind == "categorical")),
+        *_said("categories", (f.name for f in categories)),
+        *_said("of them dates in words", _alike(categories, DATE), " (pd.to_datetime makes them dates)"),
+        *_said("of them numbers in words", _alike(categories, NUMBER), " (pd.to_numeric makes them numbers)"),
         *_said("ordered levels", (f.name for f in plain if f.kind == "ordinal")),
         *_said("two values", (f.name for f in plain if f.kind == "binary")),
     ]
+
+
+def _alike(features: Iterable[Feature], pattern: re.Pattern[str]) -> Iterator[str]:
+    """Features with more than two levels, all of them such words."""
+    for feature in features:
+        levels = feature.levels
+        if len(levels) > 2 and all(isinstance(level, str) and pattern.fullmatch(level) for level in levels):
+            yield feature.name
 
 
 def _bounds(features: Sequence[Feature], reading: Reading | None) -> list[str]:

@@ -46,6 +46,25 @@ def test_the_lines_say_all_that_was_decided() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        (["2024-01-05", "2024-01-06", "2023-12-31"], "dates in words: a (pd.to_datetime makes them dates)"),
+        (["2024-01-05 10:00", "2024-01-06T11:00:00Z", "2023-12-31"], "dates in words: a"),
+        (["5.1.2024", "6.1.2024", "31/12/2023"], "dates in words: a"),
+        (["7", "-0.5", "1e3"], "numbers in words: a (pd.to_numeric makes them numbers)"),
+        (["00501", "10001", "94105"], ""),
+        (["1", "2", "many"], ""),
+        (["1", "2"], ""),
+    ],
+)
+def test_words_that_stand_for_dates_or_numbers_are_told(levels: list[str], said: str) -> None:
+    reading = str(infer_space(pd.DataFrame({"a": levels * 20})))
+    assert "categories: a" in reading
+    assert said in reading
+    assert ("of them" in reading) == bool(said)
+
+
 def test_a_space_that_comes_from_no_table_prints_too() -> None:
     space = infer_space(TABLE, special_values={"risk": [-9]})
     again = FeatureSpace.from_dict(space.to_dict())
