@@ -110,7 +110,7 @@ def verify(
     """Check results once more: the model predicts again, costs and constraints are computed from raw values.
 
     Exit code 0 when every row has an answer and everything holds, 6 when something does not, 5 when all answers hold,
-    but some rows have none: they failed, were interrupted or reached a limit.
+    but some rows have none, because they failed, were interrupted or reached a limit, or there are no rows.
     """
     from collections import Counter
 
@@ -137,7 +137,7 @@ def verify(
     typer.echo(f"{len(found)} rows checked: {hold} hold, {len(failed)} do not{without}")
     if len(failed) > 1 and len(failed) == len(found):
         typer.echo(f"none holds: is {model} the model that was explained?")
-    raise typer.Exit(ExitCode.UNVERIFIED if failed else ExitCode.UNKNOWN if said else ExitCode.SOLVED)
+    raise typer.Exit(ExitCode.UNVERIFIED if failed else ExitCode.UNKNOWN if said or not found else ExitCode.SOLVED)
 
 
 @guarded

@@ -276,7 +276,7 @@ class Explainer(TreeAsking):
         weights : mapping of feature name to weight or (down, up)
         features_to_vary : "all" or list of names
             The others are fixed.
-        permitted_range : mapping of feature name to (lowest, highest) or to the allowed levels
+        permitted_range : mapping of feature name to (lowest, highest), None for no end, or to the allowed levels
         round_to : "data", int, or mapping of feature name to one of these, optional
             New values are human numbers: on the grid that the data use (multiples of 50 where these are), or with so
             many significant digits of the feature's range. What is proven is proven of such answers; see

@@ -239,8 +239,9 @@ def box(e: Answer) -> list[str]:
     """The largest box around the answer, as a sentence; empty where nobody asked."""
     if e.box is None:
         return []
-    held = {n: own for n, own in e.box["ranges"].items() if own is not None and n not in e.box["free"]}
-    rest = "" if not e.box["free"] else f"; {', '.join(e.box['free'])} do not matter"
+    free = e.box["free"]
+    held = {n: own for n, own in e.box["ranges"].items() if own is not None and n not in free}
+    rest = f"; {', '.join(free)} {'does' if len(free) == 1 else 'do'} not matter" if free else ""
     proof = "no such box is wider" if e.box["proven"] else "not proven the widest"
     return [f"the answer holds, all at once, for {_ranges(e, held) or 'all values'}{rest} ({proof})"]
 

@@ -598,7 +598,7 @@ def checked(constraints: Any, space: FeatureSpace) -> tuple[Constraint, ...]:
     Raises
     ------
     ProblemError
-        One is no constraint, names what the features do not have, or two share a name.
+        One is no constraint, names what the features do not have, or two that differ share a name.
     """
     if isinstance(constraints, Constraint | Mapping):
         constraints = [constraints]
@@ -610,7 +610,8 @@ def checked(constraints: Any, space: FeatureSpace) -> tuple[Constraint, ...]:
         if not isinstance(constraint, Constraint):
             raise ProblemError(f"{said!r} is no constraint: give a Linear, Implication, Budget or MaxChanges")
         constraint.check(space)
-        out.append(constraint)
+        if constraint not in out:
+            out.append(constraint)
     titles = [c.title for c in out]
     for title in titles:
         if titles.count(title) > 1:

@@ -18,10 +18,10 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
         What would have been taken.
     """
     word = word.item() if hasattr(word, "item") else word  # a number of NumPy's is a number
-    options = [str(k) for k in known]
+    options = {str(k): k for k in known}
     # numbers that look alike need not be near
     close = difflib.get_close_matches(word, options, n=1) if isinstance(word, str) else []
-    return f"{word!r} (did you mean {close[0]!r}?)" if close else f"{word!r}; known: {listed(options)}"
+    return f"{word!r} (did you mean {options[close[0]]!r}?)" if close else f"{word!r}; known: {listed([*options])}"
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -38,6 +38,9 @@ def test_verify_counts_no_row_as_good_that_has_no_answer(
     check = Answer("verify", out, "-m", files / "forest.skops")
     assert check.out == "3 rows checked: 1 hold, 0 do not, 2 without an answer (1 interrupted, 1 unknown)\n"
     assert check.code == 5
+    out.write_text(json.dumps(data | {"rows": []}))
+    check = Answer("verify", out, "-m", files / "forest.skops")
+    assert (check.out, check.code) == ("0 rows checked: 0 hold, 0 do not\n", 5)
 
 
 def test_verify_refuses_other_files(files: Path, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_rows(words: str, row: Any) -> None:
         (r"'code': give a list, such as \[22\], not 22", {"code": 22}),
         (r"'code': no such level 23; known: 11, 22, 35", {"code": np.array([22, 23])}),
         (r"'age' must be \(lowest, highest\), and \(60, 20\) is the other way round", {"age": (60, 20)}),
-        (r"'age': give two numbers, not \('low', 'high'\)", {"age": ("low", "high")}),
+        (r"'age': give two numbers, or None for no end, not \('low', 'high'\)", {"age": ("low", "high")}),
         (r"'age' must be \(lowest, highest\), not \(1, 2, 3\)", {"age": (1, 2, 3)}),
     ],
 )

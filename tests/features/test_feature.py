@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,12 @@ def test_ends_of_a_permitted_range_are_numbers_that_the_column_can_hold() -> Non
     assert 0.7 - 1e-7 <= high <= 0.7
     assert (np.float32(low), np.float32(high)) == (low, high)
     assert feature.limits(0.1)[0] == 0.1  # a row's own value may stay
+
+
+def test_a_permitted_range_may_have_one_end() -> None:
+    feature = Feature("x", "numeric", lower=-10.0, upper=10.0)
+    assert feature.permitting((None, 3)) == (-math.inf, 3)
+    assert feature.permitting((3, None)) == (3, math.inf)
+    assert replace(feature, permitted=feature.permitting((3, None))).limits(5.0) == (3, 10)
+    since = Feature("since", "integer", dtype="datetime64[us]", lower=0.0, upper=900.0)
+    assert since.permitting(("1970-01-11", None)) == (10, math.inf)

@@ -87,6 +87,7 @@ def test_mistakes_are_named(make: Any, says: str, explainer: Explainer) -> None:
 def test_two_constraints_of_one_name_are_refused(explainer: Explainer) -> None:
     with pytest.raises(ProblemError, match="'money'"):
         checked([MaxChanges(1, name="money"), MaxChanges(2, name="money")], explainer.space)
+    assert checked([MaxChanges(2), MaxChanges(2)], explainer.space) == (MaxChanges(2),)
 
 
 def test_relations_in_user_units_through_scalers_and_one_hot_groups(explainer: Explainer, row: pd.DataFrame) -> None:

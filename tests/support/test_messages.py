@@ -8,6 +8,7 @@ from ocf.support.messages import nearest
 
 
 def test_a_word_is_named_with_the_one_that_it_resembles() -> None:
+    assert nearest("False", [False, True]) == "'False' (did you mean False?)"
     assert nearest("educatoin", ["car", "education"]) == "'educatoin' (did you mean 'education'?)"
 
 
