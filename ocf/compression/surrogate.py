@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocf.errors import DataError, ProblemError, SolverError, TimeLimitError
+from ocf.support.amounts import real_number
 from ocf.support.limits import check, default_memory, seconds_left, within
 from ocf.support.messages import nearest
 from ocf.support.optional import optional
@@ -151,7 +152,7 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             raise ProblemError(f"unknown method {nearest(self.method, METHODS)}")
         if not (isinstance(self.max_depth, int | np.integer) and self.max_depth >= 1):
             raise ProblemError(f"max_depth is a whole number of at least 1, not {self.max_depth!r}")
-        if not (np.isfinite(self.leaf_penalty) and self.leaf_penalty >= 0):
+        if not 0 <= real_number(self.leaf_penalty) < np.inf:
             raise ProblemError(f"leaf_penalty is a number of rows of at least 0, not {self.leaf_penalty!r}")
         bits, y = self._training_bits(X, y)
         self.classes_, labels = np.unique(y, return_inverse=True)

@@ -31,6 +31,7 @@ from ocf.solve.method import AUTO, Way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import AskedRow
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.amounts import real_number
 
 if TYPE_CHECKING:
     from ocf.explain.explainer import Explainer
@@ -116,9 +117,10 @@ def explain_margins(
     Explanations
         In the order of increasing margins.
     """
-    wanted = sorted(float(m) for m in margins)
-    if not wanted or wanted[0] < 0 or not np.isfinite(wanted).all():
-        raise ProblemError(f"margins must be numbers of at least 0, not {wanted}")
+    given = [*margins]
+    wanted = sorted(real_number(m) for m in given)
+    if not wanted or not all(0 <= m < np.inf for m in wanted):
+        raise ProblemError(f"margins must be numbers of at least 0, not {given}")
     first = _asked(explainer, row, target, norm, {**settings, "split_margin": wanted[0]})
     if not isinstance(first.problem, Problem) or first.status == "error":
         return Explanations([first]).in_frames(explainer.frames_of(row))

@@ -34,6 +34,7 @@ from ocf.problem.linear_problem import LinearProblem
 from ocf.solve.engines import LinearEngine
 from ocf.solve.prepared_linear import PreparedLinear
 from ocf.solve.task import AskedRow, Task
+from ocf.support.amounts import real_number
 
 
 class LinearExplainer(Asking[LinearProblem]):
@@ -113,7 +114,7 @@ class LinearExplainer(Asking[LinearProblem]):
             As in `Explainer.explain`, but for these: there is one formulation, whatever `formulation` says; the solvers
             are ``"highs"`` and ``"scip"``; `cross_check` asks both; what only trees have is refused.
         """
-        if not (np.isfinite(margin) and margin >= 0):
+        if not 0 <= real_number(margin) < np.inf:
             raise ProblemError(f"margin must be a number of at least 0, not {margin!r}")
         return self.ask(X, Question(target, norm, **settings), margin)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +23,7 @@ from ocf.problem.missing import Missing
 from ocf.solve.method import AUTO
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions
+from ocf.support.amounts import real_number
 from ocf.support.memory import parse_memory
 
 logger = logging.getLogger(__name__)
@@ -105,7 +107,7 @@ class Question:
             raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.solver != AUTO:
             get_solver(self.solver)
-        if not (np.isfinite(self.split_margin) and self.split_margin >= 0):
+        if not 0 <= real_number(self.split_margin) < math.inf:
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
         if self.memory_limit is not None:
             parse_memory(self.memory_limit, "memory_limit")
@@ -115,7 +117,7 @@ class Question:
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
         for size in self.margin.values() if isinstance(self.margin, Mapping) else [self.margin]:
-            if isinstance(size, bool) or not (isinstance(size, int | float) and np.isfinite(size) and size >= 0):
+            if not 0 <= real_number(size) < math.inf:
                 raise ProblemError(f"margin is a number of at least 0, or one for each feature, not {size!r}")
         if self.margin and self.imputations is not None:
             raise ProblemError("margin and imputations do not go together: what is missing passes no threshold")
@@ -159,8 +161,12 @@ class Question:
         if wish is not None:
             changes |= {name: {"special": special} for name, special in wish.changes(space).items()}
         for name, weight in (self.weights or {}).items():
-            down, up = weight if isinstance(weight, tuple | list) else (weight, weight)
-            changes.setdefault(name, {}).update(weight_down=float(down), weight_up=float(up))
+            pair = [real_number(w) for w in (weight if isinstance(weight, tuple | list) else (weight, weight))]
+            if len(pair) != 2 or not all(0 <= w < math.inf for w in pair):
+                raise ProblemError(
+                    f"the weight of {name!r} is a number of at least 0, or a pair of them, down and up, not {weight!r}"
+                )
+            changes.setdefault(name, {}).update(weight_down=pair[0], weight_up=pair[1])
         for name, allowed in (self.permitted_range or {}).items():
             changes.setdefault(name, {})["permitted"] = space.features[space.index(name)].permitting(allowed)
         if self.features_to_vary != "all":

@@ -25,6 +25,7 @@ from ocf.features.frames import PANDAS, FrameKind
 from ocf.problem.targets import ProbabilityTarget
 from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
+from ocf.support.amounts import real_number
 from ocf.support.limits import within
 from ocf.support.pages import table_fragment
 from ocf.support.wording import number
@@ -72,8 +73,8 @@ class Regions:
         relaxations: Sequence[Callable[[], Compiled]] | None = None,
         frames: FrameKind = PANDAS,
     ) -> None:
-        if not radius >= 0:
-            raise ProblemError(f"the radius is a cost of at least 0, not {radius}")
+        if not real_number(radius) >= 0:
+            raise ProblemError(f"the radius is a cost of at least 0, not {radius!r}")
         if limit is not None and limit < 1:
             raise ProblemError(f"the limit is a number of regions, at least 1, not {limit}")
         if time_limit is not None and not time_limit > 0:
@@ -209,6 +210,7 @@ class Regions:
         DataFrame (n, n)
             For a numeric feature ``NAME_lowest`` and ``NAME_highest``, both ends inclusive; for other features
             ``NAME``, the tuple of its levels; the ends of dates and durations are such, or missing where there is none.
+            ``NAME_without`` holds special values between the ends, where some region has such.
             Then ``cost, prediction`` and, if the model has it, ``probability``.
         """
         times = {f.name: f for f in self.problem.space.features if f.is_time}
@@ -292,10 +294,14 @@ def _nearest(cells: CellProblem, box: PureBox) -> FloatArray:
 
 def _ranges(cells: CellProblem, box: PureBox) -> dict[str, Range]:
     problem = cells.problem
-    return {
-        feature.name: range_of_cells(cells, feature, i, box.cells[i], problem.origin[i])
-        for i, feature in enumerate(problem.space.features)
-    }
+
+    def held(i: int, feature: Feature) -> Range:
+        own = float(problem.origin[i])
+        if np.isfinite(own) and feature.is_special(own):  # a code stays
+            return (feature.label(own),) if feature.discrete else ValueInterval(own, own)
+        return range_of_cells(cells, feature, i, box.cells[i], own)
+
+    return {feature.name: held(i, feature) for i, feature in enumerate(problem.space.features)}
 
 
 def _record(region: CounterfactualRegion, times: Mapping[str, Feature]) -> dict[str, Any]:
@@ -306,6 +312,8 @@ def _record(region: CounterfactualRegion, times: Mapping[str, Feature]) -> dict[
             if name in times:
                 ends = tuple(times[name].label(end) if np.isfinite(end) else None for end in ends)
             out[f"{name}_lowest"], out[f"{name}_highest"] = ends
+            if allowed.without:
+                out[f"{name}_without"] = allowed.without
         else:
             out[name] = allowed
     out |= {"cost": region.cost, "prediction": region.prediction}

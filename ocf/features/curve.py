@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ocf.errors import ProblemError
+from ocf.support.amounts import real_number
 from ocf.support.messages import nearest
 
 #: Keys of a curve that is given as a table of points.
@@ -139,6 +140,7 @@ def _pairs(points: Any) -> list[tuple[Any, Any]]:
 
 
 def _finite(value: Any) -> float:
-    if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+    number = real_number(value)
+    if not math.isfinite(number):
         raise ProblemError(f"{value!r} should be a finite number")
-    return float(value)
+    return number

@@ -476,7 +476,7 @@ def _nearest_with_special(
 def _faults_of_kind(feature: Feature) -> Iterator[str]:
     """What is wrong with kind, action, levels and columns; the first fault may make the others meaningless."""
     for attribute, allowed in (("kind", get_args(Kind)), ("action", get_args(Action))):
-        if getattr(feature, attribute) not in allowed:
+        if str(getattr(feature, attribute)) not in allowed:
             yield f"{attribute} {getattr(feature, attribute)!r} is not one of {', '.join(allowed)}"
     kind, levels, columns = feature.kind, feature.levels, feature.columns
     if feature.discrete:

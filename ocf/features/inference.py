@@ -302,12 +302,14 @@ def _of_numbers(
         numbers = numbers[~np.isin(numbers, special.codes)]
         if not len(numbers):
             raise DataError(f"column {name!r} holds nothing but special values: drop it, or give it bounds and scale")
+    if step is not None and not times.is_time(dtype):
+        step = _number(name, "step", step)
     if times.is_time(dtype):
         setting = _in_days(name, setting, dtype)
         step = setting.get("step") or (1.0 if kind == "integer" else 1 / times.parts_of(numbers))
         kind, step = ("integer", None) if step == 1 else ("numeric", step)
     elif kind == "integer" and step is not None:
-        if not float(step).is_integer():
+        if not step.is_integer():
             raise DataError(
                 f"feature {name!r}: step {step} should be a whole number, as the column holds whole numbers"
             )
@@ -345,7 +347,7 @@ def _number(name: str, key: str, said: Any, what: str = "a number") -> float:
     """A setting as a number."""
     try:
         return float(said)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"feature {name!r}: {key} is {what}, not {said!r}: leave the setting out for that of the data"
         ) from None
@@ -412,10 +414,10 @@ def _curve(said: Any) -> Curve | None:
 def _common(name: str, setting: Mapping[str, Any], default_scale: float) -> dict[str, Any]:
     weight = setting.get("weight", 1.0)
     down, up = _two(name, "weight", weight) if isinstance(weight, list | tuple) else (weight, weight)
-    scale = _number(name, "scale", setting.get("scale", default_scale))
+    if not default_scale > 0:
+        default_scale = 1.0  # a feature that is constant in the data is measured in its own units
     return {
-        # a feature that is constant in the data is measured in its own units
-        "scale": scale if scale > 0 else 1.0,
+        "scale": _number(name, "scale", setting.get("scale", default_scale)),
         "action": setting.get("actionability", "free"),
         "weight_down": _number(name, "weight", down, "a number, or a pair of them"),
         "weight_up": _number(name, "weight", up, "a number, or a pair of them"),

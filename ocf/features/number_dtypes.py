@@ -24,7 +24,7 @@ def number_dtype(dtype: str) -> np.dtype[Any] | None:
     name = _ARROW.get(name, name) if arrow else {"boolean": "bool"}.get(name, name)
     try:
         found = np.dtype(name.lower())
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError: Arrow's names of what it nests
         return None
     return found if found.kind in "biuf" else None
 

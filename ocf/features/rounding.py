@@ -65,7 +65,7 @@ def rounded_space(space: FeatureSpace, round_to: Any, known: FloatArray | None) 
 def check_round_to(wish: Any) -> None:
     """Refuse what is neither "data" nor a number of digits."""
     whole = isinstance(wish, int | np.integer) and not isinstance(wish, bool) and 1 <= wish <= 12
-    if wish != "data" and not whole:
+    if not whole and not (isinstance(wish, str) and wish == "data"):
         raise ProblemError(f"round_to is 'data' or a number of significant digits from 1 to 12, not {wish!r}")
 
 

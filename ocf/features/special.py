@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ocf.support.amounts import real_number
+
 
 @dataclass(frozen=True)
 class Special:
@@ -32,7 +34,7 @@ class Special:
     becoming: float | None = None
 
     def __post_init__(self) -> None:
-        numbers = (float(c) if isinstance(c, int) and not isinstance(c, bool) else c for c in self.codes)
+        numbers = (real_number(c) if isinstance(c, int) and not isinstance(c, bool) else c for c in self.codes)
         object.__setattr__(self, "codes", tuple(numbers))
 
     def faults(self) -> Iterator[str]:

@@ -151,7 +151,10 @@ def days(value: Any, dtype: str) -> float:
     dtype : str
     """
     if isinstance(value, int | float | np.integer | np.floating):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise DataError(f"{value!r} days are beyond all dates") from None
     if not is_duration(dtype) and zone(dtype) is not None:
         with suppress(ValueError, TypeError):  # what is no date is told below, as what has a zone of its own
             value = pd.Timestamp(value).tz_localize(zone(dtype))

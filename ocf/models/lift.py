@@ -101,7 +101,7 @@ def lift(
         encoding = _with_missing(encoding, ensemble, missing)
     gaps: dict[int, FloatArray] = {}
     if supplied:
-        encoding, gaps = with_gaps(encoding, partial(_with_missing, encoding, ensemble), supplied)
+        encoding, gaps = with_gaps(encoding, partial(_with_missing, encoding, ensemble, asked=True), supplied)
     encoding.check_width(ensemble.feature_names)
     ensemble = as_hyperplanes(ensemble, encoding)
     inner = np.flatnonzero(np.isin(ensemble.kind, (SplitKind.AXIS, SplitKind.SUBSET)))
@@ -173,8 +173,11 @@ def _goes_left(ensemble: Ensemble, nodes: IntArray, row: FloatArray) -> BoolArra
     return ensemble.goes_left(row[None, :], np.zeros(len(nodes), np.int64), nodes)
 
 
-def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int]) -> Encoding:
-    """The encoding of rows with missing values: they may move other columns (indicators) or be filled from others."""
+def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int], *, asked: bool = False) -> Encoding:
+    """The encoding of rows with missing values: they may move other columns (indicators) or be filled from others.
+
+    `asked`: they are not missing in the row, but the question lets values come and go.
+    """
     space, base = encoding.space, encoding.base.copy()
     base[list(missing)] = np.nan
     try:
@@ -186,7 +189,10 @@ def _with_missing(encoding: Encoding, ensemble: Ensemble, missing: frozenset[int
         if isinstance(error, OcfError) and not isinstance(cause, ValueError | TypeError):
             raise
         reason = cause or error
-        raise DataError(f"{_named(space, missing)} missing (NaN), and the preprocessing refuses it: {reason}") from None
+        becomes, remedy = (" or may become", "; list the others in may_become_missing") if asked else ("", "")
+        raise DataError(
+            f"{_named(space, missing)}{becomes} missing (NaN), and the preprocessing refuses it: {reason}{remedy}"
+        ) from None
     return found
 
 

@@ -38,6 +38,7 @@ from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
 from ocf.readers.transformers import Ways
 from ocf.readers.transformers.column import Column
+from ocf.support.amounts import real_number
 from ocf.support.messages import listed, nearest
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.joining import join_trees
@@ -123,8 +124,7 @@ class Plausibility:
 
     def __post_init__(self) -> None:
         def number(value: Any, low: float, high: float) -> bool:
-            whole = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            return bool(whole and math.isfinite(value) and low <= value < high)
+            return low <= real_number(value) < high and math.isfinite(value)
 
         def whole(value: Any, low: int) -> bool:
             return bool(isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= low)

@@ -240,17 +240,17 @@ def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
 
     def arranged(table: pd.DataFrame) -> pd.DataFrame:
         columns = tuple(table.columns.tolist())
-        if not known:
-            return table
+        wanted = known or (names if {*columns} == {*names} else columns)
         # a copy either way, for the model may write to what it is given; picking columns is the slower one
-        return table.copy() if columns == known else table[list(matching_columns(known, columns))]
+        return table.copy() if columns == wanted else table[list(matching_columns(wanted, columns))]
 
     def encode(table: pd.DataFrame) -> FloatArray:
         return _numbers(arranged(table), trees.categories)
 
     def given(table: pd.DataFrame) -> Rows:
-        # an array model is given an array, in the dtype that the columns have in common
-        return arranged(table) if known else table.to_numpy()
+        # an array model is given an array, in the dtype that the columns have in common; where it has categories by
+        # values, an array is taken for their codes, and a table for the values
+        return arranged(table) if known or trees.categories else arranged(table).to_numpy()
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
         with working(model, table):
@@ -327,6 +327,13 @@ def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[
     return tuple(by_name[n] for n in names)
 
 
+#: Where LightGBM takes categories that the reader could not place.
+_ORDERED = (
+    "; of ordered categories beside columns of few whole numbers LightGBM does not keep which are which: fit it on "
+    "unordered ones"
+)
+
+
 def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> FloatArray:
     """Model columns of a table: category codes where the model has its own, the numbers themselves elsewhere."""
     out = np.empty(table.shape, np.float64)
@@ -339,9 +346,10 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
         try:
             out[:, j] = column.to_numpy(np.float64, na_value=np.nan)
         except (ValueError, TypeError):
+            hint = _ORDERED if isinstance(column.dtype, pd.CategoricalDtype) else ""
             raise DataError(
                 f"the model takes numbers, but column {name!r} holds {column.dtype} values: put an encoder before the "
-                "model in a Pipeline (for example OneHotEncoder), or give ocf the encoded table"
+                f"model in a Pipeline (for example OneHotEncoder), or give ocf the encoded table{hint}"
             ) from None
     return out
 
@@ -542,8 +550,8 @@ def _encoder(
                 encoded = _dense(encoded, np.nan if absent_is_missing else 0.0)
             if categories and trees is not None and trees.naming is not None:
                 return coded(encoded, categories)
-            if categories and isinstance(encoded, pd.DataFrame):
-                return _numbers(encoded, categories)
+            if categories:
+                return _numbers(pd.DataFrame(encoded), categories)
             return np.array(encoded, np.float64)  # a copy: others may be handed the same
 
     return encode
@@ -581,6 +589,9 @@ def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str,
     """
     if model.columns is not None:
         return matching_columns(model.columns, data_columns)
+    names = model.trees.feature_names
+    if not model.preprocessing.steps and {*names} == {*data_columns}:
+        return names
     width = model.trees.ensemble.n_features
     if not model.preprocessing.steps and len(data_columns) != width:
         raise DataError(

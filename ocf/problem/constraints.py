@@ -35,6 +35,7 @@ from ocf.features.feature import Feature
 from ocf.features.own_cost import amount_of, around, cuts_of
 from ocf.features.space import FeatureSpace
 from ocf.problem.rows import ONE, ZERO, Part, Row, satisfied
+from ocf.support.amounts import real_number
 from ocf.support.documents import fit, refused
 from ocf.support.json_records import plain
 from ocf.support.messages import nearest
@@ -336,6 +337,8 @@ def _said(value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2 and any(v is None for v in value):
         value = _Range(*value)
     if isinstance(value, _Range):
+        if value.low is None and value.high is None:
+            return "is anything"
         low, high = map(_shown, (value.low, value.high))
         return f"<= {high}" if value.low is None else f">= {low}" if value.high is None else f"in {low} to {high}"
     if isinstance(value, tuple):
@@ -379,7 +382,7 @@ def _end(feature: Feature, said: Any) -> float:
     if not feature.is_time or isinstance(said, int | float | np.number):
         return _number(said, what, finite=False)
     try:
-        return times.days(said, feature.dtype)
+        return _number(times.days(said, feature.dtype), what)
     except DataError as error:
         raise ProblemError(f"{what}: {error}") from None
 
@@ -670,8 +673,9 @@ def _extremes(feature: Feature, part: Part, own: FloatArray) -> FloatArray:
 
 
 def _number(value: Any, what: str, *, finite: bool = True) -> float:
-    if isinstance(value, bool | str) or not isinstance(value, int | float | np.number) or math.isnan(value):
-        raise ProblemError(f"{what} should be a number, not {value!r}")
-    if finite and not math.isfinite(value):
+    number = real_number(value)
+    if math.isnan(number):
+        raise ProblemError(f"{what} should be a number that float64 holds, not {value!r}")
+    if finite and math.isinf(number):
         raise ProblemError(f"{what} should be finite, not {value!r}")
-    return float(value)
+    return number

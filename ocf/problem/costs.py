@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -12,17 +13,22 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
+from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.own_cost import amount_of
 from ocf.features.space import FeatureSpace
+from ocf.support.amounts import real_number
 from ocf.support.messages import nearest
 
 NORMS = ("l0", "l1", "l2")
 
-#: With the one that is made of the data; see `ocf.problem.quadratic.parse_norm`.
 #: Norms that are estimated from the data: the squared Mahalanobis distance, and the one of absolute values.
 DISTANCES = ("mahalanobis", "mahalanobis_l1")
 
+#: The greatest cost of a change of one feature: sums of such are numbers still.
+GREATEST = 1e300
+
+#: With those that are made of the data; see `ocf.problem.quadratic.parse_norm`.
 KNOWN_NORMS = (*NORMS, *DISTANCES)
 
 
@@ -82,7 +88,8 @@ class Cost:
                 if name in DISTANCES:
                     raise ProblemError("the Mahalanobis distance is for models of trees, whose data it is taken from")
                 raise ProblemError(f"unknown norm {nearest(name, KNOWN_NORMS)}")
-        return float(mix.get("l0", 0.0)), float(mix.get("l1", 0.0)), float(mix.get("l2", 0.0))
+        l0, l1, l2 = (real_number(mix.get(name, 0.0)) for name in NORMS)
+        return l0, l1, l2
 
     def of(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """Cost of moving a feature from `origin` to each of `value` (coded); NaN stays NaN.
@@ -114,19 +121,28 @@ class Cost:
 
     def _along(self, feature: Feature, origin: float, value: ArrayLike) -> FloatArray:
         """As `of`, among ordinary values."""
-        if feature.cost is not None:
-            values = np.asarray(value, np.float64)
-            own = [
-                np.nan if np.isnan(v) else float(amount_of(feature.cost, feature, origin, v)) for v in values.ravel()
-            ]
-            return np.array(own).reshape(values.shape)
-        d = feature.distance(origin, value)
-        changed = np.asarray(value, np.float64) != origin  # division by the scale may have made a tiny d zero
+        values = np.asarray(value, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = feature.cost
+            cost = self._by_norms(feature, origin, values) if own is None else _own(own, feature, origin, values)
+        if np.any(~(cost <= GREATEST) & np.isfinite(values) & ~np.isnan(origin)):  # NaN is the sum of infinite ones
+            raise ProblemError(
+                f"a change of {feature.name!r} from {feature.label(origin)!r} costs more than {GREATEST:g}, too much "
+                "for a sum: is the row's value right? Otherwise make its cost smaller, by a larger scale for example, "
+                "or fix the feature"
+            )
+        return cost
+
+    def _by_norms(self, feature: Feature, origin: float, values: FloatArray) -> FloatArray:
+        d = feature.distance(origin, values)
         weight = np.where(d < 0, feature.weight_down, feature.weight_up)
-        count = np.where(np.isnan(d), d, changed)
-        cost = np.asarray(weight * (self.l0 * count + self.l1 * np.abs(d) + self.l2 * d * d))
+        # division by the scale may have made a tiny d zero
+        cost = self.l0 * np.where(np.isnan(d), d, values != origin)
+        for factor, term in ((self.l1, np.abs(d)), (self.l2, d * d)):
+            if factor:  # 0 times an infinite distance is NaN
+                cost = cost + factor * term
         square = self._square(feature)
-        return cost + square * (d * feature.scale) ** 2 if square else cost
+        return weight * cost + square * (d * feature.scale) ** 2 if square else weight * cost
 
     @property
     def beyond_norms(self) -> bool:
@@ -222,3 +238,15 @@ class Cost:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         return asdict(self)
+
+
+def _own(curve: Curve, feature: Feature, origin: float, values: FloatArray) -> FloatArray:
+    """What a feature's own cost makes of moves; infinite beyond what a float holds."""
+
+    def rounded(value: float) -> float:
+        try:
+            return float(amount_of(curve, feature, origin, value))
+        except OverflowError:
+            return math.inf
+
+    return np.array([np.nan if np.isnan(v) else rounded(v) for v in values.ravel()]).reshape(values.shape)

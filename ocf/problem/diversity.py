@@ -26,6 +26,7 @@ from ocf.features.feature import Feature
 from ocf.features.own_cost import around
 from ocf.problem.constraints import Check, Constraint, Origin, any_feature, changed
 from ocf.problem.rows import Part, Row
+from ocf.support.amounts import real_number
 from ocf.support.messages import nearest
 
 DIVERSITIES = ("features", "region", "distance")
@@ -54,7 +55,7 @@ class Several:
             raise ProblemError(f"n_explanations is a whole number of at least 1, not {self.n!r}")
         if self.diversity not in DIVERSITIES:
             raise ProblemError(f"unknown diversity {nearest(self.diversity, DIVERSITIES)}")
-        if isinstance(self.min_distance, bool) or not 0 < self.min_distance < math.inf:
+        if not 0 < real_number(self.min_distance) < math.inf:
             raise ProblemError(f"min_distance is a positive number, not {self.min_distance!r}")
 
 

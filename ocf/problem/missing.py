@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
@@ -17,6 +15,7 @@ from ocf.features.special import Special
 from ocf.problem.constraints import Constraint, MaxChanges
 from ocf.problem.costs import Cost
 from ocf.problem.diversity import Keeps
+from ocf.support.amounts import real_number
 from ocf.support.messages import listed, nearest
 
 #: A number, or a number for each of some features.
@@ -102,8 +101,7 @@ SETTINGS = tuple(field.name for field in fields(Missing))
 
 
 def _is_price(price: Any) -> bool:
-    number = isinstance(price, int | float | np.number) and not isinstance(price, bool)
-    return number and math.isfinite(price) and price >= 0
+    return 0 <= real_number(price) < math.inf
 
 
 def refuse_relations(space: FeatureSpace, origin: FloatArray, cost: Cost, constraints: Iterable[Constraint]) -> None:

@@ -23,6 +23,7 @@ from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import DISTANCES, NORMS, Cost
+from ocf.support.amounts import real_number
 
 #: Digits that are kept of coefficients: the cost is that of the digits, and exact fractions stay short.
 DIGITS = 12
@@ -175,13 +176,13 @@ def parse_norm(norm: Any, space: FeatureSpace, coded: FloatArray) -> Cost:
     if not names_mahalanobis(norm):
         return _fitting(Cost.parse(norm), space)
     mix = {norm: 1.0} if isinstance(norm, str) else norm
-    rest = {name: float(value) for name, value in mix.items() if name not in DISTANCES}
+    rest = {name: value for name, value in mix.items() if name not in DISTANCES}
     if rest:
         Cost.parse(rest)
-    weights = [float(mix.get(name, 0.0)) for name in DISTANCES]
+    weights = [real_number(mix.get(name, 0.0)) for name in DISTANCES]
     for name in DISTANCES:
-        if name in mix and not (np.isfinite(mix[name]) and mix[name] > 0):
-            raise ProblemError(f"the weight of {name!r} is a positive number, not {mix[name]}")
+        if name in mix and not 0 < real_number(mix[name]) < np.inf:
+            raise ProblemError(f"the weight of {name!r} is a positive number, not {mix[name]!r}")
     return mahalanobis(space, coded, *weights, **rest)
 
 

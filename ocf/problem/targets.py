@@ -32,6 +32,7 @@ from ocf.problem.requirements import (
     score_row,
 )
 from ocf.problem.totals import total_rows
+from ocf.support.amounts import real_number
 from ocf.support.documents import fit
 from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
@@ -418,7 +419,7 @@ def _is_collection(target: Any) -> bool:
 def _probability(ensemble: Ensemble, probability: Any) -> float:
     if ensemble.decision.link not in _PROBABLE:
         raise ProblemError(_without_probabilities(ensemble.decision))
-    if not _is_number(probability) or not 0 < probability <= 1:
+    if not 0 < real_number(probability) <= 1:
         raise ProblemError(f"a probability is a number above 0 and up to 1, not {probability!r}")
     return float(probability)
 
@@ -444,7 +445,7 @@ def _without_probabilities(rule: Decision) -> str:
 
 def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
     bounds = list(target) if _is_collection(target) else []
-    if len(bounds) != 2 or not all(b is None or _is_number(b) for b in bounds):
+    if len(bounds) != 2 or not all(b is None or not math.isnan(real_number(b)) for b in bounds):
         raise ProblemError(
             f"the model is a regressor and has no class {target!r}: give the target as an interval of its value, "
             "target=(lowest, highest) with None for an open end, or --at-least and --at-most"
@@ -456,10 +457,6 @@ def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
     if lower == -math.inf and upper == math.inf:
         raise ProblemError("the target interval is open at both ends: every prediction lies in it")
     return IntervalTarget(lower, upper)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def target_from_dict(data: Mapping[str, Any]) -> Target:

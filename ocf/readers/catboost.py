@@ -208,7 +208,7 @@ class _CatBoost:
         except catboost.CatBoostError as cause:
             raise DataError(
                 f"CatBoost cannot score these rows ({brief(cause)}): give the columns and dtypes of the training data; "
-                "category columns take no missing values"
+                "category columns take no missing values, nor may they become missing"
             ) from cause
 
     def _in_words(self, rows: Rows) -> Rows:

@@ -189,14 +189,8 @@ def _flows(native: Any, before: Steps) -> Iterator[NestedModel]:
     if _is_pipeline(native):
         yield from _flows(native.steps[-1][1], (*before, *native.steps[:-1]))
     elif holder_kind(native):
-        found = [flow for member in held(native) for flow in _flows(member, before)]
-        if getattr(native, "passthrough", False) and any(len(flow.steps) > len(before) for flow in found):
-            raise UnsupportedModelError(
-                f"this {type(native).__name__} gives its final model the table as it is beside members behind "
-                f"Pipelines of their own: put their steps before the whole, make_pipeline(steps, "
-                f"{type(native).__name__}(...)), or fit it with passthrough=False"
-            )
-        yield from found
+        for member in held(native):
+            yield from _flows(member, before)
     else:
         yield NestedModel(before, native)
 
@@ -206,7 +200,26 @@ def flows_of(native: Any) -> tuple[NestedModel, ...]:
     found: dict[tuple[Any, ...], NestedModel] = {}
     for flow in _flows(native, ()):
         found.setdefault(flow.key, flow)
+    for stack, before in _on_tables(native, 0):
+        if len(found) > 1 or any(len(flow.steps) > before for flow in found.values()):
+            name = type(stack).__name__
+            raise UnsupportedModelError(
+                f"this {name} gives its final model the table as it is beside models behind Pipelines of their own: "
+                f"put their steps before the whole, make_pipeline(steps, {name}(...)), or fit it with passthrough=False"
+            )
     return tuple(found.values())
+
+
+def _on_tables(native: Any, before: int) -> Iterator[tuple[Any, int]]:
+    """Stacks within whose final models are given the table too, and how many steps stand before each."""
+    native = bare(native)
+    if _is_pipeline(native):
+        yield from _on_tables(native.steps[-1][1], before + len(native.steps) - 1)
+    elif holder_kind(native):
+        if getattr(native, "passthrough", False):
+            yield native, before
+        for member in held(native):
+            yield from _on_tables(member, before)
 
 
 def opened(native: Any, flows: Sequence[NestedModel]) -> Any:

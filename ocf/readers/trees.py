@@ -220,10 +220,12 @@ def _set_table(
     return set_index, sets
 
 
-def as_categories(rows: Rows, names: tuple[str, ...], categories: Mapping[int, tuple[Any, ...]]) -> Rows:
+def as_categories(
+    rows: Rows, names: tuple[str, ...], categories: Mapping[int, tuple[Any, ...]], *, closed: bool = False
+) -> Rows:
     """A table with its category columns in the categories of the training table; an array holds codes and stays.
 
-    A value that is no category becomes missing, which is what the libraries make of it too.
+    A value that is no category becomes missing, as LightGBM takes it.
 
     Parameters
     ----------
@@ -233,13 +235,28 @@ def as_categories(rows: Rows, names: tuple[str, ...], categories: Mapping[int, t
         The model's columns.
     categories : mapping of int to tuple
         As in `ocf.readers.base.TreeModel`.
+    closed : bool
+        Whether the library predicts no rows with other values, as XGBoost does not.
+
+    Raises
+    ------
+    DataError
+        `closed`, and there is another value.
     """
     if not categories or not isinstance(rows, pd.DataFrame):
         return rows
     columns = {}
     for j, levels in categories.items():
         codes = {level: code for code, level in enumerate(levels)}
-        given = [codes.get(v, -1) for v in rows.iloc[:, j].astype(object)]
+        values = rows.iloc[:, j].astype(object)
+        given = [codes.get(v, -1) for v in values]
+        unknown = [v for v, code in zip(values, given, strict=True) if code < 0 and not pd.isna(v)] if closed else []
+        if unknown:
+            name = rows.columns[j]
+            raise DataError(
+                f"column {name!r} holds {unknown[0]!r}, with which the model was not fitted, so that it predicts no "
+                f"such row: leave these rows out, and the level, by features={{{name!r}: {{'levels': [...]}}}}"
+            )
         columns[rows.columns[j]] = pd.Series(
             pd.Categorical.from_codes(given, categories=pd.Index(list(levels))), rows.index
         )

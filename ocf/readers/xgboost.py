@@ -207,7 +207,7 @@ def _predict(
     """Ask the user's own object, for rows of either form."""
     import xgboost
 
-    rows = as_categories(fit_columns(rows, names, named=named), names, categories)
+    rows = as_categories(fit_columns(rows, names, named=named), names, categories, closed=True)
     try:
         if role == "classifier" and probabilities:
             return np.asarray(native.predict_proba(rows))

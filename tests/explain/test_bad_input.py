@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.errors import DataError, ModelError, OcfError, ProblemError, UnsupportedModelError
+from ocf.problem.constraints import Budget, Implication, Linear
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -199,6 +202,83 @@ def test_rows(words: str, row: Any) -> None:
 def test_permitted_ranges(words: str, allowed: dict[str, Any]) -> None:
     with pytest.raises(ProblemError, match=words):
         EXPLAINER.explain(ROW, permitted_range=allowed)
+
+
+def brief(value: Any) -> str:
+    return str(value)[:20]
+
+
+@pytest.mark.parametrize("said", [None, "abc", True, np.nan, pd.NA, pd.NaT, 10**400], ids=brief)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda v: {"weights": {"age": v}},
+        lambda v: {"norm": {"l1": v}},
+        lambda v: {"norm": {"mahalanobis": v}},
+        lambda v: {"n_explanations": 2, "diversity": "distance", "min_distance": v},
+        lambda v: {"margin": v},
+        lambda v: {"margin": {"age": v}},
+        lambda v: {"split_margin": v},
+        lambda v: {"probability": v if v is not None else 2},
+        lambda v: {"round_to": v if v is not None else 0},
+        lambda v: {"constraints": [Implication({"job": "clerk"}, {"age": {"max": v if v is not None else "abc"}})]},
+        lambda v: {"constraints": [Budget(v, {"age": 1})]},
+        lambda v: {"constraints": [Linear({"age": v}, "<=", 3)]},
+        lambda v: {"missing": {"may_become_missing": ["age"], "cost_of_becoming_missing": v}},
+    ],
+)  # fmt: skip
+def test_what_is_no_number(asked: Callable[[Any], dict[str, Any]], said: Any) -> None:
+    with pytest.raises(OcfError):
+        EXPLAINER.explain(ROW, **asked(said))
+
+
+SETTINGS = ["scale", "step", "weight", "bounds", "special_values", "cost", "actionability"]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        *itertools.product(SETTINGS, ["abc", np.nan, pd.NA, pd.NaT, 10**400]),
+        *itertools.product(["scale", "step"], [0, -3]),
+        *itertools.product(["special_values", "cost", "actionability"], [True]),
+    ],
+    ids=brief,
+)
+def test_settings_that_are_no_numbers(key: str, said: Any) -> None:
+    given = {"bounds": (said, 9), "special_values": [said]}.get(key, said)
+    with pytest.raises(OcfError):
+        Explainer(MODEL, TABLE, {"age": {key: given}})
+
+
+@pytest.mark.parametrize("said", [pd.NaT, np.nan, "abc", 10**400], ids=brief)
+def test_no_dates(said: Any) -> None:
+    table = pd.DataFrame({"since": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(80), "D")})
+    days = FunctionTransformer(lambda t: (t - pd.Timestamp("2020-01-01")) / pd.Timedelta("1D"))
+    model = make_pipeline(days, DecisionTreeClassifier(max_depth=2)).fit(table, np.arange(80) > 30)
+    explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
+    with pytest.raises(OcfError, match="since"):
+        explainer.explain(table.iloc[[0]], constraints=[Implication({}, {"since": {"min": said}})])
+    with pytest.raises(OcfError):
+        explainer.explain(table.iloc[[0]], permitted_range={"since": (said, "2020-02-20")})
+
+
+def test_a_weight_is_a_number_or_a_pair() -> None:
+    with pytest.raises(ProblemError, match=r"weight of 'age' is a number of at least 0, or a pair .*not \(1, 2, 3\)"):
+        EXPLAINER.explain(ROW, weights={"age": (1, 2, 3)})
+
+
+def test_what_may_become_missing_must_be_taken_by_the_steps() -> None:
+    words = r"'job' is or may become missing \(NaN\), and the preprocessing refuses it.*list the others in may_become"
+    with pytest.raises(DataError, match=words):
+        EXPLAINER.explain(ROW, missing={"may_become_missing": True, "cost_of_becoming_missing": 0.1})
+
+
+def test_ordered_categories_that_lightgbm_does_not_place() -> None:
+    grade = pd.Categorical.from_codes(np.arange(80) % 3, categories=["low", "mid", "high"], ordered=True)
+    table = pd.DataFrame({"grade": grade, "own": TABLE["age"] > 40})
+    model = LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1).fit(table, LABELS)
+    with pytest.raises(DataError, match=r"'grade' holds category values: .*LightGBM .* fit it on unordered ones"):
+        Explainer(model, table)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "Int64", "int32", object])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,23 @@ def test_columns_named_by_numbers(name: str) -> None:
     model = MODELS[name]().fit(table, LABELS)
     rows = table[model.predict(table) == 0].iloc[:4]
     same(Explainer(model, table), rows, rows[[1, 2, 0]])
+
+
+@pytest.mark.parametrize("stem", ["x", "f", "Column_", "q"])
+@pytest.mark.parametrize("library", ["XGBoost", "LightGBM"])
+def test_names_that_a_library_might_have_made_up(library: str, stem: str, tmp_path: Path) -> None:
+    """They are the names of the user's table all the same, and its columns may stand in another order."""
+    table = TABLE.set_axis([f"{stem}{k}" for k in range(3)], axis=1)
+    model = MODELS[library]().fit(table, LABELS)
+    booster = model.get_booster() if library == "XGBoost" else model.booster_
+    booster.save_model(path := tmp_path / ("model.json" if library == "XGBoost" else "model.txt"))
+    rows = table[model.predict(table) == 0].iloc[:4]
+    turned = table.columns[[2, 0, 1]]
+    for native in (booster, path):
+        same(Explainer(native, table), rows, rows[turned])
+        found = Explainer(native, table[turned]).explain(rows[turned], target=1)
+        assert [e.cost for e in found] == [e.cost for e in Explainer(native, table).explain(rows, target=1)]
+        assert all((model.predict(e.counterfactual[table.columns]) == 1).all() for e in found)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")

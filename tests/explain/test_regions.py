@@ -226,6 +226,26 @@ def test_regions_respect_constraints() -> None:
         np.testing.assert_array_equal(holding, (forest.predict(grid) == 1) & allowed)
 
 
+@pytest.mark.parametrize("code", [7, 0])
+def test_a_special_value_between_numbers_is_no_part_of_a_range(code: int) -> None:
+    """From a number to the code there is no move, nor back; the model's answer is the same there and beside it."""
+    values = np.arange(-5, 15)
+    table = pd.DataFrame({"k": np.repeat(values, 9), "z": np.tile(np.arange(9), len(values))})
+    model = DecisionTreeClassifier(random_state=0).fit(table, (table.k > -4) & (table.k < 11) & (table.z > 3))
+    explainer = Explainer(model, table, special_values={"k": [code]})
+    found = explainer.counterfactual_regions(pd.DataFrame({"k": [5], "z": [2]}), target=True, radius=2.0)
+    allowed = table[model.predict(table) & (table.k != code)]
+    for _, point in table.iterrows():
+        assert any(region.contains(point) for region in found) == (point.name in allowed.index)
+    frame = found.to_frame()
+    assert (frame["k_lowest"].min(), frame["k_highest"].max(), set(frame["k_without"])) == (-3, 10, {(code,)})
+    there = explainer.counterfactual_regions(pd.DataFrame({"k": [code], "z": [2]}), target=True, radius=2.0)
+    (region,) = there
+    assert region.ranges["k"] == ValueInterval(code, code)
+    assert region.contains(there.points().iloc[0])
+    assert "k_without" not in there.to_frame()
+
+
 def test_numbers_without_bounds_have_no_end_where_no_split_is() -> None:
     table = pd.DataFrame({"a": [-2.0, -1.0, 1.0, 2.0], "b": [0.0, 1.0, 0.0, 1.0]})
     tree = DecisionTreeClassifier(random_state=0).fit(table, [1, 1, 0, 0])

@@ -79,7 +79,17 @@ def test_dtypes_of_numbers(name: str, numbers: str, nullable: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["object", "str", "string", "category", "datetime64[ns]", "datetime64[us, UTC]", "date"]
+    "name",
+    [
+        "object",
+        "str",
+        "string",
+        "category",
+        "datetime64[ns]",
+        "datetime64[us, UTC]",
+        "date",
+        "dictionary<values=string, indices=int32, ordered=0>[pyarrow]",
+    ],
 )
 def test_dtypes_of_other_things(name: str) -> None:
     assert number_dtype(name) is None

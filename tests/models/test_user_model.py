@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -21,6 +25,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf.errors import UnsupportedModelError
 from ocf.explain.explainer import Explainer
@@ -42,6 +47,27 @@ def test_interactions_whose_first_row_holds_a_zero() -> None:
     model = make_pipeline(steps, RandomForestClassifier(8, random_state=0, n_jobs=1)).fit(table, labels)
     with pytest.raises(UnsupportedModelError, match=r"'polynomialfeatures' multiplies several columns"):
         Explainer(model, table)
+
+
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
+SCALED = make_pipeline(StandardScaler(), TREE)
+BESIDE = StackingClassifier([("a", TREE)], LogisticRegression(), cv=2, passthrough=True)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        StackingClassifier([("a", TREE), ("b", SCALED)], cv=2, passthrough=True),
+        StackingClassifier([("a", TREE), ("b", SCALED)], TREE, cv=2, passthrough=True),
+        StackingClassifier([("a", BESIDE), ("b", SCALED)], cv=2),
+        VotingClassifier([("a", BESIDE), ("b", SCALED)], voting="soft"),
+        VotingClassifier([("a", make_pipeline(StandardScaler(), BESIDE)), ("b", TREE)], voting="soft"),
+    ],
+)
+def test_the_table_as_it_is_beside_models_behind_steps(model: Any) -> None:
+    table, labels = numbers()
+    with pytest.raises(UnsupportedModelError, match=r"gives its final model the table as it is .* put their steps bef"):
+        Explainer(clone(model).fit(table, labels), table)
 
 
 class LooksLikeAScaler(StandardScaler):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from oracle.brute_force import cost_of_change
 
 from ocf import Explainer
 from ocf.errors import ProblemError
+from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
@@ -63,6 +66,28 @@ def test_ordinal_distances_are_in_the_levels_own_numbers() -> None:
 def test_l0_counts_changes_that_the_scale_makes_vanish() -> None:
     feature = Feature("x", "numeric", scale=1e300)
     assert Cost.parse("l0").of(feature, 0.0, [1e-300, 0.0]).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("norm", "scale", "weight"), [("l2", 1.0, 1.0), ("l1", 1e-300, 1.0), ({"l0": 1e305}, 1.0, 1.0), ("l1", 1.0, 1e200)]
+)
+def test_what_a_sum_cannot_hold_is_refused(norm: Any, scale: float, weight: float) -> None:
+    feature = Feature("x", "numeric", scale=scale, weight_up=weight)
+    with pytest.raises(ProblemError, match=r"a change of 'x' from -1e\+200 costs more than 1e\+300.* larger scale"):
+        Cost.parse(norm).of(feature, -1e200, [0.0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_l0_asks_for_no_distance() -> None:
+    """Whose overflow would be none of its concern."""
+    feature = Feature("x", "numeric", scale=5e-324)
+    assert Cost.parse("l0").of(feature, -1e200, [0.0, -1e200, np.nan]).tolist()[:2] == [1.0, 0.0]
+
+
+def test_an_own_cost_that_a_sum_cannot_hold_is_refused() -> None:
+    feature = Feature("x", "numeric", cost=Curve.parse([1e308, 1e308]))
+    with pytest.raises(ProblemError, match=r"'x' from 0\.0 costs more than"):
+        Cost.parse("l1").of(feature, 0.0, [10.0])
 
 
 def test_total_adds_up_and_skips_missing_features() -> None:
