@@ -560,7 +560,7 @@ def space_of_table(
         return features
     if table is None:
         raise DataError("give data (ideally the training data) or a FeatureSpace as features")
-    own = table_of_model(model, table, table_columns(model, tuple(table.columns)))
+    own = model.without_refused(table_of_model(model, table, table_columns(model, tuple(table.columns))))
     return infer_space(own, features, special_values, groups=groups)
 
 

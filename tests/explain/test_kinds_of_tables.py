@@ -76,6 +76,25 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("unknown", "levels"), [("error", 3), ("ignore", 4)])
+def test_categories_that_no_row_has_are_levels_where_the_model_takes_them(unknown: str, levels: int) -> None:
+    dtype = pd.CategoricalDtype(["clerk", "smith", "none", "pilot"])
+    table = TABLE[["amount", "job"]].astype({"job": dtype})
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown=unknown), ["job"]), remainder="passthrough")
+    model = make_pipeline(encoder, DecisionTreeClassifier(max_depth=4, random_state=0)).fit(table, LABELS)
+    explainer = Explainer(model, table)
+    assert len(explainer.space.features[1].levels) == levels
+    (answer,) = explainer.explain(table.iloc[[0]])
+    assert answer.status == "optimal"
+    assert answer.counterfactual["job"].dtype == dtype
+    row = table.iloc[[0]].assign(job=pd.Categorical(["pilot"], dtype=dtype))
+    if unknown == "error":
+        with pytest.raises(DataError, match="unknown level 'pilot'; known: clerk, smith, none"):
+            explainer.explain(row)
+    else:
+        assert explainer.explain(row)[0].status == "optimal"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_in_the_users_tables(kind: str) -> None:
     table = KINDS[kind](TABLE)
