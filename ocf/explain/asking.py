@@ -560,8 +560,28 @@ def space_of_table(
         return features
     if table is None:
         raise DataError("give data (ideally the training data) or a FeatureSpace as features")
-    own = model.without_refused(table_of_model(model, table, table_columns(model, tuple(table.columns))))
-    return infer_space(own, features, special_values, groups=groups)
+    own = table_of_model(model, table, table_columns(model, tuple(table.columns)))
+    return infer_space(_without_refused(model, own), features, special_values, groups=groups)
+
+
+def _without_refused(model: UserModel, table: pd.DataFrame) -> pd.DataFrame:
+    """The table without categories that no row has and that the model refuses, as encoders do."""
+
+    def read(rows: pd.DataFrame) -> object:
+        return model.decide(rows) if len(rows) else None
+
+    kept = {}
+    for name in table.columns:
+        column = table[name]
+        if not isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        all_levels = column.cat.categories
+        unused = all_levels.difference([*column.unique()], sort=False)
+        levels = pd.Categorical([column.iloc[0], *unused], dtype=column.dtype)  # the model answers to the first row
+        rows = table.iloc[np.zeros(len(levels), np.int64)].assign(**{name: levels})
+        if len(unused) and (refused := faulty_rows(rows, read)):
+            kept[name] = column.cat.set_categories(all_levels.difference([levels[k] for k in refused], sort=False))
+    return table.assign(**kept)
 
 
 def tell_of_reading(space: FeatureSpace) -> None:

@@ -140,26 +140,6 @@ class UserModel:
             return False
         return True
 
-    def without_refused(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table without categories that no row has and that the model refuses, as encoders do.
-
-        Parameters
-        ----------
-        table : DataFrame (n, n_columns)
-            In the user's columns; the model answers to its first row.
-        """
-        row, kept = table.head(1), {}
-        for name in table.columns:
-            column = table[name]
-            if not isinstance(column.dtype, pd.CategoricalDtype):
-                continue
-            unused = column.cat.categories.difference([*column.unique()], sort=False)
-            with_level = [row.assign(**{name: pd.Categorical([v], dtype=column.dtype)}) for v in unused]
-            if with_level and not self.takes(pd.concat(with_level)) and self.takes(row):
-                refused = [v for v, rows in zip(unused, with_level, strict=True) if not self.takes(rows)]
-                kept[name] = column.cat.set_categories(column.cat.categories.difference(refused, sort=False))
-        return table.assign(**kept) if kept else table
-
     def __reduce__(self) -> tuple[Any, ...]:
         """The way to another process: the native model, read anew there."""
         return _read_again, (self.native, dict(self.preprocessing.monotone), self.frames, self.order)

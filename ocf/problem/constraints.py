@@ -341,6 +341,8 @@ def _said(value: Any) -> str:
             return "is anything"
         low, high = map(_shown, (value.low, value.high))
         return f"<= {high}" if value.low is None else f">= {low}" if value.high is None else f"in {low} to {high}"
+    if isinstance(value, tuple) and len(value) == 2 and all(real_number(v) == v for v in value):
+        return f"in ({value[0]}, {value[1]})"  # a range of numbers, or two levels that are numbers
     if isinstance(value, tuple):
         return "is one of " + ", ".join(map(_shown, value))
     return f"is {_shown(value)}"

@@ -42,6 +42,8 @@ def test_words() -> None:
         "if school >= primary and flag is 1 then age >= 18 and job is one of clerk, smith",
     ]
     assert EXAMPLES[6].words() == "at most 2 changes"
+    assert Implication({}, {"age": (18, 65)}).words() == "always age in (18, 65)"
+    assert Implication({"age": (None, None)}, {"age": (18, None)}).words() == "if age is anything then age >= 18"
 
 
 @pytest.mark.parametrize(
