@@ -203,7 +203,7 @@ def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[Ce
         # bends cut cells, so that a cost has one slope on the way to an end that there is not
         ends = np.clip(far[span], -DISTANT, DISTANT)
         other = problem.cost.of(feature, float(problem.origin[i]), ends)
-        falls = other < cost[span]
+        falls = (other < cost[span]) & ~feature.is_special(value[span])
         if not np.isfinite(far[span][falls]).all():
             raise ProblemError(f"the cost of {feature.name!r} falls without end: give the feature bounds")
         value[span], far[span] = np.where(falls, far[span], value[span]), np.where(falls, value[span], far[span])

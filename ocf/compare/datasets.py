@@ -136,7 +136,8 @@ def _from_openml(name: str) -> Dataset:
 def _settings(fact: dict[str, Any]) -> dict[str, Any]:
     setting = {"kind": fact["type"], "actionability": fact.get("actionable", "free")}
     if fact["type"] == "numeric":
-        setting["bounds"] = [float(fact["min"]), float(fact["max"])]
+        low, high = float(fact["min"]), float(fact["max"])
+        setting |= {"bounds": [low, high], "scale": high - low or 1.0}
     else:
         setting["levels"] = fact["levels"]
     return setting

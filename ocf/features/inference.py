@@ -326,7 +326,8 @@ def _of_numbers(
         step=step,
         special=special,
         none=none,
-        **_common(name, setting, default_scale=upper - lower),
+        # the width of the bounds, where the data hold one value alone
+        **_common(name, setting, default_scale=float(np.ptp(numbers)) or upper - lower),
     )
 
 

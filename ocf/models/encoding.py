@@ -171,8 +171,9 @@ class Encoding:
             (first, last), (low, high) = self.known_range[i].tolist(), space.features[i].limits(float(origin[i]))
             if low < first or high > last:
                 raise DataError(
-                    f"feature {space.names[i]!r} may go from {low:g} to {high:g}, and a periodic step is read within "
-                    f"its bounds, {first:g} to {last:g}: set wider bounds"
+                    f"feature {space.names[i]!r} may go from {low:g} to {high:g}, and a step before the model is read "
+                    f"from {first:g} to {last:g}: set bounds that hold the row, and in which your word on the step, if "
+                    "it rests on one, is true"
                 )
 
     def refuse_mixed(self, columns: IntArray, names: tuple[str, ...]) -> None:

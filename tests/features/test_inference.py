@@ -56,12 +56,14 @@ def test_settings_override_what_is_inferred() -> None:
         },
     )
     x, n = space.features
-    assert (x.lower, x.upper, x.scale, x.step, x.weight_down, x.action) == (0, 10, 10, 0.5, 2, "increasing")
+    assert (x.lower, x.upper, x.scale, x.step, x.weight_down, x.action) == (0, 10, 4, 0.5, 2, "increasing")
     assert (n.levels, n.weight_down, n.weight_up, n.scale, n.permitted) == ((1, 9), 1, 3, 2, (9,))
 
 
 def test_constant_features_are_measured_in_their_own_units() -> None:
-    assert infer_space(pd.DataFrame({"x": [3.5, 3.5]})).features[0].scale == 1.0
+    table = pd.DataFrame({"x": [3.5, 3.5]})
+    assert infer_space(table).features[0].scale == 1.0
+    assert infer_space(table, {"x": {"bounds": (0, 10)}}).features[0].scale == 10.0
 
 
 @pytest.mark.parametrize(

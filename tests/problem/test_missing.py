@@ -16,7 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError, OcfError, ProblemError
+from ocf.features.curve import Curve
 from ocf.features.feature import Feature
+from ocf.features.own_cost import amount_of
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.problem.costs import Cost
@@ -104,6 +106,26 @@ def test_relations_between_values_are_refused_where_one_may_be_missing() -> None
     assert "needs a number of age" in explainer.explain(row, True, "mahalanobis", missing=True)[0].message
     other = [{"kind": "linear", "terms": {"debt": 1}, "sense": "<=", "bound": 100}]
     assert explainer.explain(row, True, missing=True, constraints=other)[0].verified
+
+
+@pytest.mark.parametrize("cost", [[0.1, 0.0], [0.25, -0.1], {"points": [[-2, 1], [0, 0], [5, -1]]}])
+def test_a_cost_that_falls_beside_a_gap(cost: Any) -> None:
+    """To become missing is no way along the curve, and no end of it."""
+    x, y = data(holes=True)
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5, random_state=0).fit(x, y)
+    row = x[~model.predict(x) & x.notna().all(axis=1)].iloc[[0]]
+    curve = Curve.parse(cost)
+    wish = {"may_become_missing": True, "cost_of_becoming_missing": 0.2}
+    answer = Explainer(model, x, {"debt": {"cost": cost}}).explain(row, True, missing=wish)[0]
+    (age, debt), span = row.iloc[0], x["age"].max() - x["age"].min()
+    ages, debts = [*range(int(x["age"].min()), int(x["age"].max()) + 1), np.nan], [*range(9), np.nan]
+    grid = pd.DataFrame([(a, d) for a in ages for d in debts], columns=["age", "debt"])
+    feature = Feature("debt", "integer", lower=0, upper=8, cost=curve)
+    price = {d: 0.2 if np.isnan(d) else float(amount_of(curve, feature, debt, d)) for d in debts}
+    total = np.where(grid["age"].isna(), 0.2, (grid["age"] - age).abs() / span)
+    total = total + [0.2 if np.isnan(d) else price[d] for d in grid["debt"]]
+    assert answer.status == "optimal"
+    assert answer.cost == pytest.approx(total[model.predict(grid)].min(), abs=1e-12)
 
 
 def test_the_explainer_says_it_once_for_all_questions() -> None:

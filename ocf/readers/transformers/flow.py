@@ -151,6 +151,17 @@ class Flow:
         """
         rows = np.tile(self.source.base, (len(values), 1))
         rows[:, i] = values
+        return self.numbers_at(j, rows)
+
+    def numbers_at(self, j: int, rows: FloatArray) -> FloatArray:
+        """Column j of coded rows, (n,) float64.
+
+        Parameters
+        ----------
+        j : int
+            Place of the column.
+        rows : (n, n_features) float64
+        """
         with np.errstate(all="ignore"):
             return _numbers(_some(self.values(self.source.space.to_frame(rows)), [j]))[:, 0]
 

@@ -8,6 +8,7 @@ the functions below, without arguments; or when the user says that it is increas
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     if function is None:
         return flow.columns
     if word is not None:
-        _try_word(name, step, flow, word)
-        return flow.each(lambda j, column: column.bent(exact=False))
+        _refuse_mixing(name, step, flow, word)
+        return flow.each(lambda j, column: _as_said(name, step, flow, word, j))
     if not step.kw_args:
         if _is_one(function, EXACT):
             return flow.each(lambda j, column: column.bent())
@@ -92,20 +93,69 @@ def _is_one(function: Any, known: tuple[Function, ...]) -> bool:
     return any(function is f for f in known)
 
 
-def _try_word(name: str, step: Any, flow: Flow, word: str) -> None:
-    """Refuse a word that is not true of the numbers within the bounds: this can refute it, not prove it."""
+def _refuse_mixing(name: str, step: Any, flow: Flow, word: str) -> None:
+    """Refuse a word on a function whose columns do not each follow the column in the same place, and no other row."""
+    space, base = flow.source.space, flow.source.base
+    moved = [i for i, f in enumerate(space.features) if not f.discrete and not np.isnan(base[i])]
+    rows = np.tile(base, (1 + 2 * len(moved), 1))
+    for k, i in enumerate(moved):
+        rows[1 + 2 * k : 3 + 2 * k, i] = _ends(flow, i)
+    behind = Flow(flow.source, flow.columns, lambda table: step.transform(flow.values(table)), flow.within)
     for j, column in enumerate(flow.columns):
-        if not column.number:
-            continue
-        feature, base = flow.source.space.features[column.feature], flow.source.base[column.feature]
-        low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
-        high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
-        values = np.unique(Lattice.of(feature).rounded(np.linspace(low, high, _TRIED)))
-        before = flow.at(column.feature, values, j)
-        behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
-        after = behind.at(column.feature, values, j)
-        rising = np.diff(after[np.argsort(before, kind="stable")])
-        if np.any(rising < 0 if word == "increasing" else rising > 0):
-            raise DataError(
-                f"{shown(name, step)} is said to be {word}, but within the bounds of feature {flow.named(j)} it is not"
-            )
+        if column.number:
+            others = np.array([i != column.feature for i in moved for _ in range(2)], bool)
+            own = behind.numbers_at(j, base[None, :])
+            if not np.array_equal(*np.broadcast_arrays(own, behind.numbers_at(j, rows)[1:][others]), equal_nan=True):
+                raise DataError(
+                    f"{shown(name, step)} is said to be {word} in each column, but what it makes of feature "
+                    f"{flow.named(j)} follows other columns or rows too: give ocf the table after that step"
+                )
+
+
+def _ends(flow: Flow, i: int) -> tuple[float, float]:
+    """Bounds of a feature, or numbers beside the row's own where there are none."""
+    feature, base = flow.source.space.features[i], flow.source.base[i]
+    low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
+    high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
+    return low, high
+
+
+def _as_said(name: str, step: Any, flow: Flow, word: str, j: int) -> Column:
+    """Column j of numbers behind a function on the user's word, as far as trying does not refute it.
+
+    Beyond the bounds the word need not be true: whole numbers wrap round in their dtype, squares turn at 0. There the
+    column is not known from the first number on that refutes it.
+
+    Raises
+    ------
+    DataError
+        It is not true of the numbers within the bounds: this can refute it, not prove it.
+    """
+    column = flow.columns[j]
+    lattice = Lattice.of(flow.source.space.features[column.feature])
+    first, last = column.span(*lattice.keys(flow.source.domain()[column.feature]).tolist())
+    inner = np.clip(lattice.keys(np.linspace(*_ends(flow, column.feature), _TRIED)), first, last).tolist()
+    apart = 2 ** (np.finfo(lattice.dtype).nmant // 2) if lattice.dtype.kind == "f" else 1  # more than rounding
+    keys = np.unique([*inner, *_outwards(inner[0], first, apart), *_outwards(inner[-1], last, apart)])
+    before = flow.at(column.feature, lattice.values(keys), j)
+    behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
+    after = behind.at(column.feature, lattice.values(keys), j) * (1 if word == "increasing" else -1)
+    inside = (inner[0] <= keys) & (keys <= inner[-1])
+    if np.any(np.diff(after[inside][np.argsort(before[inside], kind="stable")]) < 0):
+        raise DataError(
+            f"{shown(name, step)} is said to be {word}, but within the bounds of feature {flow.named(j)} it is not"
+        )
+    rises, stays = before[1:] > before[:-1], before[1:] == before[:-1]
+    wrong = ~(stays | np.where(rises, after[1:] >= after[:-1], after[1:] <= after[:-1]))
+    below, above = np.flatnonzero(wrong & (keys[1:] <= inner[0])), np.flatnonzero(wrong & (keys[:-1] >= inner[-1]))
+    column = column.bent(exact=False)
+    if not (len(below) or len(above)):
+        return column
+    start, stop = (keys[below[-1] + 1] if len(below) else first), (keys[above[0]] if len(above) else last)
+    return replace(column, within=(int(start), int(stop)))
+
+
+def _outwards(bound: int, end: int, apart: int) -> list[int]:
+    """Keys from a bound to the end of the line, each some eighth farther away than the one before it."""
+    steps = {(end - bound) * eighths >> halvings for halvings in range(3, 67) for eighths in range(4, 9)}
+    return [bound + step for step in steps if abs(step) >= apart]

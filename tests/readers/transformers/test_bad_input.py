@@ -146,6 +146,61 @@ def test_words_on_functions() -> None:
         Explainer(model, NUMBERS, monotone={"scaler": "increasing"})
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t + 7,
+        lambda t: t * 100,
+        lambda t: t**2,
+        lambda t: t.astype(int),
+        lambda t: (t * 1e17).astype("int64"),
+        lambda t: t.clip(lower=0) % 32,
+    ],
+    ids=["plus", "times", "square", "int", "large", "modulo"],
+)  # fmt: skip
+def test_a_word_that_is_true_of_the_numbers_within_the_bounds_alone(function: Any, dtype: str) -> None:
+    """Beyond them whole numbers wrap round, squares turn; one row of many is sent to the target, and must be found."""
+    n = 3000
+    table = pd.DataFrame({"a": np.arange(n) % 15, "b": np.arange(n) % 7}).astype(dtype)
+    table.loc[n // 2, "a"] = 15
+    model = make_pipeline(FunctionTransformer(function), tree()).fit(table, table["a"] > 14)
+    row = table.iloc[[3]]
+    answer = Explainer(model, table, monotone={"functiontransformer": "increasing"}).explain(row, True)[0]
+    grid = row.loc[row.index.repeat(16)].assign(a=np.arange(16).astype(dtype))
+    cost = (grid["a"] - 3).abs()[model.predict(grid)].min() / 15
+    assert answer.status == "optimal"
+    assert answer.cost <= cost + 1e-12
+    assert model.predict(answer.counterfactual)[0]
+    if dtype != "float64":
+        assert answer.cost == pytest.approx(cost)
+
+
+def test_a_row_where_a_word_is_not_true_is_refused() -> None:
+    table = pd.DataFrame({"a": np.arange(60.0)})
+    model = make_pipeline(FunctionTransformer(lambda t: t**2), tree()).fit(table, table["a"] > 40)
+    explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
+    said = explainer.explain(pd.DataFrame({"a": [-50.0, 30.0]}), True)
+    assert [e.status for e in said] == ["error", "optimal"]
+    assert "'a' may go from -50 to 59, and a step before the model is read" in said[0].message
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t[["dose", "size"]],
+        lambda t: t.cumsum(axis=1),
+        lambda t: t - t.mean(),
+        lambda t: t.rank(),
+    ],
+    ids=["order", "sums", "centred", "ranks"],
+)  # fmt: skip
+def test_a_word_on_what_follows_other_columns_or_rows(function: Any) -> None:
+    model = make_pipeline(FunctionTransformer(function), tree()).fit(NUMBERS, LABELS)
+    with pytest.raises(DataError, match=r"what it makes of feature '(size|dose)' follows other columns or rows too"):
+        Explainer(model, NUMBERS, monotone={"functiontransformer": "increasing"})
+
+
 def _third(values: Any) -> Any:
     return -np.asarray(values) / 3
 

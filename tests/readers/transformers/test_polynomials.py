@@ -80,7 +80,8 @@ def test_a_row_beyond_the_bounds_is_refused() -> None:
     (answer,) = explainer.explain(row, progress=False)
     assert answer.status == "error"
     assert (
-        "feature 'hour' may go from 0 to 60, and a periodic step is read within its bounds, 0 to 48" in answer.message
+        "feature 'hour' may go from 0 to 60, and a step before the model is read from 0 to 48: set bounds"
+        in answer.message
     )
-    with pytest.raises(DataError, match="set wider bounds"):
+    with pytest.raises(DataError, match="set bounds that hold the row"):
         explainer.problem(row)
