@@ -13,6 +13,7 @@ own steps. A split of such a column becomes a split of the feature (`ocf.models.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -205,8 +206,8 @@ def _domain(space: FeatureSpace, encode: Encoder, base: FloatArray) -> FloatArra
     trial = _Trial(space, encode, base, np.isnan(encode(space.to_frame(base))[0]))
     ends = [trial.varied(i, end) for i in numbers for end in domain[i]]
     if ends and trial.fault(np.vstack(ends)):
-        for i in numbers:
-            domain[i] = [trial.last_taken(i, side, domain[i, side]) for side in range(2)]
+        both = [(i, side) for i in numbers for side in range(2)]
+        domain[tuple(np.array(both).T)] = trial.last_taken(both, domain)
     for i in trial.wrapping({i: float(domain[i, 0]) for i in numbers}):
         domain[i, 0] += 1
     return domain
@@ -236,24 +237,46 @@ class _Trial:
                 return "refuses"
         return "makes no numbers of" if (np.isnan(encoded) & ~self.holes).any() else ""
 
-    def last_taken(self, i: int, side: int, end: float) -> float:
-        """The number nearest to an end of the feature's numbers that the encoding takes.
+    def faults(self, points: list[FloatArray]) -> list[str]:
+        """As `fault` of rows, (1, n_features) each, by one call of the encoding where it takes all of them."""
+        with np.errstate(all="ignore"), suppress(ValueError):
+            encoded = self.encode(self.space.to_frame(np.vstack(points)))
+            return ["makes no numbers of" if gone else "" for gone in (np.isnan(encoded) & ~self.holes).any(axis=1)]
+        return [self.fault(point) for point in points]
+
+    def last_taken(self, ends: list[tuple[int, int]], at: FloatArray) -> list[float]:
+        """The numbers nearest to ends of some features' numbers that the encoding takes.
+
+        Parameters
+        ----------
+        ends : list of (feature, side)
+        at : (n_features, 2) float64
+            Where the numbers end.
 
         Raises
         ------
         DataError
-            The feature's bounds lie beyond it.
+            The bounds of a feature lie beyond them.
         """
-        does = self.fault(self.varied(i, end))
-        if not does:
-            return end
-        feature, lattice = self.space.features[i], Lattice.of(self.space.features[i])
-        good, bad = (int(lattice.keys(np.array([v]))[0]) for v in (self.base[i], end))
-        while abs(bad - good) > 1:
-            half = (good + bad) // 2
-            said = self.fault(self.varied(i, float(lattice.values(np.array([half]))[0])))
-            good, bad, does = (half, bad, does) if not said else (good, half, said)
-        last = float(lattice.values(np.array([good]))[0])
+        lattices = [Lattice.of(self.space.features[i]) for i, _ in ends]
+        does = self.faults([self.varied(i, at[i, side]) for i, side in ends])
+        good = [int(lattice.keys(self.base[[i]])[0]) for lattice, (i, _) in zip(lattices, ends, strict=True)]
+        bad = [int(lattice.keys(at[[i], side])[0]) for lattice, (i, side) in zip(lattices, ends, strict=True)]
+        while halved := [k for k, said in enumerate(does) if said and abs(bad[k] - good[k]) > 1]:
+            half = {k: (good[k] + bad[k]) // 2 for k in halved}
+            values = {k: float(lattices[k].values(np.array([key]))[0]) for k, key in half.items()}
+            for k, said in zip(halved, self.faults([self.varied(ends[k][0], values[k]) for k in halved]), strict=True):
+                good[k], bad[k], does[k] = (good[k], half[k], said) if said else (half[k], bad[k], does[k])
+        return [
+            self._within_bounds(i, side, float(lattice.values(np.array([key]))[0]), said)
+            if said
+            else float(at[i, side])
+            for (i, side), lattice, key, said in zip(ends, lattices, good, does, strict=True)
+        ]
+
+    def _within_bounds(self, i: int, side: int, last: float, does: str) -> float:
+        """The last number that is taken, unless the feature's bounds lie beyond it."""
+        feature = self.space.features[i]
         bound = (feature.lower, feature.upper)[side]
         if (bound < last if side == 0 else bound > last) and (np.isfinite(bound) or does != "refuses"):
             raise DataError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -128,7 +129,7 @@ class PreparedModel:
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
         if len(self.data.coded):
-            self._rows.decided(self.model)  # in the time of no row
+            self._check_known(self._rows.decided(self.model))  # in the time of no row
         self.judging = seconds_to_judge(self.model, space.to_frame(self.data.base(space)[None]))
 
     @property
@@ -226,6 +227,13 @@ class PreparedModel:
         part = self.partition(gaps, detector, space)
         lifted = self._lifted[self._key(gaps, detector, space)]
         check_three_ways(self.ensemble, lifted, columns, part, space, coded)
+
+    def _check_known(self, answers: NDArray[Any]) -> None:
+        """Hold the user's own answers to the known rows against the trees over features."""
+        rows = self.data.coded
+        known = self.encoding_of(self.space).knows(rows) & ~np.isnan(rows).any(axis=1)
+        if self._check and known.any() and not self.ensemble.is_oblique:
+            check_decisions(self.trees, rows[known], answers[known])
 
     def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).

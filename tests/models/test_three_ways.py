@@ -23,7 +23,7 @@ def test_a_hole_at_one_value_is_found() -> None:
     labels = 1 - labels  # large values are wanted, and 0 is filled in by 50
     step.set_params(fill_value=50.0)
     forest = RandomForestClassifier(8, random_state=0, n_jobs=1)
-    settings = {"a": {"bounds": (0.0, 100.0)}}
+    settings = {"a": {"bounds": (0.0, 100.0), "scale": 100.0}}
     explainer = Explainer(make_pipeline(step, StandardScaler(), forest).fit(table, labels), table, settings)
     found = explainer.explain(pd.DataFrame({"a": [3.0], "b": [0.5]}))[0]
     assert (found.status, found.counterfactual.a.iloc[0]) == ("optimal", 0.0)
