@@ -51,9 +51,23 @@ def check_table(instance: TableInstance) -> str:
             if answer.message.startswith("internal error"):
                 raise FalseClaim(f"crash: {answer.message}")
             return f"refused: {kind_of(answer.message)}"
+        _check_scales(instance, explainer.space.features)
         _check_batch(instance, explainer)
         _check_claims(Asked(instance, explainer.space.features), answer)
     return str(answer.status)
+
+
+def _check_scales(instance: TableInstance, features: Any) -> None:
+    """By the documentation the scale of a number is its range in the data, whatever its bounds are."""
+    told = pd.DataFrame(instance.told) if isinstance(instance.told, list | dict) else in_pandas(instance.told)
+    for feature in features:
+        said = (instance.features or {}).get(feature.name, {})
+        if feature.kind in ("numeric", "integer") and feature.special is None and "scale" not in said:
+            values = told[feature.name].dropna()
+            if getattr(values.dtype, "kind", "O") in "iuf" and values.nunique() > 1:
+                width = float(values.max()) - float(values.min())
+                if not math.isclose(feature.scale, width, rel_tol=1e-6):
+                    raise FalseClaim(f"scale: of {feature.name} {feature.scale!r}, and its range is {width!r}")
 
 
 def _check_batch(instance: TableInstance, explainer: Any) -> None:
