@@ -14,7 +14,7 @@ symbol         meaning
 ``s[i,j]``     part of the admissible range of feature i that cell j adds to the box
 ``R_k``        a refutation: a box of cells, none of whose points has the answer
 ``L_k``        for each feature on which R_k does not hold ``z[i]``: (i, j) with the cell j of R_k that is nearest to
-               ``z[i]``, or on a feature without an order the level of the point that was found
+               ``z[i]``, or on a feature without an order the cell of the point that was found
 =============  =====================================================================================
 
 Model
@@ -71,7 +71,7 @@ def build(chains: Sequence[Sequence[Chain]]) -> BoxMaster:
     ----------
     chains : sequence of sequences of chains, one for each feature
         The cells that may be added: of an ordered feature two chains, below and above the point's cell; of one without
-        an order a chain of its own for each level.
+        an order a chain of its own for each cell, which holds one level or several.
     """
     own = [(i, chain) for i, several in enumerate(chains) for chain in several if len(chain)]
     cells = tuple((i, j) for i, chain in own for j, _ in chain)

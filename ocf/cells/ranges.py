@@ -52,7 +52,7 @@ def range_of_cells(cells: CellProblem, feature: Feature, i: int, own: Any, origi
         The feature of number `i`.
     i : int
     own : slice or (n,) int64 or (n_cells of the feature,) bool
-        The cells, in ascending order; of an ordered feature a run of them.
+        The cells, in ascending order; of numbers a run of them.
     origin : float
         Coded value of the row; NaN where it has none.
 

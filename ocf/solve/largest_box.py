@@ -93,6 +93,9 @@ class LargestBox:
         if any(a.requirements.curve is not None for a in alternatives):
             raise ProblemError("which points have the target is no matter of sums over trees here: no box is known")
         self._cells, self._at, self._judge = alternatives[0], choice, judge
+        # how the trees split a category says nothing of an order: thresholds on its codes leave cells of levels
+        categories = [feature.kind == "categorical" for feature in self._cells.problem.space.features]
+        self._line = self._cells.partition.ordered & ~np.array(categories, bool)
         self._chains = [self._chains_of(i) for i in range(len(choice))]
         self._places = tuple((i, j) for i, own in enumerate(self._chains) for chain in own for j, _ in chain)
         self._column = {place: k for k, place in enumerate(self._places)}
@@ -117,7 +120,7 @@ class LargestBox:
         if barred[at] or np.isnan(origin):
             return []
         usable = cells.open[span] & ~barred
-        if part.ordered[i]:
+        if self._line[i]:
             # a range may pass over cells without an admissible value, and over no others
             stops = np.flatnonzero(~usable & ~(np.isnan(cells.value[span]) & ~barred))
             first = int(stops[stops < at].max(initial=-1)) + 1
@@ -126,24 +129,25 @@ class LargestBox:
         else:
             sides = [np.array([j]) for j in range(len(lower)) if j != at]
         ways = [[int(j) for j in side if usable[j]] for side in sides]
-        ends = sorted([at, *(j for way in ways for j in way)]) if part.ordered[i] else [at]
+        ends = sorted([at, *(j for way in ways for j in way)]) if self._line[i] else [at]
 
         @cache
         def extent(j: int) -> float:
-            """How far the values between the point's cell and another reach; levels count 1."""
+            """How far the values between the point's cell and another reach; levels count 1 each."""
             low, high = min(at, j), max(at, j)
-            run = slice(low, high + 1) if part.ordered[i] else np.array([j])
+            run = slice(low, high + 1) if self._line[i] else np.array([j])
             held = range_of_cells(cells, feature, i, run, origin)
             if not isinstance(held, ValueInterval):
-                return float(len(held or ())) - (part.ordered[i] or j == at)
+                return float(len(held or ())) - (self._line[i] or j == at)
             finite = np.concatenate([lower[ends], upper[ends], [origin]])
             finite = finite[np.isfinite(finite)]
             held_low = max(held.lowest, float(finite.min()) - feature.scale)
             return max(min(held.highest, float(finite.max()) + feature.scale) - held_low, 0.0)
 
-        chains = [list(zip(way, np.diff([extent(j) for j in (at, *way)]), strict=True)) for way in ways]
-        if not part.ordered[i]:
-            chains = [[(j, 1.0) for j in way] for way in ways]
+        if self._line[i]:
+            chains = [list(zip(way, np.diff([extent(j) for j in (at, *way)]), strict=True)) for way in ways]
+        else:
+            chains = [[(j, extent(j)) for j in way] for way in ways]
         total = extent(at) + sum(float(s) for chain in chains for _, s in chain)
         return [[(j, float(s) / total if total > 0 else 0.0) for j, s in chain] for chain in chains]
 
@@ -190,7 +194,7 @@ class LargestBox:
         out = []
         for i, held in enumerate(cells.open_within(cells.partition.leaves_at(choice))):
             at, own = int(self._at[i]), np.flatnonzero(held)
-            if cells.partition.ordered[i]:
+            if self._line[i]:
                 if own[0] <= at <= own[-1]:
                     continue
                 out.append(self._column[i, int(own[0] if own[0] > at else own[-1])])

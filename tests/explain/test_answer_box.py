@@ -19,7 +19,7 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from ocf import Explainer, Explanations
 from ocf.cells.ranges import ValueInterval
@@ -44,15 +44,15 @@ def fitted(model: Any, table: pd.DataFrame, answers: np.ndarray) -> Any:
     return make_pipeline(encoder, model).fit(table, answers)
 
 
-def widest(model: Any, point: pd.Series, target: Any) -> float:
+def widest(model: Any, point: pd.Series, target: Any, values_of: dict[str, list[Any]] = VALUES) -> float:
     """Width of the largest box around a point, by asking the model about every point there is."""
-    grid = pd.DataFrame(list(product(*VALUES.values())), columns=list(VALUES))
+    grid = pd.DataFrame(list(product(*values_of.values())), columns=list(values_of))
     answers = model.predict(grid)
     of_value = isinstance(target, tuple)
     has = (target[0] <= answers) & (answers <= target[1]) if of_value else np.isin(answers, target)
-    has = has.reshape([len(v) for v in VALUES.values()])
+    has = has.reshape([len(v) for v in values_of.values()])
     options = []
-    for name, values in VALUES.items():
+    for name, values in values_of.items():
         at, n = values.index(point[name]), len(values)
         if name == "town":
             sets = [s for k in range(1, n + 1) for s in combinations(range(n), k) if at in s]
@@ -93,6 +93,40 @@ def test_no_box_is_wider(model: Any, n_classes: int, target: Any, seed: int) -> 
         found = model.predict(pd.DataFrame(inside, columns=list(VALUES)))
         assert (np.isin(found, wanted) if target else (wanted[0] <= found) & (found <= wanted[1])).all()
         assert box.contains(e.counterfactual.iloc[0])
+
+
+ENCODERS = {
+    "one-hot": (OneHotEncoder(sparse_output=False), {}),
+    "ordinal": (OrdinalEncoder(), {}),
+    "target": (TargetEncoder(cv=2), {}),
+    "codes": ("passthrough", {"town": {"kind": "categorical"}}),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("how", ENCODERS)
+def test_categories_have_no_order_however_they_are_encoded(how: str, seed: int) -> None:
+    """Thresholds on codes leave cells of several levels, of which a box may hold any beside each other."""
+    encoder, described = ENCODERS[how]
+    towns = [4, 7, 9, 12, 15] if how == "codes" else ["v", "w", "x", "y", "z"]
+    values = {"town": towns, "age": list(range(5))}
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({name: rng.permutation(v * 40)[:150] for name, v in values.items()})
+    wished = dict(zip(towns, rng.permutation([0, 1, 1, 2, 4]), strict=True))
+    answers = (table.age >= table.town.map(wished)).astype(int)
+    model = make_pipeline(
+        make_column_transformer((encoder, ["town"]), remainder="passthrough"),
+        RandomForestClassifier(3, max_depth=3, random_state=seed),
+    ).fit(table, answers)
+    explainer = Explainer(model, table, described)
+    for target in (0, 1):
+        for e in explainer.explain(table[model.predict(table) != target].iloc[:3], target=target):
+            assert e.counterfactual is not None
+            box = explainer.largest_box(e)
+            assert box.proven
+            assert box.width == pytest.approx(widest(model, e.counterfactual.iloc[0], target, values), abs=1e-9)
+            inside = [v for v in product(*values.values()) if box.contains(dict(zip(values, v, strict=True)))]
+            assert (model.predict(pd.DataFrame(inside, columns=list(values))) == target).all()
 
 
 @pytest.fixture(scope="module")
