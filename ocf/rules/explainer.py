@@ -20,6 +20,9 @@ Choices where the paper is silent
   well lie where it fails; ``prefer="probable"`` asks for the largest rule at the highest probability of a leaf.
 * *Monotone features in a region.* Every row of the region must be able to make the change, so a feature that may only
   rise is free from the region's upper end on.
+* *Values that do not exist.* Thresholds between the same two values of a feature, such as 2.0 and 2.5 of whole numbers,
+  are taken for one, so that a box has the probability of the values that it names. An ordinal feature of which a level
+  between permitted ones is not permitted is split like a category.
 """
 
 from __future__ import annotations
@@ -265,7 +268,7 @@ class CounterfactualRules:
 
     def _regional_query(self, region: Subgroup | Mapping[str, Any], wanted: Wanted) -> ProbabilityQuery:
         held = region.region if isinstance(region, Subgroup) else region_of_words(self.forest, self.space, region)
-        free = free_cells(self.forest, reachable_from_all(self.space, held), held)
+        free = free_cells(self.forest, reachable_from_all(self.forest, self.space, held), held)
         return ProbabilityQuery(self.forest, held, free, wanted.holds(self.forest.answers))
 
     def local_many(

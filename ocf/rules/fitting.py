@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,24 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.cells.partition import partition
 from ocf.errors import DataError
+from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding
 from ocf.models.lift import check_lift, lift
 from ocf.readers import read_model
 from ocf.readers.transformers.column import Column
 from ocf.regional.forest import RegionalForest
+from ocf.trees.ensemble import Ensemble, SplitKind
+
+
+def _stand_beside(feature: Feature) -> bool:
+    """Whether levels make no line: categories, and levels of which one between two permitted ones is not permitted."""
+    permitted = feature.permitted_codes()
+    return feature.kind == "categorical" or bool(permitted and max(permitted) - min(permitted) >= len(permitted))
 
 
 def one_hot_encoding(space: FeatureSpace, base: FloatArray) -> Encoding:
-    """Coded values as they are, categories as indicators.
+    """Coded values as they are, categories and other levels that make no line as indicators.
 
     Parameters
     ----------
@@ -31,13 +40,13 @@ def one_hot_encoding(space: FeatureSpace, base: FloatArray) -> Encoding:
     columns = tuple(
         Column(i, f.discrete, affine=not f.discrete)
         for i, f in enumerate(space.features)
-        for _ in range(len(f.levels) if f.kind == "categorical" else 1)
+        for _ in range(len(f.levels) if _stand_beside(f) else 1)
     )
 
     def encode(table: pd.DataFrame) -> FloatArray:
         coded = space.from_frame(table)
         parts = [
-            (coded[:, [i]] == np.arange(len(f.levels))).astype(float) if f.kind == "categorical" else coded[:, [i]]
+            (coded[:, [i]] == np.arange(len(f.levels))).astype(float) if _stand_beside(f) else coded[:, [i]]
             for i, f in enumerate(space.features)
         ]
         return np.hstack(parts)
@@ -89,5 +98,21 @@ def fit_forest(
     ensemble = read_model(forest).ensemble
     lifted = lift(ensemble, encoding)
     check_lift(lifted, ensemble, encoding)
+    lifted = replace(lifted, ensemble=_one_threshold_per_gap(lifted.ensemble, space))
     part = partition(lifted.ensemble, space)
     return RegionalForest(part, part.locate(coded), lifted.apply(coded), np.asarray(answers))
+
+
+def _one_threshold_per_gap(ensemble: Ensemble, space: FeatureSpace) -> Ensemble:
+    """Trees in which thresholds with no admissible value between them are one, the last: every cell holds a value then.
+
+    Otherwise boxes of the same values, and the same words, would differ by empty cells, and in their probabilities.
+    """
+    threshold = ensemble.threshold.copy()
+    axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(threshold)
+    for i, feature in enumerate(space.features):
+        at = np.flatnonzero(axis & (ensemble.feature == i))
+        own = np.sort(threshold[at])
+        gaps = feature.at_most(own)
+        threshold[at] = own[np.searchsorted(gaps, feature.at_most(threshold[at]), side="right") - 1]
+    return replace(ensemble, threshold=threshold)

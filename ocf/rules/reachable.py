@@ -48,11 +48,12 @@ def reachable_from_row(space: FeatureSpace, row: FloatArray) -> Admits:
     return lambda i, low, high: ~np.isnan(space.features[i].nearest(low, high, row[i]))
 
 
-def reachable_from_all(space: FeatureSpace, held: CellBox) -> Admits:
+def reachable_from_all(forest: RegionalForest, space: FeatureSpace, held: CellBox) -> Admits:
     """Which cells every row of a region may move to.
 
     Parameters
     ----------
+    forest : RegionalForest
     space : FeatureSpace
     held : CellBox
     """
@@ -62,11 +63,11 @@ def reachable_from_all(space: FeatureSpace, held: CellBox) -> Admits:
         base = feature.lower if np.isfinite(feature.lower) else 0.0
         origin = 0.0 if feature.discrete else float(feature.at_least(base))
         mask = ~np.isnan(replace(feature, action="free").nearest(low, high, origin))
-        at = np.arange(len(low))
+        at, own = np.arange(len(low)), np.flatnonzero(forest.cells_of(held, i))
         if feature.action in ("increasing", "fixed"):
-            mask &= at >= held.high[i]
+            mask &= at >= own[-1]
         if feature.action in ("decreasing", "fixed"):
-            mask &= at <= held.low[i]
+            mask &= at <= own[0]
         return mask
 
     return admits
