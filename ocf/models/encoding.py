@@ -241,7 +241,8 @@ class _Trial:
         """As `fault` of rows, (1, n_features) each, by one call of the encoding where it takes all of them."""
         with np.errstate(all="ignore"), suppress(ValueError):
             encoded = self.encode(self.space.to_frame(np.vstack(points)))
-            return ["makes no numbers of" if gone else "" for gone in (np.isnan(encoded) & ~self.holes).any(axis=1)]
+            gone = np.asarray(np.isnan(encoded) & ~self.holes)
+            return ["makes no numbers of" if row.any() else "" for row in gone]
         return [self.fault(point) for point in points]
 
     def last_taken(self, ends: list[tuple[int, int]], at: FloatArray) -> list[float]:

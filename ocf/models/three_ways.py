@@ -13,7 +13,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.errors import ConformanceError, DataError, OcfError
 from ocf.features.space import FeatureSpace
-from ocf.models.encoding import Encoder
+from ocf.models.encoding import Encoder, Encoding
 from ocf.models.lift import Lifted
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 from ocf.trees.links import apply, compared_between
@@ -115,6 +115,25 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
             f"the model answers {len(wrong)} of {len(columns)} rows of the data otherwise than its trees do on what "
             f"the preprocessing makes of them (the first is row {wrong[0]}): it does not see what ocf sees; {_REMEDY}"
         )
+
+
+def check_known(trees: Ensemble, encoding: Encoding, rows: FloatArray, answers: FloatArray) -> None:
+    """Hold the answers of the user's own model to complete rows against the trees over features.
+
+    Parameters
+    ----------
+    trees : Ensemble
+        Over features, of rows that miss nothing.
+    encoding : Encoding
+        By which they were made.
+    rows : (n, n_features) float64
+        Coded.
+    answers : (n,) array
+        As in `check_decisions`.
+    """
+    known = encoding.knows(rows) & ~np.isnan(rows).any(axis=1)
+    if known.any() and not trees.is_oblique:
+        check_decisions(trees, rows[known], answers[known])
 
 
 def _sure(ensemble: Ensemble, scores: FloatArray, answers: FloatArray) -> BoolArray:

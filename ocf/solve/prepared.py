@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -29,7 +28,7 @@ from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.stepped_lines import with_steps
 from ocf.models.target_rows import RowsByTarget
-from ocf.models.three_ways import check_decisions, check_three_ways, encoded, spread
+from ocf.models.three_ways import check_decisions, check_known, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -128,8 +127,9 @@ class PreparedModel:
         self._candidates: dict[tuple[Any, ...], IntArray] = {}
         self._solvers: dict[str, Solver | CellSolver] = {}
         self.partition(Gaps())  # refuses what cannot be read before anything is asked
-        if len(self.data.coded):
-            self._check_known(self._rows.decided(self.model))  # in the time of no row
+        if check and len(self.data.coded):
+            answers = self._rows.decided(self.model)  # in the time of no row
+            check_known(self.trees, self.encoding_of(space), self.data.coded, answers)
         self.judging = seconds_to_judge(self.model, space.to_frame(self.data.base(space)[None]))
 
     @property
@@ -189,8 +189,7 @@ class PreparedModel:
             part = partition(lifted.ensemble, gaps.opened(self.space))
             if self._check:
                 self._check_rows(ensemble, lifted, encoding, part, gaps)
-            self._lifted[key] = lifted
-            self._partitions[key] = part
+            self._lifted[key], self._partitions[key] = lifted, part
             if detector is not None:
                 self._depths[key] = detector.requirement(split_trees(lifted.ensemble, self.ensemble)[1])
         return self._partitions[key]
@@ -227,13 +226,6 @@ class PreparedModel:
         part = self.partition(gaps, detector, space)
         lifted = self._lifted[self._key(gaps, detector, space)]
         check_three_ways(self.ensemble, lifted, columns, part, space, coded)
-
-    def _check_known(self, answers: NDArray[Any]) -> None:
-        """Hold the user's own answers to the known rows against the trees over features."""
-        rows = self.data.coded
-        known = self.encoding_of(self.space).knows(rows) & ~np.isnan(rows).any(axis=1)
-        if self._check and known.any() and not self.ensemble.is_oblique:
-            check_decisions(self.trees, rows[known], answers[known])
 
     def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).

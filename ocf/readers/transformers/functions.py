@@ -104,8 +104,8 @@ def _refuse_mixing(name: str, step: Any, flow: Flow, word: str) -> None:
     for j, column in enumerate(flow.columns):
         if column.number:
             others = np.array([i != column.feature for i in moved for _ in range(2)], bool)
-            own = behind.numbers_at(j, base[None, :])
-            if not np.array_equal(*np.broadcast_arrays(own, behind.numbers_at(j, rows)[1:][others]), equal_nan=True):
+            own, found = behind.numbers_at(j, base[None, :]), behind.numbers_at(j, rows)[1:][others]
+            if not np.array_equal(np.broadcast_to(own, found.shape), found, equal_nan=True):
                 raise DataError(
                     f"{shown(name, step)} is said to be {word} in each column, but what it makes of feature "
                     f"{flow.named(j)} follows other columns or rows too: give ocf the table after that step"
