@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.explain.answer_box import AnswerBox, box_of
-from ocf.explain.asking import one_row_of, rows_of, space_of_table, warn_of_few
+from ocf.explain.asking import space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import TIME_LIMIT, Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.tree_asking import TreeAsking
+from ocf.features.asked_rows import one_row_of, rows_of
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.space import FeatureSpace

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
-from ocf.explain.asking import one_row_of, rows_of
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.features.asked_rows import one_row_of, rows_of
 from ocf.models.labels import labelled
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
-from ocf.explain.asking import Asking, rows_of, table_of_model, warn_of_few
+from ocf.explain.asking import Asking, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question
+from ocf.features.asked_rows import rows_of
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
-from ocf.features.inference import as_table
+from ocf.features.asked_rows import rows_of
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import RegionalForest
 from ocf.rules.finding import check_choice
@@ -70,7 +70,7 @@ class RegionalSet:
 
     def assign(self, rows: pd.DataFrame | ArrayLike) -> IntArray:
         """Which region each row is given, (n,): of those that hold it the one with the most probable rule, or -1."""
-        cells = self.forest.partition.locate(self.space.from_frame(as_table(rows, self.space.columns)))
+        cells = self.forest.partition.locate(self.space.from_frame(rows_of(self.space, rows)))
         return assigned(self.forest, cells, self.regions, self.rules)
 
     def __str__(self) -> str:

@@ -40,10 +40,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, ProblemError
+from ocf.features.asked_rows import frames_of, rows_of
 from ocf.features.feature import Feature
+from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
-from ocf.models.user_model import UserModel
+from ocf.models.user_model import UserModel, working
 from ocf.problem.costs import Cost
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.covering import (
@@ -97,7 +99,7 @@ class CounterfactualRules:
     model : object with ``predict``, UserModel, or None
         Anything that predicts for tables like `X`, for instance a scikit-learn Pipeline. None with `y`: the rules are
         about the observed answers.
-    X : DataFrame or array (n, n_columns)
+    X : table of any kind, or array (n, n_columns)
         Training rows, without missing values.
     y : (n,) array, optional
         Observed answers, to which the forest is fitted; by default it is fitted to the model's predictions.
@@ -158,12 +160,13 @@ class CounterfactualRules:
             raise ProblemError("give a model with predict, or the observed answers y")
         if model is not None and not isinstance(model, UserModel) and not hasattr(model, "predict"):
             raise ModelError(f"{type(model).__name__} has no method predict: give a fitted model or a Pipeline")
-        self.model = model
         memory_of(memory_limit)  # refuses what is no amount
         self.memory_limit = memory_limit
         self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
-        self._array = not isinstance(X, pd.DataFrame)
-        table = as_table(X)
+        self._array = table_of(X) is None
+        table, self._frames = as_table(X), kind_of(X)
+        self.model = model.in_frames(self._frames, table.head(1)) if isinstance(model, UserModel) else model
+        self._asked = _frames_asked(model, self._frames, table.head(1))
         own = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
         self.space = _varying(own, features_to_vary)
         self.rows = self.space.from_frame(table)
@@ -206,7 +209,7 @@ class CounterfactualRules:
         Parameters
         ----------
         x : one row
-            A DataFrame with one row, a Series, or an array.
+            A table of any kind with one row, a Series, a dict, or an array.
         target : object
             A class, or for regression a pair ``(lowest, highest)``; by default the other of two classes.
         level, rule_level : float, optional
@@ -278,7 +281,7 @@ class CounterfactualRules:
 
         Parameters
         ----------
-        rows : DataFrame or array (n, n_columns)
+        rows : table, list of dicts, or array (n, n_columns)
         target : object
             Of every row, as in `local`.
         progress : bool, optional
@@ -291,7 +294,7 @@ class CounterfactualRules:
         RuleSets
             One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
-        table = as_table(rows, self.space.columns)
+        table = rows_of(self.space, rows)
         found = RuleSets()
         with ProgressBar(len(table), progress) as bar, Interruption() as interruption:
             try:
@@ -325,8 +328,8 @@ class CounterfactualRules:
         Parameters
         ----------
         region : Subgroup or mapping
-            Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, or a list of
-            levels. The features that it does not name are not held.
+            Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, dates where it
+            holds such, or a list of levels. The features that it does not name are not held.
         target, level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set
             As in `local`; the target must be named.
         """
@@ -343,11 +346,11 @@ class CounterfactualRules:
 
         Parameters
         ----------
-        rows : DataFrame or array (n, n_columns)
+        rows : table, list of dicts, or array (n, n_columns)
         target : object
             As in `local`.
         """
-        coded = self.space.from_frame(as_table(rows, self.space.columns))
+        coded = self.space.from_frame(rows_of(self.space, rows))
         if self.model is None:
             return np.ones(len(coded), bool)
         return ~self._wanted(target, None).holds(self._predicted(coded))
@@ -367,7 +370,7 @@ class CounterfactualRules:
         Parameters
         ----------
         target : object
-        X : DataFrame or array (n, n_columns), optional
+        X : table, list of dicts, or array (n, n_columns), optional
             Rows to cover, of which those that have the target are left out; by default the training rows.
         most : int or None
             Regions at most; None for all that hold a row.
@@ -390,7 +393,7 @@ class CounterfactualRules:
         wish = RegionWish(kind, share, rows, self.n_candidates)
         lacking, cells = self._lacking(target), None
         if X is not None:
-            table = as_table(X, self.space.columns)
+            table = rows_of(self.space, X)
             cells = self.forest.partition.locate(self.space.from_frame(table))[self.lacks(table, target)]
         with within(memory=memory_of(self.memory_limit)):
             groups = proposed_regions(self.forest, self.space, lacking, cells, wish, self.seed)
@@ -467,7 +470,7 @@ class CounterfactualRules:
 
         Parameters
         ----------
-        X : DataFrame or array (n, n_columns)
+        X : table, list of dicts, or array (n, n_columns)
             Rows to cover; those that have the target already are left out.
         target : object
             As in `regional`.
@@ -547,7 +550,7 @@ class CounterfactualRules:
         decided = None if self.model is None else _plain(self._predicted(found.point[None, :])[0])
         wanted = None if target is None or decided is None else self._wanted(target, None)
         return RulePoint(
-            frame,
+            frames_of(x, self._frames).native(frame),
             decided,
             None if wanted is None else bool(wanted.holds(np.array([decided]))[0]),
             tuple(n for n, a, b in zip(self.space.names, origin, found.point, strict=True) if a != b),
@@ -588,7 +591,7 @@ class CounterfactualRules:
 
         Returns
         -------
-        DataFrame
+        table, of the kind of the row, or else of the data
             One row for each level that some rule reaches, ascending: its `level`, the rule's `probability`, the `cost`,
             whether the model gives the target there (`reached`, None without a model), the `rule` in words, and the
             point's columns.
@@ -612,7 +615,8 @@ class CounterfactualRules:
                 "rule": [str(own.rule) for own in found],
             }
         )
-        return pd.concat([told, self.space.to_frame(points).reset_index(drop=True)], axis=1)
+        table = pd.concat([told, self.space.to_frame(points).reset_index(drop=True)], axis=1)
+        return frames_of(x, self._frames).native(table)
 
     def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:
         """The largest box within a rule that is as probable for a row as any leaf there; the rule where none is."""
@@ -689,9 +693,7 @@ class CounterfactualRules:
 
     def _row(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike) -> tuple[pd.DataFrame, FloatArray]:
         """One row as a table, and coded, (1, n_features)."""
-        if isinstance(x, pd.Series):
-            x = x.to_frame().T.infer_objects()
-        table = x if isinstance(x, pd.DataFrame) else pd.DataFrame(np.atleast_2d(x), columns=list(self.space.columns))
+        table = rows_of(self.space, x)
         if len(table) != 1:
             raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
         coded = self.space.from_frame(table)
@@ -707,7 +709,8 @@ class CounterfactualRules:
             decided = self.model.decide(table)
             classes = self.model.trees.ensemble.decision.classes
             return np.array([classes[k] for k in decided]) if classes else np.asarray(decided)
-        return np.asarray(self.model.predict(table.to_numpy() if self._array else table))
+        with working(self.model, table):
+            return np.asarray(self.model.predict(table.to_numpy() if self._array else self._asked.native(table)))
 
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:
@@ -730,6 +733,31 @@ def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> Feat
         return space
     vary = {space.names[space.index(name)] for name in names}
     return space.updated({name: {"action": "fixed"} for name in space.names if name not in vary})
+
+
+def _frames_asked(model: Any, frames: FrameKind, table: pd.DataFrame) -> FrameKind:
+    """In which kind of table a model is asked; see `UserModel.in_frames`.
+
+    Parameters
+    ----------
+    model : object or None
+    frames : FrameKind
+        Of the data.
+    table : DataFrame (n, n_columns)
+        Some of the data.
+    """
+
+    def takes(kind: FrameKind) -> bool:
+        try:
+            model.predict(kind.native(table))
+        except Exception:  # each library has its own errors
+            return False
+        return True
+
+    if not frames or model is None or isinstance(model, UserModel):
+        return PANDAS
+    ways = (frames, PANDAS) if frames.library == "polars" else (PANDAS, frames)
+    return next((kind for kind in ways if takes(kind)), PANDAS)
 
 
 def _plain(value: Any) -> Any:

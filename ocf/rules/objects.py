@@ -508,8 +508,8 @@ class RulePoint:
 
     Attributes
     ----------
-    point : DataFrame (1, n_columns)
-        In the user's columns, words and dtypes.
+    point : table (1, n_columns)
+        In the user's columns, words and dtypes: of the kind of the row, or else of the data.
     decided : object
         The explained model's answer; None without a model.
     reached : bool or None
@@ -525,7 +525,7 @@ class RulePoint:
         Average depth in the isolation forest, and what no point of the rule exceeds (inf: not proven).
     """
 
-    point: pd.DataFrame
+    point: Any
     decided: Any
     reached: bool | None
     changed: tuple[str, ...]

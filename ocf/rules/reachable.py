@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import DataError, ProblemError
+from ocf.features import times
+from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.objects import Condition, Subgroup, intervals_of
@@ -103,14 +106,24 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
             codes = np.array([feature.codes[v] for v in given], np.float64)
             masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
             continue
-        try:
-            low, high = (end if v is None else float(v) for v, end in zip(values, (-np.inf, np.inf), strict=True))
-        except (TypeError, ValueError):
-            raise ProblemError(f"region: {name!r} needs (lowest, highest), not {values!r}") from None
-        if not low <= high:
-            raise ProblemError(f"region: {name!r} in [{low}, {high}] holds no value")
+        low, high = _ends(feature, values)
         masks[i] = (upper >= low) & (lower < high)
     return forest.region(masks)
+
+
+def _ends(feature: Feature, said: Any) -> tuple[float, float]:
+    """Lowest and highest value of a feature in a range that a user says, coded."""
+    read = partial(times.days, dtype=feature.dtype) if feature.is_time else float
+    try:
+        low, high = (end if v is None else read(v) for v, end in zip(said, (-np.inf, np.inf), strict=True))
+    except DataError as error:
+        raise ProblemError(f"region: the range of {feature.name!r}: {error}") from None
+    except (TypeError, ValueError):
+        raise ProblemError(f"region: {feature.name!r} needs (lowest, highest), not {said!r}") from None
+    low, high = float(feature.at_least(low)), float(feature.at_most(high))
+    if not low <= high:
+        raise ProblemError(f"region: {feature.name!r} in {said!r} holds no value")
+    return low, high
 
 
 def subgroup_of(forest: RegionalForest, space: FeatureSpace, region: CellBox, lacking: BoolArray) -> Subgroup:

@@ -24,10 +24,10 @@ from oracle.instances import Instance, Spec, make
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_alternatives
-from ocf.explain.asking import rows_of
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation
 from ocf.explain.question import Question as OcfQuestion
+from ocf.features.asked_rows import rows_of
 from ocf.formulations import FORMULATIONS
 from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -273,6 +278,60 @@ def test_bad_questions_are_refused_with_a_remedy(rules: CounterfactualRules, tab
         rules.local(table[table.income < 20].iloc[[0]], method="magic")
     with pytest.raises(ProblemError, match="n_rules must be at least 1"):
         rules.local(table[table.income < 20].iloc[[0]], n_rules=0)
+
+
+def of_library(library: str, table: pd.DataFrame) -> Any:
+    return pl.from_pandas(table) if library == "polars" else pa.Table.from_pandas(table, preserve_index=False)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_tables_of_all_kinds_and_dicts_are_taken(table: pd.DataFrame, library: str) -> None:
+    """The model was fitted on the library's own tables, of which polars' are no arrays to scikit-learn."""
+    columns = make_column_transformer((OneHotEncoder(), ["sex", "job", "grade"]), remainder="passthrough")
+    granted = ((table.income > 50) & (table.job != "none")).to_numpy()
+    own = of_library(library, table)
+    fitted_on = own if library == "polars" else table
+    model = make_pipeline(columns, RandomForestClassifier(10, random_state=0)).fit(fitted_on, granted)
+    settings = {"features": FEATURES, "n_estimators": 5}
+    theirs, ours = explain(model, own, **settings), explain(model, table, **settings)
+    k = int(np.flatnonzero((table.income < 30) & (table.job == "clerk"))[0])
+    one = table.iloc[k].to_dict()
+    expected = ours.local(table.iloc[[k]], True, time_limit=None)
+    assert expected.status == "found"
+    for row in (own[k : k + 1] if library == "polars" else own.slice(k, 1), one, table.iloc[k]):
+        assert str(theirs.local(row, True, time_limit=None)[0]) == str(expected[0])
+    assert str(ours.local(one, True, time_limit=None)[0]) == str(expected[0])
+    assert [str(r) for r in theirs.local_many([one, one], True, time_limit=None)[1]] == [str(r) for r in expected]
+    assert isinstance(theirs.sample(expected, one, True).point, type(own))
+    assert isinstance(theirs.trade_off(one, True), type(own))
+    assert isinstance(ours.sample(expected, one, True).point, pd.DataFrame)
+    assert theirs.lacks(own, True).tolist() == ours.lacks(table, True).tolist()
+    cover = theirs.regional_set(own, True, most=2, time_limit=None)
+    assert cover.assign(own).tolist() == cover.assign(table).tolist()
+
+
+def test_what_a_model_raises_on_a_table_is_told() -> None:
+    class Broken:
+        def predict(self, table: pd.DataFrame) -> np.ndarray:
+            raise KeyError("salary")
+
+    with pytest.raises(ModelError, match=r"Broken fails on this table .*salary"):
+        CounterfactualRules(Broken(), pd.DataFrame({"a": [1.0, 2.0]}))
+
+
+def test_regions_of_dates_and_of_no_value() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, 200), unit="D"), "n": range(200)}
+    )
+    found = CounterfactualRules(None, table, table.since > "2021-06-01", n_estimators=5)
+    asked = [("2020-01-01", "2020-06-01"), (None, pd.Timestamp("2020-06-01")), (dt.date(2020, 1, 1), "2020-06-01")]
+    said = {str(found.regional({"since": ends}, True)) for ends in asked}
+    assert len({text.partition(";")[0] for text in said}) == 1
+    with pytest.raises(ProblemError, match="the range of 'since': it should hold dates"):
+        found.regional({"since": ("soon", None)}, True)
+    with pytest.raises(ProblemError, match=r"'n' in \(2.2, 2.7\) holds no value"):
+        found.regional({"n": (2.2, 2.7)}, True)
 
 
 def test_bad_models_and_data_are_refused(table: pd.DataFrame) -> None:
