@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, quadratic_cost
 from ocf.errors import ProblemError
@@ -137,3 +138,14 @@ def test_instances_that_the_forest_refuses_are_passed_over(of_forest: Explainer)
     )
     found = nearest_instances(Explainer(model, data=X[50:]), X[51:52], holes, 2, plausibility=forest)[0]
     assert found.verified, found.checks
+
+
+def test_a_margin_counts_from_the_last_value_that_the_tree_sends_left() -> None:
+    """Scikit-learn shows 5.125, and sends what float32 rounds to it left."""
+    x = pd.DataFrame({"f": np.r_[np.arange(0, 5.25, 0.25), np.arange(5.25, 10, 0.25)]})
+    tree = DecisionTreeClassifier().fit(x, x.f > 5)
+    assert tree.tree_.threshold[0] == 5.125
+    explainer = Explainer(tree, x, {"f": {"step": 0.125}})
+    up, down = (explainer.explain({"f": row}, split_margin=0.5)[0].counterfactual.f.iloc[0] for row in (0.0, 9.0))
+    assert down == 5.125 - 0.5
+    assert up == 5.125 + 0.5 + 0.125
