@@ -156,7 +156,7 @@ def test_bad_questions(credit) -> None:
         (ProblemError, "other way round", {"permitted_range": {"income": (60, 20)}}),
         (ProblemError, "n_jobs", {"n_jobs": 0}),
         (ProblemError, "time_limit", {"time_limit": -1}),
-        (DataError, "weight", {"weights": {"income": -1}}),
+        (ProblemError, "weight", {"weights": {"income": -1}}),
     ):
         with pytest.raises(error, match=match):
             explainer.explain(row, **kwargs)
