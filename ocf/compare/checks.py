@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ocf.verify.check import TOLERANCE
+from ocf.verify.changes import TOLERANCE
 
 #: A row of the table of runs.
 Run = dict[str, Any]

@@ -12,7 +12,7 @@ from ocf.compare import statistics
 from ocf.compare.frame import Comparison
 from ocf.compare.tables import Table
 from ocf.errors import ProblemError
-from ocf.verify.check import TOLERANCE
+from ocf.verify.changes import TOLERANCE
 
 #: A run is a regression when it takes this many times as long, and so many seconds longer.
 SLOWER, SECONDS = 2.0, 0.5

@@ -26,6 +26,7 @@ from ocf.explain.question import Question
 from ocf.features.asked_rows import rows_of
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table, infer_space
+from ocf.features.row_dtypes import in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
 from ocf.models.plausibility import Plausibility
@@ -155,7 +156,7 @@ class LinearExplainer(Asking[LinearProblem]):
             target=question.target,
             probability=question.probability,
             cost=cost,
-            space=question.space_of(self.space, known=self.prepared.rows),
+            space=in_dtypes_of(question.space_of(self.space, known=self.prepared.rows), frame),
             formulation="linear",
             solver=question.solver,
             split_margin=margin,

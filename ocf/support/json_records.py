@@ -130,13 +130,29 @@ def _column(value: Any, dtype: Any) -> Any:
         held = (
             pd.array([value], dtype=dtype) if value is None else pd.Series([_native(value, dtype)], dtype=dtype).array
         )
+    except DataError:
+        raise
     except Exception:  # of damaged names pandas raises anything, from assertions to zones that do not exist
         raise DataError(f"{dtype[:40]!r} is no dtype of a column that holds {value!r}") from None
     return held
 
 
 def _native(value: Any, dtype: str) -> Any:
-    return float(value) if dtype.lower().startswith("float") else value  # "inf" was written as a word
+    """A value as a column of a dtype takes it.
+
+    Raises
+    ------
+    DataError
+        pandas would make a truth value or a number of it, and another than it says.
+    """
+    kind = pd.api.types.pandas_dtype(dtype)
+    if pd.api.types.is_bool_dtype(kind) and value not in (False, True):
+        raise DataError(f"{value!r} is no truth value, which a column of {dtype} holds")
+    if isinstance(value, str) and dtype.lower().startswith("float") and value in ("inf", "-inf"):
+        return float(value)  # written as a word
+    if isinstance(value, str) and pd.api.types.is_numeric_dtype(kind):
+        raise DataError(f"{value!r} is text, and a column of {dtype} holds numbers")
+    return float(value) if dtype.lower().startswith("float") else value
 
 
 def pack(records: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ocf.support.documents import Count, Label
+from ocf.support.documents import AtLeastOne, Count, Label
 
 #: A number, or the word for an infinite one, which JSON lacks.
 Number = float | Literal["inf", "-inf"]
@@ -21,6 +21,9 @@ Number = float | Literal["inf", "-inf"]
 MaybeNumber = float | Literal["inf", "-inf"] | None
 
 Amount = Annotated[float, Meta(ge=0)]
+
+#: A part of a whole that is not empty.
+Share = Annotated[float, Meta(gt=0, le=1)]
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -268,7 +271,7 @@ class ProbabilityTargetSchema(Struct, tag_field="kind", tag="probability"):
     """A `ProbabilityTarget`."""
 
     indices: Annotated[list[Count], Meta(min_length=1)]
-    probability: Annotated[float, Meta(gt=0, le=1)]
+    probability: Share
 
 
 class IntervalTargetSchema(Struct, tag_field="kind", tag="interval"):
@@ -365,8 +368,8 @@ class ImputationsSchema(Struct):
     """Completions of a row's missing values."""
 
     values: dict[str, list[Label]]
-    share: float
-    least: Count
+    share: Share
+    least: AtLeastOne
     met: Count | None = None
 
 
@@ -376,6 +379,8 @@ class ChangeSchema(Struct, rename={"old": "from", "new": "to"}):
     feature: str
     old: Label
     new: Label
+    change: MaybeNumber | UnsetType = UNSET
+    cost: MaybeNumber | UnsetType = UNSET
 
 
 class ClaimsSchema(Struct):
@@ -392,7 +397,7 @@ class ClaimsSchema(Struct):
     counterfactual: TableSchema | None
     norm: CostSchema | None
     features: SpaceSchema | None
-    probability: float | None = None
+    probability: Share | None = None
     ties: list[TableSchema] = []
     plausibility: DepthSchema | None = None
     constraints: list[ConstraintSchema] = []
@@ -401,6 +406,12 @@ class ClaimsSchema(Struct):
     probabilities: Annotated[list[list[float]], Meta(min_length=1, max_length=2)] | None = None
     partway: list[list[float]] | None = None
     changes: list[ChangeSchema] | None = None
+    gap: MaybeNumber | UnsetType = UNSET
+    verified: bool | UnsetType = UNSET
+    checks: list[str] | UnsetType = UNSET
+    rank: int = 1
+    ranges: list[dict[str, EndsSchema | list[Label]]] = []
+    box: BoxSchema | None = None
 
 
 class ExplanationSchema(ClaimsSchema, kw_only=True):
@@ -419,10 +430,7 @@ class ExplanationSchema(ClaimsSchema, kw_only=True):
     message: str
     classes: list[Label]
     ties_complete: bool | None = None
-    ranges: list[dict[str, EndsSchema | list[Label]]] = []
-    rank: int = 1
     conflict: list[str] = []
-    box: BoxSchema | None = None
 
 
 # -- thresholds and checkpoints --------------------------------------------------------------------------------

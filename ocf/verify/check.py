@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +22,14 @@ from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
-from ocf.verify.constraints import Change, broken, coupled_part, curve_amount
+from ocf.verify.changes import TOLERANCE, close, cost_of_changes
+from ocf.verify.described import misdescribed
 from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
-from ocf.verify.times import days, is_time
+from ocf.verify.told import misjudged, mislisted
 
 if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
 
-
-#: Relative difference below which two costs are the same number.
-TOLERANCE = 1e-9
 
 #: Statuses that come with a counterfactual, and those that cannot have one; an error may have either.
 WITH, WITHOUT = ("optimal", "feasible"), ("infeasible", "unknown", "interrupted")
@@ -175,12 +172,12 @@ def verify(
             problems.append(f"{met} of {len(answers)} completions get the target, {least} are wanted.")
     cost = None
     if before is not None and after is not None:
-        cost = _check_changes(before, after, features["features"], norm, constraints, problems)
+        cost = cost_of_changes(before, after, features["features"], norm, constraints, problems)
         problems += _fragile(model, before, after, features["features"], margins or {}, decided)
         if claims.plausibility is not None:
             lacking = _check_depth(claims.plausibility, after, forest, problems)
             cost = None if cost is None else cost + lacking
-        if cost is not None and claims.cost is not None and not _close(cost, claims.cost):
+        if cost is not None and claims.cost is not None and not close(cost, claims.cost):
             problems.append(f"The changes cost {cost!r}, not {claims.cost!r} as claimed.")
     shown = None if imputations is not None else _shown(model, [before] if counterfactual is None else [before, after])
     problems += _misquoted(claims.probabilities, shown)
@@ -251,9 +248,13 @@ def _verify_record(
     )
     if record["features"] is None or record["norm"] is None:
         problems = tuple(_check_claims(claims, changed is not None))
-        if changed is not None:
-            problems += ("There is a counterfactual, but no description of the features to check it by.",)
+        if changed is not None or claims.status == "infeasible":
+            problems += ("There is an answer, but no description of the features to check it by.",)
         return Verification(not problems, problems, status=claims.status)
+
+    faults = tuple(misdescribed(record))
+    if faults:  # by which nothing can be checked
+        return Verification(False, faults, status=claims.status)
 
     def check(table: Any, claims: Claims = claims) -> Verification:
         return verify(
@@ -272,26 +273,39 @@ def _verify_record(
         )
 
     found, of_ties = check(changed), replace(claims, probabilities=None)
-    more = [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
+    more = [*misjudged(record), *_miscounted(record, found, forest is not None)]
+    more += [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
     if changed is not None and record.get("changes") is not None:  # programs of others list none
-        more += _mislisted(record)
+        more += mislisted(record)
     if found.ok and record.get("partway") is not None:
         more += _misquoted_partway(record, model)
+    staying = Claims("feasible", 0.0, -math.inf)
+    if found.ok and _may_need_no_change(record, claims, model) and check(record["original"], staying).ok:
+        more.append("The row has the target as it is, so that no change is the cheapest.")
     return replace(found, ok=found.ok and not more, problems=(*found.problems, *more), status=claims.status)
 
 
-def _mislisted(record: Mapping[str, Any]) -> Iterator[str]:
-    """What the list of changes, which a person reads, says otherwise than the row and the counterfactual."""
-    before, after = (record[table]["values"] for table in ("original", "counterfactual"))
-    listed = {str(change["feature"]): (change["from"], change["to"]) for change in record["changes"]}
-    columns = {feature["name"]: feature["columns"] for feature in record["features"]["features"]}
-    moved = {name for name, own in columns.items() if any(before[column] != after[column] for column in own)}
-    yield from (f"Feature {name!r} changes and is not among the changes." for name in sorted(moved - {*listed}))
-    yield from (f"Feature {name!r} is among the changes and does not change." for name in sorted({*listed} - moved))
-    for name in sorted(moved & {*listed}):
-        column, (old, new) = columns[name][0], listed[name]
-        if len(columns[name]) == 1 and (old, new) != (before[column], after[column]):
-            yield f"Feature {name!r} is listed as going from {old!r} to {new!r}, and does not."
+def _miscounted(record: Mapping[str, Any], found: Verification, counted: bool) -> Iterator[str]:
+    """Where another number of completions is right; without a forest those that are deep enough are some of them."""
+    said = (record.get("imputations") or {}).get("met")
+    if said is None or found.met is None:
+        return
+    if said > found.met or (said < found.met and (counted or record.get("plausibility") is None)):
+        yield f"{found.met} completions get the target, not {said} as claimed."
+
+
+def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserModel) -> bool:
+    """Whether an optimal change of a row is looked at that may not need it; nothing is asked of the model for that.
+
+    Of further answers to a row, and where a plausibility or margins are wanted, more than the target has to hold.
+    """
+    if claims.status != "optimal" or claims.cost is None or claims.cost <= TOLERANCE:
+        return False
+    if record.get("rank", 1) > 1 or claims.plausibility is not None or record.get("margins"):
+        return False
+    if claims.predicted is None or record.get("probability") is not None or record.get("imputations") is not None:
+        return True
+    return not list(_missed(model, None, claims.predicted, record["target"], None))
 
 
 def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
@@ -322,19 +336,12 @@ def _check_claims(claims: Claims, found: bool) -> Iterator[str]:
         yield f"The cost {cost!r} is no finite number."
     if math.isnan(bound):
         yield "The bound is not a number."
-    if cost is not None and bound > cost and not _close(bound, cost):
+    if cost is not None and bound > cost and not close(bound, cost):
         yield f"The bound {bound!r} is above the cost {cost!r}: one of them is wrong."
-    if status == "optimal" and cost is not None and not _close(bound, cost):
+    if status == "optimal" and cost is not None and not close(bound, cost):
         yield f"The status is 'optimal', but the bound {bound!r} does not prove the cost {cost!r}."
     if status == "infeasible" and bound != math.inf:
         yield f"The status is 'infeasible', but the bound is {bound!r}, not infinite."
-
-
-def _close(a: float, b: float) -> bool:
-    """Whether two costs are the same number; below `TOLERANCE` the difference counts by itself."""
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return a == b
-    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b), TOLERANCE)
 
 
 # -- the model -------------------------------------------------------------------------------------------------
@@ -387,7 +394,7 @@ def _misquoted(claimed: Sequence[Sequence[float]] | None, shown: Sequence[Sequen
         yield "Probabilities are claimed, but the model shows none."
         return
     for which, said, own in zip(("original", "counterfactual"), claimed, shown, strict=False):
-        if len(said) != len(own) or not all(map(_close, own, said)):
+        if len(said) != len(own) or not all(map(close, own, said)):
             yield f"The model gives the {which} the probabilities {list(own)}, not {list(said)} as claimed."
 
 
@@ -519,10 +526,10 @@ def _check_depth(
         except Exception as error:  # the forest is the user's: whatever it raises is a finding
             problems.append(f"The isolation forest refuses the counterfactual: {type(error).__name__}: {error}")
             counted = depth
-        if not _close(counted, depth):
+        if not close(counted, depth):
             problems.append(f"The average depth in the isolation forest is {counted!r}, not {depth!r} as claimed.")
         depth = counted
-    if least is not None and depth < least and not _close(depth, float(least)):
+    if least is not None and depth < least and not close(depth, float(least)):
         problems.append(f"The average depth in the isolation forest is {depth!r}, less than the wanted {least!r}.")
     return float(claimed["weight"]) * (float(claimed["deepest"]) - depth)
 
@@ -534,7 +541,7 @@ def _deep_enough(
     if forest is None or claimed is None or claimed["least"] is None:
         return tables
     least = float(claimed["least"])
-    return [table for table in tables if (depth := forest(table)) >= least or _close(depth, least)]
+    return [table for table in tables if (depth := forest(table)) >= least or close(depth, least)]
 
 
 def _of_completions(
@@ -544,161 +551,3 @@ def _of_completions(
     if forest is None or not tables:
         return forest
     return lambda _: sorted(map(forest, tables), reverse=True)[min(least, len(tables)) - 1]
-
-
-# -- the changes -----------------------------------------------------------------------------------------------
-
-
-def _check_changes(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
-    features: Sequence[Mapping[str, Any]],
-    norm: Mapping[str, Any],
-    constraints: Sequence[Mapping[str, Any]],
-    problems: list[str],
-) -> float | None:
-    """Recompute the cost and check what may change; None when a value cannot be read."""
-    cost = 0.0
-    readable = True
-    changes: dict[str, Change] = {}
-    # as objects, so that no value takes another's type
-    first, second = (dict(zip(t.columns, t.to_numpy(object)[0], strict=True)) for t in (before, after))
-    for feature in features:
-        try:
-            old, new = _value(first, feature), _value(second, feature)
-        except DataError as error:
-            problems.append(str(error))
-            readable = False
-            continue
-        changes[feature["name"]] = (feature, old, new)
-        if old == new and _stands_apart(feature, old):
-            continue
-        if _stands_apart(feature, old) or _stands_apart(feature, new):
-            price, objections = _supplied(feature, norm, old, new)
-            problems += objections
-            readable = readable and price is not None
-            cost += price or 0.0
-            continue
-        assert old is not None
-        assert new is not None
-        problems += _forbidden(feature, old, new)
-        cost += _cost(feature, norm, old, new)
-    if readable:
-        cost += coupled_part(norm, changes)
-        problems += broken(constraints, changes)
-    return cost if readable else None
-
-
-def _stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
-    """Whether a value is missing, or a code that stands for something else than its number."""
-    if value is None:
-        return True
-    codes = (feature.get("special") or {}).get("codes", ())
-    return (feature["levels"][int(value)] if feature["levels"] else value) in codes
-
-
-def _supplied(
-    feature: Mapping[str, Any], norm: Mapping[str, Any], old: float | None, new: float | None
-) -> tuple[float | None, list[str]]:
-    """What it costs to supply a value, or that one goes missing, and what is wrong with that; None: it has no price."""
-    name, special = feature["name"], feature.get("special") or {}
-    was, is_ = (_stands_apart(feature, value) for value in (old, new))
-    price = None if was and is_ else special.get("supplying" if was else "becoming")
-    if price is None:
-        said = "missing value must stay missing" if old is None or new is None else "special value must stay as it is"
-        return None, [f"{name!r}: a {said}, but {old!r} became {new!r}."]
-    problems = [f"{name!r} is fixed, but {old!r} became {new!r}."] if feature["action"] == "fixed" else []
-    if new is not None and not is_:
-        problems += _inadmissible(feature, new, None)
-    beyond = bool(norm.get("squares") or norm.get("forms") or norm.get("absolutes"))
-    return float(norm["l0"] + price * (norm["l1"] + norm["l2"] + beyond)), problems
-
-
-def _value(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None:
-    """Number, or index of the level, that a row holds; None when it is missing."""
-    name, columns, levels = feature["name"], feature["columns"], feature["levels"]
-    cells = [row[column] for column in columns]
-    if len(columns) > 1 or feature["base"]:
-        ones = [k for k, cell in enumerate(cells) if cell == 1]
-        if any(pd.isna(cell) or cell not in (0, 1) for cell in cells) or len(ones) > 1 or not (ones or feature["base"]):
-            raise DataError(f"{name!r}: its indicator columns must hold 0 and a single 1, not {cells}.")
-        return float(ones[0] + bool(feature["base"])) if ones else 0.0
-    cell = cells[0]
-    if pd.isna(cell):
-        return None
-    if levels:
-        if cell not in levels:
-            raise DataError(f"{name!r}: {cell!r} is none of its levels.")
-        return float(levels.index(cell))
-    try:
-        value = days(cell, feature["dtype"]) if is_time(feature) else float(cell)
-    except (TypeError, ValueError, AttributeError):
-        raise DataError(f"{name!r}: {cell!r} is not a number.") from None
-    if math.isinf(value):
-        raise DataError(f"{name!r}: {value} is not finite.")
-    return value
-
-
-def _forbidden(feature: Mapping[str, Any], old: float, new: float) -> Iterator[str]:
-    """What the feature's description does not allow."""
-    name, levels, action = feature["name"], feature["levels"], feature["action"]
-
-    def word(value: float) -> str:
-        return repr(levels[int(value)] if levels else value)
-
-    change = f"{word(old)} became {word(new)}"
-    if action == "fixed" and new != old:
-        yield f"{name!r} is fixed, but {change}."
-    if action == "increasing" and new < old:
-        yield f"{name!r} may only increase, but {change}."
-    if action == "decreasing" and new > old:
-        yield f"{name!r} may only decrease, but {change}."
-    yield from _inadmissible(feature, new, old)
-
-
-def _inadmissible(feature: Mapping[str, Any], new: float, old: float | None) -> Iterator[str]:
-    """Why a value may not be chosen in the place of another; None: there was none."""
-    name, levels, permitted = feature["name"], feature["levels"], feature["permitted"]
-    if levels:
-        if permitted is not None and levels[int(new)] not in permitted:
-            yield f"{name!r}: {levels[int(new)]!r} is none of the permitted levels {list(permitted)}."
-        return
-    # the grid and the bounds of the feature hold for values that were chosen, not for the row's own
-    if new != old:
-        lower, upper, step = float(feature["lower"]), float(feature["upper"]), feature["step"]
-        own = [] if old is None else [old]
-        if not min([lower, *own]) <= new <= max([upper, *own]):
-            yield f"{name!r}: {new!r} is outside the bounds [{lower!r}, {upper!r}]."
-        if feature["kind"] == "integer" and not new.is_integer():
-            yield f"{name!r}: {new!r} is not a whole number."
-        if step is not None and not _on_grid(new, step, feature.get("dtype", "float64")):
-            yield f"{name!r}: {new!r} is no multiple of {step!r}."
-    if permitted is not None and not float(permitted[0]) <= new <= float(permitted[1]):
-        yield f"{name!r}: {new!r} is outside the permitted range {list(permitted)}."
-
-
-def _on_grid(value: float, step: float, dtype: str) -> bool:
-    """Whether a value is a multiple of the decimal that the step is written as, as nearly as the column can hold it."""
-    exact = float(Decimal(repr(step)) * round(Decimal(repr(value)) / Decimal(repr(step))))
-    if dtype.lower() in ("float16", "float32"):
-        return value == float(np.dtype(dtype.lower()).type(exact))
-    return abs(value - exact) <= 4 * math.ulp(value)
-
-
-def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new: float) -> float:
-    """What one change costs: weight (l0 [d != 0] + l1 |d| + l2 d**2), d in units of the scale."""
-    if new == old:
-        return 0.0
-    if feature.get("cost") is not None:
-        return float(curve_amount(feature["cost"], feature, old, new))
-    kind, levels = feature["kind"], feature["levels"]
-    if kind in ("binary", "categorical"):
-        distance = 1.0 if kind == "categorical" or new > old else -1.0
-    elif kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):
-        distance = (levels[int(new)] - levels[int(old)]) / feature["scale"]
-    else:
-        distance = (new - old) / feature["scale"]
-    weight = feature["weight_down"] if distance < 0 else feature["weight_up"]
-    # a change so small that its distance rounds to 0 is still a change
-    mixed = norm["l0"] + norm["l1"] * abs(distance) + norm["l2"] * distance * distance
-    return float(weight * mixed)

@@ -6,8 +6,10 @@ constraint is the dict that a result holds, a row is a dict of feature names to 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ def broken(constraints: Sequence[Mapping[str, Any]], changes: Mapping[str, Chang
         name = constraint["name"] or constraint["kind"]
         try:
             complaint = _CHECKS[constraint["kind"]](constraint, changes)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             complaint = f"cannot be checked: {error!r}"
         if complaint:
             yield f"The constraint {name!r} does not hold: {complaint}."
@@ -46,9 +48,17 @@ def _amount(feature: Mapping[str, Any], value: float) -> Fraction:
     return _decimal(feature["levels"][int(value)]) if feature["levels"] else _decimal(value)
 
 
+def _place(feature: Mapping[str, Any], level: Any) -> int:
+    """Index of a level, by itself or by its text."""
+    levels = feature["levels"]
+    for k, own in enumerate([*levels, *map(str, levels)]):
+        if own == level or (k >= len(levels) and own == str(level)):
+            return k % len(levels)
+    raise ValueError(f"{level!r} is none of the levels of {feature['name']!r}")
+
+
 def _has(feature: Mapping[str, Any], value: float, level: Any) -> bool:
-    own = feature["levels"][int(value)]
-    return bool(own == level) or str(own) == str(level)
+    return _place(feature, level) == value
 
 
 def _linear(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
@@ -69,6 +79,8 @@ def _linear(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
             room += abs(factor) * Fraction(float(np.spacing(np.dtype(dtype).type(abs(new)))))
     bound, sense = _decimal(said["bound"]), said["sense"]
     # numbers can make an equation true only as far as the column can hold them
+    if sense not in ("<=", ">=", "="):
+        raise ValueError(f"{sense!r} compares nothing")
     holds = total <= bound if sense == "<=" else total >= bound if sense == ">=" else abs(total - bound) <= room
     return "" if holds else f"its sum is {float(total)!r}, which is not {sense} {said['bound']!r}"
 
@@ -81,8 +93,8 @@ def _is(feature: Mapping[str, Any], value: float | None, said: Any) -> bool:
     if levels:
         if isinstance(said, Mapping):
             low, high = said.get("min"), said.get("max")
-            first = 0 if low is None else next(k for k, _ in enumerate(levels) if _has(feature, k, low))
-            last = len(levels) - 1 if high is None else next(k for k, _ in enumerate(levels) if _has(feature, k, high))
+            first = 0 if low is None else _place(feature, low)
+            last = len(levels) - 1 if high is None else _place(feature, high)
             return first <= value <= last
         return any(_has(feature, value, level) for level in (said if isinstance(said, list | tuple) else [said]))
     if isinstance(said, Mapping):
@@ -105,8 +117,51 @@ def _implication(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
 
 
 def _budget(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
+    faults = [fault for name, curve in said["costs"] if (fault := curve_fault(curve, changes[name][0]))]
+    if faults:
+        raise ValueError(faults[0])
     total = sum((curve_amount(curve, *changes[name]) for name, curve in said["costs"]), Fraction(0))
     return "" if total <= _decimal(said["limit"]) else f"the changes take {float(total)!r} of {said['limit']!r}"
+
+
+def curve_fault(curve: Any, feature: Mapping[str, Any]) -> str:
+    """Why a curve says nothing of the changes of a feature; empty where it does.
+
+    Parameters
+    ----------
+    curve : object
+        As ``Curve.to_plain`` writes it.
+    feature : mapping
+        The description of the feature.
+    """
+    levels = feature["levels"]
+    try:
+        if isinstance(curve, Mapping) and ("levels" in curve or "between" in curve):
+            if not levels:
+                return f"{feature['name']!r} has no levels"
+            if "levels" in curve:
+                amounts = [amount for level, amount in curve["levels"] if _place(feature, level) >= 0]
+            elif len(amounts := curve["between"]) != len(levels) - 1:
+                return f"{len(amounts)} amounts between {len(levels)} levels"
+            return _unamounts(amounts)
+        for k, _ in enumerate(levels):
+            _amount(feature, k)
+        if not isinstance(curve, Mapping):
+            down, up = curve
+            return _unamounts([down, up])
+        points, steps = curve["points"], curve["steps"]
+        ordered = all(a < b for (a, _), (b, _) in pairwise(points))
+        if curve["of"] not in ("change", "value") or len(points) < (1 if steps else 2) or not ordered:
+            return f"{curve!r} is no line through points"
+        return _unamounts([number for point in points for number in point])
+    except (KeyError, TypeError, ValueError) as error:
+        return f"{curve!r} is no curve ({type(error).__name__}: {error})"
+
+
+def _unamounts(amounts: Sequence[Any]) -> str:
+    """The first that is no number, in words."""
+    odd = [a for a in amounts if isinstance(a, bool | str) or not math.isfinite(a)]
+    return f"{odd[0]!r} is no amount" if odd else ""
 
 
 def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new: float | None) -> Fraction:
@@ -143,7 +198,7 @@ def curve_amount(curve: Any, feature: Mapping[str, Any], old: float | None, new:
     return left + (right - left) * (x - a) / (b - a)
 
 
-def coupled_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> float:
+def coupled_parts(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> dict[str, Fraction]:
     """Squares of changes, and squares and absolute values of sums of changes, in the features' own units.
 
     Parameters
@@ -152,18 +207,31 @@ def coupled_part(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> floa
         As ``Cost.to_dict`` writes it.
     changes : mapping of str to (mapping, float or None, float or None)
         By feature: itself, its old and its new value.
+
+    Returns
+    -------
+    dict of feature name to Fraction
+        What each adds; a function of a sum is shared out by Euler's rule.
     """
+    parts: dict[str, Fraction] = {}
 
     def change(name: str) -> Fraction:
         feature, old, new = changes[name]
         return Fraction(0) if old is None or new is None else _amount(feature, new) - _amount(feature, old)
 
-    total = sum((_decimal(d) * change(n) ** 2 for n, d in norm.get("squares", ())), Fraction(0))
-    for form in norm.get("forms", ()):
-        total += sum((_decimal(c) * change(n) for n, c in form), Fraction(0)) ** 2
-    for form in norm.get("absolutes", ()):
-        total += abs(sum((_decimal(c) * change(n) for n, c in form), Fraction(0)))
-    return float(total)
+    def add(name: str, amount: Fraction) -> None:
+        parts[name] = parts.get(name, Fraction(0)) + amount
+
+    for name, factor in norm.get("squares", ()):
+        add(name, _decimal(factor) * change(name) ** 2)
+    for key in ("forms", "absolutes"):
+        for form in norm.get(key, ()):
+            terms = [(name, _decimal(factor) * change(name)) for name, factor in form]
+            whole = sum((term for _, term in terms), Fraction(0))
+            slope = whole if key == "forms" else (whole > 0) - (whole < 0)
+            for name, term in terms:
+                add(name, slope * term)
+    return parts
 
 
 def _max_changes(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:

@@ -1,0 +1,227 @@
+"""Files whose descriptions, amounts and verdicts were tampered with are refused, and honest ones of all kinds pass."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Budget, Explainer, Implication, Linear, LinearExplainer
+from ocf.errors import DataError
+from ocf.models.user_model import as_user_model
+from ocf.verify.check import verify_file
+
+Record = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    n = 300
+    columns = {"a": rng.integers(0, 20, n), "b": rng.normal(size=n).round(2), "c": rng.choice([0, 1, 2, 3], n)}
+    jobs = rng.choice(["x", "y", "z"], n)
+    indicators = {f"job_{job}": (jobs == job).astype(int) for job in "xyz"}
+    return pd.DataFrame(columns | {"d": rng.random(n) < 0.5} | indicators | {"id": 2**53 + 2 * rng.integers(0, 9, n)})
+
+
+@pytest.fixture(scope="module")
+def honest(table: pd.DataFrame) -> tuple[Any, Record]:
+    """A model, and the record of an answer that changes a number and a category of indicators."""
+    y = ((table.b > 0.5) & (table.job_x == 1)).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(table, y)
+    features = {"c": {"kind": "ordinal", "levels": [0, 1, 2, 3]}, "a": {"cost": {"points": [[0, 0], [20, 3]]}}}
+    rows = table[(table.b < 0) & (table.job_y == 1)].iloc[[0]]
+    return model, Explainer(model, table, features).explain(rows, target=1)[0].to_dict()
+
+
+def problems(record: Record, model: Any, tmp_path: Path) -> str:
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(record))
+    ((_, found),) = verify_file(path, as_user_model(model))
+    assert found.ok != bool(found.problems)
+    return " ".join(found.problems)
+
+
+def feature(record: Record, name: str) -> Record:
+    return next(f for f in record["features"]["features"] if f["name"] == name)
+
+
+def free(record: Record) -> None:
+    """The answer at no cost."""
+    record["cost"] = record["bound"] = 0.0
+
+
+def _left_out(record: Record) -> None:
+    record["features"]["features"].remove(feature(record, "b"))
+
+
+def _moved_id(record: Record) -> None:
+    feature(record, "id")["action"] = "fixed"
+    old = record["original"]["values"]["id"]
+    record["counterfactual"]["values"]["id"] = old + 1
+    record["changes"].append({"feature": "id", "from": old, "to": old + 1, "change": 1.0, "cost": 0.0})
+
+
+def _constrain(*constraints: Any) -> Callable[[Record], Any]:
+    return lambda record: record["constraints"].extend(constraints)
+
+
+LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
+    "left out": (_left_out, "'b' is described by 0 features"),
+    "twice": (
+        lambda r: r["features"]["features"].append(feature(r, "b") | {"name": "e"}),
+        "'b' is described by 2 features",
+    ),
+    "one name": (lambda r: feature(r, "c").update(name="b"), "2 features are called 'b'"),
+    "a duration": (lambda r: feature(r, "b").update(dtype="timedelta"), "'b' is described as timedelta, but the orig"),
+    "narrow": (lambda r: feature(r, "b").update(dtype="float16"), "'b' is described as float16"),
+    "scale 0": (lambda r: feature(r, "b").update(scale=0.0), "the scale 0.0 is not above 0"),
+    "scale -1": (lambda r: feature(r, "b").update(scale=-1.0), "the scale -1.0 is not above 0"),
+    "weight": (lambda r: feature(r, "b").update(weight_up=-1.0), "is below 0"),
+    "step": (lambda r: feature(r, "b").update(step=0.0), "the step 0.0 is not above 0"),
+    "between": (lambda r: feature(r, "b").update(cost={"between": []}), "'b' has no levels"),
+    "levels": (lambda r: feature(r, "b").update(cost={"levels": []}), "'b' has no levels"),
+    "malformed": (lambda r: feature(r, "b").update(cost={"foo": 1}), "is no curve"),
+    "level twice": (lambda r: feature(r, "c").update(levels=[0, 1, 2, 2]), "occurs twice"),
+    "permitted": (lambda r: feature(r, "b").update(permitted=[None, None]), "is no pair of numbers"),
+    "norm": (lambda r: r["norm"].update(l1=0.0), "The norm counts no change"),
+    "margin": (lambda r: r.update(margins={"zzz": 1e9}), "'zzz', which is no feature"),
+    "beyond floats": (_moved_id, "'id': "),
+    "change": (lambda r: r["changes"][0].update(change=123.0), "is listed as changing by 123.0"),
+    "cost": (lambda r: r["changes"][0].update(cost=1e-9), "not 1e-09 as listed"),
+    "indicators": (lambda r: r["changes"][1].update({"from": "z"}), "'job' is listed as going from 'z'"),
+    "listed twice": (lambda r: r["changes"].append(r["changes"][0]), "is listed 2 times"),
+    "not listed": (lambda r: r["changes"].pop(), "is not among the changes"),
+    "tie": (lambda r: r["ties"].append(r["counterfactual"]), "Tie 1 is an answer that is there already"),
+    "gap": (lambda r: r.update(status="feasible", bound=0.0, gap=0.0), "between bound and cost is 1.0, not 0.0"),
+    "gap of a proof": (lambda r: r.update(gap=0.1), "between bound and cost is 0.0, not 0.1"),
+    "verdict": (lambda r: r.update(verified=False), "It says verified: false"),
+    "own checks": (lambda r: r.update(verified=False, checks=["all is wrong"]), "It says of itself: all is wrong"),
+    "needless": (lambda r: r.update(target=[0, 1]), "The row has the target as it is"),
+    "completions": (
+        lambda r: r.update(imputations={"values": {"b": [2.0]}, "share": 1.0, "least": 1, "met": 1}),
+        "but what the row lacks is []",
+    ),
+    "unknown level": (
+        _constrain({"kind": "implication", "when": [["c", {"min": 77}]], "then": [["b", 1]], "name": "x"}),
+        "77 is none of the levels of 'c'",
+    ),
+    "linear": (
+        _constrain({"kind": "linear", "terms": [["d", "x", 1.0]], "sense": "<=", "bound": 1.0, "name": ""}),
+        "'x' is none of the levels of 'd'",
+    ),
+    "budget": (
+        _constrain({"kind": "budget", "limit": 0.0, "costs": [["b", {"levels": []}]], "name": ""}),
+        "'b' has no levels",
+    ),
+    "no description": (
+        lambda r: r.update(features=None, norm=None, counterfactual=None, cost=None, bound="inf", status="infeasible"),
+        "no description of the features",
+    ),
+}
+
+
+def test_the_honest_answer_holds(honest: tuple[Any, Record], tmp_path: Path) -> None:
+    model, record = honest
+    assert [change["feature"] for change in record["changes"]] == ["b", "job"]
+    assert problems(record, model, tmp_path) == ""
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lies_are_found(honest: tuple[Any, Record], tmp_path: Path, lie: str) -> None:
+    tamper, sentence = LIES[lie]
+    record = copy.deepcopy(honest[1])
+    tamper(record)
+    assert sentence in problems(record, honest[0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tamper", "sentence"),
+    [
+        (lambda r: r.update(probability=0.0), "at probability"),
+        (lambda r: r["original"]["values"].update(d="False"), "no truth value"),
+        (lambda r: r["original"]["values"].update(d=0.3), "no truth value"),
+        (lambda r: r["original"]["values"].update(a="17"), "'17' is text"),
+        (lambda r: r["original"]["values"].update(b="0.5"), "'0.5' is text"),
+    ],
+)
+def test_what_is_no_record_is_refused(
+    honest: tuple[Any, Record], tmp_path: Path, tamper: Callable[[Record], Any], sentence: str
+) -> None:
+    record = copy.deepcopy(honest[1])
+    tamper(record)
+    with pytest.raises(DataError, match=sentence):
+        problems(record, honest[0], tmp_path)
+
+
+# -- completions -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def completed(table: pd.DataFrame) -> tuple[Any, Record]:
+    own = table.astype({"a": float})[["a", "b", "c"]]
+    own.loc[:20, "a"] = np.nan
+    model = HistGradientBoostingClassifier(max_iter=10, max_depth=3).fit(own, (own.b + own.a.fillna(9) / 10 > 1))
+    row = own[:20][model.predict(own[:20]) == 0].iloc[[0]]
+    values = pd.DataFrame({"a": [5.0, 6.0, 8.0, 12.0]})
+    return model, Explainer(model, own).explain(row, target=True, imputations=values, share=0.5)[0].to_dict()
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ({}, ""),
+        ({"met": 4, "least": 2}, "completions get the target, not 4"),
+        ({"share": 1.0}, "of 4 completions is 4, not 2"),
+        ({"least": 1}, "of 4 completions is 2, not 1"),
+        ({"values": {"b": [1.0]}}, "what the row lacks is ['a']"),
+        ({"values": {"a": []}}, "fill in every missing cell"),
+    ],
+)
+def test_completions(completed: tuple[Any, Record], tmp_path: Path, said: Record, sentence: str) -> None:
+    record = copy.deepcopy(completed[1])
+    assert record["imputations"]["met"] < 4
+    record["imputations"] |= said
+    found = problems(record, completed[0], tmp_path)
+    assert sentence in found if sentence else not found
+
+
+# -- honest answers of all kinds -------------------------------------------------------------------------------
+
+
+def test_constraints_and_costs_of_levels(table: pd.DataFrame, tmp_path: Path) -> None:
+    own = table[["a", "b", "c", "d"]].astype({"b": "float32"})
+    model = DecisionTreeClassifier(max_depth=5, random_state=0).fit(own, (own.a / 20 + own.b + own.c / 3 > 1))
+    features = {"c": {"kind": "ordinal", "levels": [0, 1, 2, 3], "cost": {"between": [0.3, 0.1, 0.4]}}}
+    wishes = [
+        Budget(6, {"a": 1, "c": {3: 2}}),
+        Linear({"a": 1, "c": {2: -1}}, "<=", 18),
+        Implication({"c": {"min": 2}}, {"b": {"max": 2}}),
+    ]
+    rows = own[~model.predict(own)].iloc[:4]
+    found = Explainer(model, own, features).explain(rows, target=True, constraints=wishes, n_optimal=3)
+    assert any(e.found for e in found)
+    for e in found:
+        assert problems(e.to_dict(), model, tmp_path) == ""
+
+
+def test_rows_of_a_linear_model_in_another_precision(table: pd.DataFrame, tmp_path: Path) -> None:
+    own = table[["a", "b"]].astype("float32")
+    model = LogisticRegression().fit(own, own.a / 20 + own.b > 1)
+    explainer = LinearExplainer(model, own)
+    rows = own[~model.predict(own)].iloc[[0]].astype("float64")
+    found = explainer.explain(rows, target=True)[0].to_dict()
+    assert feature(found, "b")["dtype"] == "float64"
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(found))
+    ((_, checked),) = verify_file(path, explainer.prepared.model)
+    assert checked.ok, checked.problems
