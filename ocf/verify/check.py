@@ -22,14 +22,18 @@ from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
+from ocf.verify.boxes import misboxed, outside, points_of
 from ocf.verify.changes import TOLERANCE, close, cost_of_changes
 from ocf.verify.described import misdescribed
 from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
-from ocf.verify.told import misjudged, mislisted
+from ocf.verify.told import changes_to, misjudged, mislisted
 
 if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
 
+
+#: Points of a box, and of the ranges of an answer, that the model is asked about.
+POINTS, FEW_POINTS = 64, 4
 
 #: Statuses that come with a counterfactual, and those that cannot have one; an error may have either.
 WITH, WITHOUT = ("optimal", "feasible"), ("infeasible", "unknown", "interrupted")
@@ -260,7 +264,7 @@ def _verify_record(
         return verify(
             model,
             records.table_from_record(record["original"], row),
-            None if table is None else records.table_from_record(table, row),
+            records.table_from_record(table, row) if isinstance(table, dict) else table,
             target=record["target"],
             probability=record.get("probability"),
             features=record["features"],
@@ -272,7 +276,7 @@ def _verify_record(
             margins=record.get("margins"),
         )
 
-    found, of_ties = check(changed), replace(claims, probabilities=None)
+    found, of_ties = check(changed), replace(claims, decided=None, probabilities=None)
     more = [*misjudged(record), *_miscounted(record, found, forest is not None)]
     more += [f"Tie {k}: {p}" for k, tie in enumerate(record.get("ties", ()), 1) for p in check(tie, of_ties).problems]
     if changed is not None and record.get("changes") is not None:  # programs of others list none
@@ -282,6 +286,9 @@ def _verify_record(
     staying = Claims("feasible", 0.0, -math.inf)
     if found.ok and _may_need_no_change(record, claims, model) and check(record["original"], staying).ok:
         more.append("The row has the target as it is, so that no change is the cheapest.")
+    if found.ok and not more:
+        more += _misboxed(record, model)
+        more += _misranged(record, lambda point: check(point, Claims("feasible", claims.cost, -math.inf)))
     return replace(found, ok=found.ok and not more, problems=(*found.problems, *more), status=claims.status)
 
 
@@ -306,6 +313,44 @@ def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserMo
     if claims.predicted is None or record.get("probability") is not None or record.get("imputations") is not None:
         return True
     return not list(_missed(model, None, claims.predicted, record["target"], None))
+
+
+def _misboxed(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
+    """What is wrong with the box around an answer, and whether the model gives points of it something else."""
+    box, answer = record.get("box"), record["counterfactual"]
+    if box is None:
+        return
+    if answer is None or record.get("imputations") is not None:
+        yield "There is a box, but no answer around which one is known."
+        return
+    changes = changes_to(record, answer)
+    if faults := list(misboxed(box, changes)):
+        yield from faults
+        return
+    table = points_of(box["ranges"], changes, records.table_from_record(answer, record["row"]), POINTS)
+    try:
+        for k, given in enumerate(model.decide(table)):
+            decided = model.classes[int(given)] if model.classes else float(given)
+            if wrong := next(_missed(model, table.iloc[[k]], decided, record["target"], record.get("probability")), ""):
+                yield f"At a point of the box: {wrong}"
+                return
+    except Exception as error:  # the model is the user's: whatever it raises is a finding
+        yield f"The model cannot decide about points of the box: {type(error).__name__}: {error}"
+
+
+def _misranged(record: Mapping[str, Any], check: Callable[[pd.DataFrame], Verification]) -> Iterator[str]:
+    """Where other values of the ranges of answers are no answers of the same cost."""
+    if record["counterfactual"] is None or record.get("plausibility") is not None or record.get("margins"):
+        return
+    answers = [record["counterfactual"], *record.get("ties", ())]
+    if len(record.get("ranges", ())) > len(answers):
+        yield "There are ranges of more answers than there are."
+    for ranges, answer in zip(record.get("ranges", ()), answers, strict=False):
+        changes = changes_to(record, answer)
+        yield from outside(ranges, changes)
+        table = points_of(ranges, changes, records.table_from_record(answer, record["row"]), FEW_POINTS)
+        for k in range(len(table)) if ranges else ():
+            yield from (f"At a point of the ranges: {problem}" for problem in check(table.iloc[[k]]).problems)
 
 
 def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:

@@ -65,7 +65,7 @@ def mislisted(record: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"Feature {name!r} is among the changes and does not change." for name in sorted({*listed} - moved))
     yield from (f"Feature {n!r} is listed {names.count(n)} times." for n in sorted(listed) if names.count(n) > 1)
     try:
-        changes = _changes(record)
+        changes = changes_to(record, record["counterfactual"])
     except DataError:  # of which the check of the changes tells
         return
     for name in sorted(moved & {*listed}):
@@ -80,10 +80,21 @@ def mislisted(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _wrong_costs(record["norm"], changes, listed)
 
 
-def _changes(record: Mapping[str, Any]) -> dict[str, Change]:
-    """What a record's features are before and after, by name."""
-    tables = (records.table_from_record(record[table], 0) for table in ("original", "counterfactual"))
-    before, after = map(cells_of, tables)
+def changes_to(record: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Change]:
+    """What a record's features are in its row and in an answer, by name.
+
+    Parameters
+    ----------
+    record : mapping
+    table : mapping
+        The counterfactual, or a tie.
+
+    Raises
+    ------
+    DataError
+        A cell is none of its feature's.
+    """
+    before, after = (cells_of(records.table_from_record(held, 0)) for held in (record["original"], table))
     return {f["name"]: (f, value_of(before, f), value_of(after, f)) for f in record["features"]["features"]}
 
 
@@ -100,11 +111,7 @@ def _wrong_change(change: Change, listed: Mapping[str, Any]) -> Iterator[str]:
             own = float(levels[int(new)]) - float(levels[int(old)])
     # days of dates are large numbers whose differences are small
     room = 4 * math.ulp(max(abs(old), abs(new)))
-    if said is None or own is None:
-        differs = said is not own
-    else:
-        differs = not close(said, own) and abs(said - own) > room
-    if differs:
+    if said is not own and (said is None or own is None or not (close(said, own) or abs(said - own) <= room)):
         yield f"Feature {feature['name']!r} is listed as changing by {said!r}, and changes by {own!r}."
 
 

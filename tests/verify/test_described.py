@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ocf import Budget, Explainer, Implication, Linear, LinearExplainer
 from ocf.errors import DataError
@@ -225,3 +225,62 @@ def test_rows_of_a_linear_model_in_another_precision(table: pd.DataFrame, tmp_pa
     path.write_text(json.dumps(found))
     ((_, checked),) = verify_file(path, explainer.prepared.model)
     assert checked.ok, checked.problems
+
+
+def test_ties_of_values_may_have_others(tmp_path: Path) -> None:
+    grid = pd.DataFrame([(a, b) for a in range(4) for b in range(4)], columns=["a", "b"]).astype(float)
+    model = DecisionTreeRegressor(random_state=0).fit(grid, grid.a + 1.5 * grid.b)
+    (found,) = Explainer(model, grid).explain(grid.iloc[[0]], target=(1.0, None), n_optimal=3)
+    assert found.ties
+    assert problems(found.to_dict(), model, tmp_path) == ""
+
+
+# -- boxes and ranges ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def boxed(table: pd.DataFrame) -> tuple[Any, Record]:
+    own = table.drop(columns=["id"])
+    model = RandomForestClassifier(8, max_depth=4, random_state=0).fit(own, (own.a / 10 + own.b + own.job_x > 1.5))
+    rows = own[~model.predict(own)].iloc[[0]]
+    features = {"a": {"actionability": "increasing"}, "c": {"kind": "ordinal", "levels": [0, 1, 2, 3]}}
+    return model, Explainer(model, own, features).explain(rows, target=True, box=True)[0].to_dict()
+
+
+def _ends(record: Record, name: str, lowest: float, highest: float) -> None:
+    record["box"]["ranges"][name] = {"lowest": lowest, "highest": highest}
+
+
+BOXES: dict[str, tuple[Callable[[Record], Any], str]] = {
+    "honest": (lambda r: None, ""),
+    "elsewhere": (lambda r: _ends(r, "b", -3.0, -2.9), "of 'b' does not hold the answer"),
+    "beyond": (lambda r: _ends(r, "b", -100.0, 100.0), "of 'b' does not hold the answer, or values that there are not"),
+    "no levels": (lambda r: r["box"]["ranges"].update(job=["duke"]), "of 'job' does not hold the answer"),
+    "gone": (lambda r: r["box"]["ranges"].pop("b"), "other features than the row"),
+    "width": (lambda r: r["box"].update(width=50.0, bound=50.0), "do not add up to its width 50.0"),
+    "bound": (lambda r: r["box"].update(bound=0.1), "does not fit its width"),
+    "unproven": (lambda r: r["box"].update(bound=r["box"]["bound"] + 1), "does not fit its width"),
+    "free": (lambda r: r["box"]["free"].append("b"), "does not hold all of 'b'"),
+    "ranges": (lambda r: r.update(ranges=[{"b": {"lowest": -3.0, "highest": 3.0}}]), "At a point of the ranges: "),
+    "no ranges": (lambda r: r.update(ranges=[{"b": {"lowest": -9.0, "highest": -8.0}}]), "of 'b' does not hold"),
+}
+
+
+@pytest.mark.parametrize("lie", BOXES)
+def test_boxes(boxed: tuple[Any, Record], tmp_path: Path, lie: str) -> None:
+    tamper, sentence = BOXES[lie]
+    record = copy.deepcopy(boxed[1])
+    tamper(record)
+    found = problems(record, boxed[0], tmp_path)
+    assert sentence in found if sentence else not found
+
+
+def test_points_of_a_box_are_put_to_the_model(boxed: tuple[Any, Record], tmp_path: Path) -> None:
+    record = copy.deepcopy(boxed[1])
+    description = feature(record, "b")
+    low, high = description["lower"], description["upper"]
+    own = record["box"]["ranges"]["b"]
+    wider = 1.0 - (own["highest"] - own["lowest"]) / (high - low)
+    _ends(record, "b", low, high)
+    record["box"] |= {"width": record["box"]["width"] + wider, "bound": record["box"]["bound"] + wider}
+    assert "At a point of the box: " in problems(record, boxed[0], tmp_path)
