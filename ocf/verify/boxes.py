@@ -67,15 +67,36 @@ def outside(ranges: Mapping[str, Any], changes: Mapping[str, Change]) -> Iterato
         elif isinstance(held, list) != bool(feature["levels"]):
             inside = False
         elif isinstance(held, list):
-            inside = feature["levels"][int(new)] in held and all(v in feature["levels"] for v in held)
+            inside = feature["levels"][int(new)] in held and _are_admissible(held, feature, old)
         else:
-            low, high = _ends(held)
-            own = [new] if old is None else [old, new]
+            (low, high), (lower, upper) = _ends(held), _limits(feature, old, new)
             room = SAME * max(1.0, abs(new)) if is_time(feature) else 0.0
-            bounds = min(float(feature["lower"]), *own), max(float(feature["upper"]), *own)
-            inside = low - room <= new <= high + room and bounds[0] - room <= low and high <= bounds[1] + room
+            inside = low - room <= new <= high + room and lower - room <= low and high <= upper + room
         if not inside:
             yield f"The range {held!r} of {name!r} does not hold the answer, or values that there are not."
+
+
+def _limits(feature: Mapping[str, Any], old: float | None, new: float) -> tuple[float, float]:
+    """Between which numbers, or indices of levels, an answer may lie."""
+    if feature["levels"]:
+        lower, upper = 0.0, len(feature["levels"]) - 1.0
+    else:
+        own = [new] if old is None else [old, new]
+        lower, upper = min(float(feature["lower"]), *own), max(float(feature["upper"]), *own)
+        if feature["permitted"] is not None:
+            lower, upper = max(lower, float(feature["permitted"][0])), min(upper, float(feature["permitted"][1]))
+    if old is None or stands_apart(feature, old):
+        return lower, upper
+    lower = old if feature["action"] in ("increasing", "fixed") else lower
+    return lower, old if feature["action"] in ("decreasing", "fixed") else upper
+
+
+def _are_admissible(held: Sequence[Any], feature: Mapping[str, Any], old: float | None) -> bool:
+    """Whether these are levels that an answer may have, each once."""
+    known = feature["levels"] if feature["permitted"] is None else feature["permitted"]
+    low, high = _limits(feature, old, 0.0)
+    once = all(level not in held[:k] for k, level in enumerate(held))
+    return once and all(level in known and low <= feature["levels"].index(level) <= high for level in held)
 
 
 def _ends(held: Mapping[str, Any]) -> tuple[float, float]:

@@ -256,6 +256,12 @@ BOXES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "elsewhere": (lambda r: _ends(r, "b", -3.0, -2.9), "of 'b' does not hold the answer"),
     "beyond": (lambda r: _ends(r, "b", -100.0, 100.0), "of 'b' does not hold the answer, or values that there are not"),
     "no levels": (lambda r: r["box"]["ranges"].update(job=["duke"]), "of 'job' does not hold the answer"),
+    "level twice": (lambda r: r["box"]["ranges"].update(d=[True, False, True]), "of 'd' does not hold the answer"),
+    "back": (lambda r: _ends(r, "a", -1.0, r["box"]["ranges"]["a"]["highest"]), "of 'a' does not hold the answer"),
+    "not permitted": (
+        lambda r: feature(r, "b").update(permitted=[-9.0, r["box"]["ranges"]["b"]["highest"] - 1e-3]),
+        "of 'b' does not hold the answer",
+    ),
     "gone": (lambda r: r["box"]["ranges"].pop("b"), "other features than the row"),
     "width": (lambda r: r["box"].update(width=50.0, bound=50.0), "do not add up to its width 50.0"),
     "bound": (lambda r: r["box"].update(bound=0.1), "does not fit its width"),
