@@ -27,11 +27,12 @@ def misjudged(record: Mapping[str, Any]) -> Iterator[str]:
     if "gap" in record:
         gap = records.number(record["gap"])
         gap, own = math.inf if gap is None else gap, _gap(cost, -math.inf if bound is None else bound)
-        if not (gap == own or abs(gap - own) <= 2 * TOLERANCE * max(1.0, abs(own))):
+        if gap != own and not (math.isfinite(own) and abs(gap - own) <= 2 * TOLERANCE * max(1.0, own)):
             yield f"The gap between bound and cost is {own!r}, not {gap!r} as claimed."
     found, said = record["counterfactual"] is not None, record.get("checks") or []
     if "verified" in record and record["verified"] != (found and not said):
-        yield f"It says verified: {str(record['verified']).lower()}, and {'; '.join(said) or 'nothing of a fault'}."
+        why = "there is no counterfactual" if not found else f"its checks say: {'; '.join(said) or 'nothing'}"
+        yield f"It says verified: {str(record['verified']).lower()}, but {why}."
     elif found and said:
         yield f"It says of itself: {'; '.join(said)}."
     tables = [table["values"] for table in (record["counterfactual"], *record.get("ties", ())) if table is not None]

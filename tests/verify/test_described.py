@@ -104,6 +104,10 @@ LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "tie": (lambda r: r["ties"].append(r["counterfactual"]), "Tie 1 is an answer that is there already"),
     "gap": (lambda r: r.update(status="feasible", bound=0.0, gap=0.0), "between bound and cost is 1.0, not 0.0"),
     "gap of a proof": (lambda r: r.update(gap=0.1), "between bound and cost is 0.0, not 0.1"),
+    "gap of nothing": (
+        lambda r: r.update(status="unknown", counterfactual=None, cost=None, decided=None),
+        "between bound and cost is inf, not 0.0",
+    ),
     "verdict": (lambda r: r.update(verified=False), "It says verified: false"),
     "own checks": (lambda r: r.update(verified=False, checks=["all is wrong"]), "It says of itself: all is wrong"),
     "needless": (lambda r: r.update(target=[0, 1]), "The row has the target as it is"),
