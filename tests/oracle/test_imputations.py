@@ -205,7 +205,7 @@ def test_answers_and_problems_survive_files(tmp_path: Any) -> None:
     claimed = found.to_dict()
     claimed["rows"][0]["imputations"]["least"] = 5
     path.write_text(json.dumps(claimed))
-    assert any("5 are wanted" in p for p in verify_file(path, explainer.model)[0][1].problems)
+    assert any("completions is 3, not 5" in p for p in verify_file(path, explainer.model)[0][1].problems)
 
 
 @pytest.mark.parametrize(
