@@ -59,11 +59,10 @@ def check_table(instance: TableInstance) -> str:
 
 def _check_scales(instance: TableInstance, features: Any) -> None:
     """By the documentation the scale of a number is its range in the data, whatever its bounds are."""
-    told = pd.DataFrame(instance.told) if isinstance(instance.told, list | dict) else in_pandas(instance.told)
     for feature in features:
-        said = (instance.features or {}).get(feature.name, {})
+        said = instance.features.get(feature.name, {})
         if feature.kind in ("numeric", "integer") and feature.special is None and "scale" not in said:
-            values = told[feature.name].dropna()
+            values = instance.data[feature.name].dropna()
             if getattr(values.dtype, "kind", "O") in "iuf" and values.nunique() > 1:
                 width = float(values.max()) - float(values.min())
                 if not math.isclose(feature.scale, width, rel_tol=1e-6):
