@@ -84,6 +84,21 @@ class Lattice:
         return np.where(self.values(keys) > values, keys - 1, keys)
 
 
+def finite_ends(feature: Feature, base: float) -> tuple[float, float]:
+    """Bounds of a numeric feature, and numbers beside a value of it where there are none.
+
+    Parameters
+    ----------
+    feature : Feature
+        Numeric or integer.
+    base : float
+        In the user's units.
+    """
+    low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
+    high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
+    return low, high
+
+
 def middle(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
     """Keys halfway, without overflow.
 

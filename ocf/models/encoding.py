@@ -23,7 +23,7 @@ import pandas as pd
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
-from ocf.features.lattice import Lattice
+from ocf.features.lattice import Lattice, finite_ends
 from ocf.features.space import FeatureSpace
 from ocf.readers.transformers.column import Column
 
@@ -320,6 +320,5 @@ def finite_range(feature: Feature, base: float) -> tuple[float, float]:
     base : float
         A value inside, in the user's units; it stands in for an infinite bound.
     """
-    low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
-    high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
+    low, high = finite_ends(feature, base)
     return (low, high) if low < high else (low - 1.0, high + 1.0)

@@ -9,6 +9,7 @@ or nothing when it is right.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
 from ocf.errors import ModelError
+from ocf.support.amounts import real_number
 
 Attributes = Mapping[str, Any]
 Check = Callable[[Any, Attributes], str | None]
@@ -186,8 +188,7 @@ def _is_count(value: Any, least: int = 1) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    known = isinstance(value, int | float | np.number) and not isinstance(value, bool | complex | np.complexfloating)
-    return known and -np.inf < float(value) < np.inf
+    return math.isfinite(real_number(value))
 
 
 def _is_floats(value: Any) -> bool:

@@ -151,19 +151,17 @@ class Flow:
         """
         rows = np.tile(self.source.base, (len(values), 1))
         rows[:, i] = values
-        return self.numbers_at(j, rows)
+        return column_of(self.values_at(rows), j)
 
-    def numbers_at(self, j: int, rows: FloatArray) -> FloatArray:
-        """Column j of coded rows, (n,) float64.
+    def values_at(self, rows: FloatArray) -> Any:
+        """What stands at this place for coded rows, (n, n_columns).
 
         Parameters
         ----------
-        j : int
-            Place of the column.
         rows : (n, n_features) float64
         """
         with np.errstate(all="ignore"):
-            return _numbers(_some(self.values(self.source.space.to_frame(rows)), [j]))[:, 0]
+            return self.values(self.source.space.to_frame(rows))
 
     def dtype(self, j: int) -> str:
         """Name of the dtype of column j."""
@@ -314,6 +312,19 @@ def pieces(breaks: tuple[int, ...], first: int, last: int) -> tuple[IntArray, In
     """
     inner = np.array([k for k in breaks if first < k <= last], np.int64)
     return np.concatenate([[first], inner]).astype(np.int64), np.concatenate([inner - 1, [last]]).astype(np.int64)
+
+
+def column_of(values: Any, j: int) -> FloatArray:
+    """One column of what stands at a place, as numbers, (n,) float64.
+
+    Parameters
+    ----------
+    values : array, sparse matrix or table (n, n_columns)
+    j : int
+        Place of the column.
+    """
+    with np.errstate(all="ignore"):
+        return _numbers(_some(values, [j]))[:, 0]
 
 
 def _some(values: Any, places: list[int]) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ocf.errors import DataError, UnsupportedModelError
-from ocf.features.lattice import Lattice
+from ocf.features.lattice import Lattice, finite_ends
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, shown
+from ocf.readers.transformers.flow import Flow, column_of, shown
 
 CLASSES = ("FunctionTransformer",)
 
@@ -60,8 +60,9 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     if function is None:
         return flow.columns
     if word is not None:
-        _refuse_mixing(name, step, flow, word)
-        return flow.each(lambda j, column: _as_said(name, step, flow, word, j))
+        behind = replace(flow, values=lambda table: step.transform(flow.values(table)))
+        _refuse_mixing(name, step, behind, word)
+        return flow.each(lambda j, column: _as_said(name, step, flow, behind, word, j))
     if not step.kw_args:
         if _is_one(function, EXACT):
             return flow.each(lambda j, column: column.bent())
@@ -93,35 +94,27 @@ def _is_one(function: Any, known: tuple[Function, ...]) -> bool:
     return any(function is f for f in known)
 
 
-def _refuse_mixing(name: str, step: Any, flow: Flow, word: str) -> None:
+def _refuse_mixing(name: str, step: Any, behind: Flow, word: str) -> None:
     """Refuse a word on a function whose columns do not each follow the column in the same place, and no other row."""
-    space, base = flow.source.space, flow.source.base
+    space, base = behind.source.space, behind.source.base
     moved = [i for i, f in enumerate(space.features) if not f.discrete and not np.isnan(base[i])]
     rows = np.tile(base, (1 + 2 * len(moved), 1))
     for k, i in enumerate(moved):
-        rows[1 + 2 * k : 3 + 2 * k, i] = _ends(flow, i)
-    behind = Flow(flow.source, flow.columns, lambda table: step.transform(flow.values(table)), flow.within)
-    for j, column in enumerate(flow.columns):
+        rows[1 + 2 * k : 3 + 2 * k, i] = finite_ends(space.features[i], base[i])
+    alone, together = behind.values_at(base[None, :]), behind.values_at(rows)
+    for j, column in enumerate(behind.columns):
         if column.number:
             others = np.array([i != column.feature for i in moved for _ in range(2)], bool)
-            own, found = behind.numbers_at(j, base[None, :]), behind.numbers_at(j, rows)[1:][others]
+            own, found = column_of(alone, j), column_of(together, j)[1:][others]
             if not np.array_equal(np.broadcast_to(own, found.shape), found, equal_nan=True):
                 raise DataError(
                     f"{shown(name, step)} is said to be {word} in each column, but what it makes of feature "
-                    f"{flow.named(j)} follows other columns or rows too: give ocf the table after that step"
+                    f"{behind.named(j)} follows other columns or rows too: give ocf the table after that step"
                 )
 
 
-def _ends(flow: Flow, i: int) -> tuple[float, float]:
-    """Bounds of a feature, or numbers beside the row's own where there are none."""
-    feature, base = flow.source.space.features[i], flow.source.base[i]
-    low = feature.lower if np.isfinite(feature.lower) else base - max(1.0, abs(base))
-    high = feature.upper if np.isfinite(feature.upper) else base + max(1.0, abs(base))
-    return low, high
-
-
-def _as_said(name: str, step: Any, flow: Flow, word: str, j: int) -> Column:
-    """Column j of numbers behind a function on the user's word, as far as trying does not refute it.
+def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) -> Column:
+    """Column j of numbers `behind` a function on the user's word, as far as trying does not refute it.
 
     Beyond the bounds the word need not be true: whole numbers wrap round in their dtype, squares turn at 0. There the
     column is not known from the first number on that refutes it.
@@ -132,13 +125,13 @@ def _as_said(name: str, step: Any, flow: Flow, word: str, j: int) -> Column:
         It is not true of the numbers within the bounds: this can refute it, not prove it.
     """
     column = flow.columns[j]
-    lattice = Lattice.of(flow.source.space.features[column.feature])
+    feature, base = flow.source.space.features[column.feature], flow.source.base[column.feature]
+    lattice = Lattice.of(feature)
     first, last = column.span(*lattice.keys(flow.source.domain()[column.feature]).tolist())
-    inner = np.clip(lattice.keys(np.linspace(*_ends(flow, column.feature), _TRIED)), first, last).tolist()
+    inner = np.clip(lattice.keys(np.linspace(*finite_ends(feature, base), _TRIED)), first, last).tolist()
     apart = 2 ** (np.finfo(lattice.dtype).nmant // 2) if lattice.dtype.kind == "f" else 1  # more than rounding
     keys = np.unique([*inner, *_outwards(inner[0], first, apart), *_outwards(inner[-1], last, apart)])
     before = flow.at(column.feature, lattice.values(keys), j)
-    behind = Flow(flow.source, (), lambda table: step.transform(flow.values(table)), flow.within)
     after = behind.at(column.feature, lattice.values(keys), j) * (1 if word == "increasing" else -1)
     inside = (inner[0] <= keys) & (keys <= inner[-1])
     if np.any(np.diff(after[inside][np.argsort(before[inside], kind="stable")]) < 0):
