@@ -88,6 +88,8 @@ class Cost:
                 if name in DISTANCES:
                     raise ProblemError("the Mahalanobis distance is for models of trees, whose data it is taken from")
                 raise ProblemError(f"unknown norm {nearest(name, KNOWN_NORMS)}")
+            if math.isnan(real_number(said := mix[name])):
+                raise ProblemError(f"the coefficient of {name!r} in a norm is a number of at least 0, not {said!r}")
         l0, l1, l2 = (real_number(mix.get(name, 0.0)) for name in NORMS)
         return l0, l1, l2
 

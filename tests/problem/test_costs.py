@@ -114,6 +114,7 @@ def test_parse() -> None:
         ({}, "not all 0"),
         ({"l1": -1.0}, "at least 0"),
         ({"l1": float("nan")}, "at least 0"),
+        ({"l1": None}, "coefficient of 'l1' in a norm is a number of at least 0, not None"),
         ({"l1": float("inf")}, "at least 0"),
     ],
 )
