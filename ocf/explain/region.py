@@ -82,6 +82,7 @@ def _between(feature: Feature, allowed: ValueInterval) -> str:
     """A range in words."""
     ends = (allowed.lowest, allowed.highest)
     low, high = (word(feature.label(v) if feature.is_time else v, new=True) for v in ends)
+    but = f" without {', '.join(map(word, allowed.without))}" if allowed.without else ""
     if math.isinf(allowed.lowest) or math.isinf(allowed.highest):
-        return f"at least {low}" if math.isinf(allowed.highest) else f"at most {high}"
-    return low if low == high else f"{low} to {high}"
+        return (f"at least {low}" if math.isinf(allowed.highest) else f"at most {high}") + but
+    return low if low == high else f"{low} to {high}{but}"

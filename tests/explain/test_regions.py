@@ -239,6 +239,9 @@ def test_a_special_value_between_numbers_is_no_part_of_a_range(code: int) -> Non
         assert any(region.contains(point) for region in found) == (point.name in allowed.index)
     frame = found.to_frame()
     assert (frame["k_lowest"].min(), frame["k_highest"].max(), set(frame["k_without"])) == (-3, 10, {(code,)})
+    elsewhere = explainer.counterfactual_regions(pd.DataFrame({"k": [13], "z": [2]}), target=True, radius=2.0)
+    assert list(elsewhere)
+    assert f"k -3 to 10 without {code}" in elsewhere._repr_html_()
     there = explainer.counterfactual_regions(pd.DataFrame({"k": [code], "z": [2]}), target=True, radius=2.0)
     (region,) = there
     assert region.ranges["k"] == ValueInterval(code, code)
