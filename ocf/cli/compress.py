@@ -12,9 +12,9 @@ from ocf.cli.base import guarded
 from ocf.cli.options import OUT, RUN, Data, Drop, MemoryLimit, Model, ProblemToml, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output
 from ocf.errors import DataError, ModelError
-from ocf.models.tables import drop_columns, fit_columns, read_table
+from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
 from ocf.support.interruption import sigterm_as_ctrl_c
-from ocf.support.messages import listed, nearest
+from ocf.support.messages import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +131,8 @@ def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) 
     """The model's columns, and the classes: of the label column, or the model's own without one."""
     import numpy as np
 
-    if label is not None and label not in table.columns:
-        raise DataError(f"--label: there is no column {nearest(label, list(table.columns))}")
+    from ocf.models.labels import as_classes
+
     if label is None:
         extra = _extra_columns(table, model)
         if len(extra) > 1:
@@ -141,16 +141,14 @@ def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) 
                 "--label COLUMN, and leave out the others with --drop COLUMN"
             )
         label = extra[0] if extra else None
-    rows = fit_columns(table if label is None else table.drop(columns=label), model, path)
     if label is None:
         typer.echo("no column of true classes: every row counts as classified correctly", err=True)
+        rows = fit_columns(table, model, path)
         return rows, np.array(model.classes)[model.decide(rows)]
-    known = {str(c): c for c in model.classes}
-    words = [str(c) for c in table[label]]
-    unknown = [w for w in dict.fromkeys(words) if w not in known]
-    if unknown:
-        raise DataError(f"column {label!r}: the model has no class {nearest(unknown[0], known)}")
-    return rows, np.array([known[w] for w in words])
+    given = as_classes(label_column(table, label, path, model.classes), model.classes, f"column {label!r}")
+    if None in given:
+        raise DataError(f"column {label!r}: row {given.index(None)} has no class; leave such rows out, or fill them in")
+    return fit_columns(table.drop(columns=label), model, path), np.array(given)
 
 
 def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:

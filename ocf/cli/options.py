@@ -325,10 +325,9 @@ def load(
 
     paths = [data_path] if reference_path is None else [data_path, reference_path]
     tables = drop_columns(map(read_table, paths), drop)
-    labels = None
+    *_, labelled = tables
     if said.label is not None:
-        labels = label_column(tables[-1], said.label, paths[-1])
-        tables = drop_columns(tables, [said.label])
+        tables = [table.drop(columns=said.label, errors="ignore") for table in tables]
     described = [drop, replace(said, settings={}, itself=False), output]
     made_of = {} if prepared is None else _made_of(model_path, paths[-1], described)
     if prepared is not None and prepared.exists():
@@ -338,6 +337,7 @@ def load(
         raise ModelError(f"{prepared} will hold a pickle, which is read with --trust-pickle only: say so now")
     rehearse(model_path, trust_pickle=trust_pickle)
     model = as_user_model(model_path, trust_pickle=trust_pickle, output=output)
+    labels = None if said.label is None else label_column(labelled, said.label, paths[-1], model.classes)
     reference = fit_columns(tables[-1], model, paths[-1], said_levels(said.features))
     space = infer_space(reference, said.features, said.special_values, groups=said.groups is not False)
     if said.itself and space.reading is not None:

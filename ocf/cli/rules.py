@@ -11,8 +11,9 @@ from ocf.cli.base import ExitCode, complain, guarded
 from ocf.cli.options import OUT, RUN, Data, Drop, Groups, MemoryLimit, ProblemToml, Rows, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
-from ocf.models.tables import drop_columns, fit_columns, in_words, read_table, said_levels
+from ocf.models.tables import drop_columns, fit_columns, in_words, label_column, read_table, said_levels
 from ocf.support.interruption import sigterm_as_ctrl_c
+from ocf.support.messages import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -123,9 +124,14 @@ def rules(
     groups = (said.groups if groups is None else groups) is not False
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
     train = others[0] if others else table
-    answers = None if labels is None else _labels(train, labels)
+    native = _load(model, trust_pickle)
+    answers = None
+    if labels is not None:
+        classes = getattr(native, "classes", getattr(native, "classes_", ()))
+        answers = label_column(train, labels, reference or data, classes, "--labels").to_numpy()
+        table, train = (t.drop(columns=labels, errors="ignore") for t in (table, train))
     known = said_levels(said.features)
-    native, table, train = _fitted(model, trust_pickle, table, train, data, reference or data, labels, known)
+    table, train = (_own(t, native, path, known) for t, path in ((table, data), (train, reference or data)))
     found = CounterfactualRules(
         native, train, answers, features=said.features, groups=groups,
         features_to_vary=said.solve.get("features_to_vary", "all"),
@@ -162,46 +168,33 @@ def rules(
     raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
 
 
-def _labels(table: pd.DataFrame, column: str) -> Any:
-    from ocf.support.messages import nearest
-
-    if column not in table.columns:
-        raise DataError(f"--labels: there is no column {nearest(column, table.columns)}")
-    return table[column].to_numpy()
-
-
-def _fitted(
-    path: Path,
-    trust_pickle: bool,
-    table: pd.DataFrame,
-    train: pd.DataFrame,
-    table_path: Path,
-    train_path: Path,
-    labels: str | None,
-    known: Mapping[str, Iterable[Any]],
-) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
-    """The model, and the tables with just its columns."""
+def _load(path: Path, trust_pickle: bool) -> Any:
+    """A model that ocf reads, or anything else that predicts."""
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
     from ocf.readers.files import load_model
 
-    if labels is not None:
-        table, train = (t.drop(columns=labels, errors="ignore") for t in (table, train))
     rehearse(path, trust_pickle=trust_pickle)
     native = load_model(path, trust_pickle=trust_pickle)
     try:
-        model = as_user_model(native)
+        return as_user_model(native)
     except ModelError:
-        names = getattr(native, "feature_names_in_", None)
         if not hasattr(native, "predict"):
             raise
-        if names is None:
-            return native, table, train
-        missing = [n for n in names if n not in table.columns or n not in train.columns]
-        if missing:
-            raise DataError(f"the data misses columns that the model was fitted on: {', '.join(missing)}") from None
-        return native, table[list(names)], train[list(names)]
-    return model, fit_columns(table, model, table_path, known), fit_columns(train, model, train_path, known)
+        return native
+
+
+def _own(table: pd.DataFrame, model: Any, path: Path, known: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    """The table with just the model's columns."""
+    from ocf.models.user_model import UserModel
+
+    if isinstance(model, UserModel):
+        return fit_columns(table, model, path, known)
+    names = list(getattr(model, "feature_names_in_", table.columns))
+    missing = [n for n in names if n not in table.columns]
+    if missing:
+        raise DataError(f"{path} misses columns that the model was fitted on: {listed(missing)}")
+    return table[names]
 
 
 def _target(text: Any, rules: CounterfactualRules) -> Any:

@@ -475,9 +475,9 @@ def _nearest_with_special(
 
 def _faults_of_kind(feature: Feature) -> Iterator[str]:
     """What is wrong with kind, action, levels and columns; the first fault may make the others meaningless."""
-    for attribute, allowed in (("kind", get_args(Kind)), ("action", get_args(Action))):
-        if str(getattr(feature, attribute)) not in allowed:
-            yield f"{attribute} {getattr(feature, attribute)!r} is not one of {', '.join(allowed)}"
+    for setting, value, allowed in (("kind", feature.kind, Kind), ("actionability", feature.action, Action)):
+        if str(value) not in get_args(allowed):
+            yield f"{setting} {value!r} is not one of {', '.join(get_args(allowed))}"
     kind, levels, columns = feature.kind, feature.levels, feature.columns
     if feature.discrete:
         if len(set(levels)) != len(levels) or not levels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +51,41 @@ class LabelledRows:
         """
         if table is None:
             raise DataError("labels are those of the rows of the data: give data, too")
-        given = [None if pd.isna(label) else label for label in np.asarray(labels).ravel().tolist()]
+        given = np.asarray(labels).ravel().tolist()
         if len(given) != len(table):
             raise DataError(f"there are {len(given)} labels for {len(table)} rows of the data: give one for each row")
-        if classes:
-            by_text = {str(label): label for label in classes}
-            unknown = [v for v in given if v is not None and v not in classes and str(v) not in by_text]
-            if unknown:
-                raise DataError(f"labels: the model has no class {nearest(unknown[0], classes)}")
-            given = [v if v is None or v in classes else by_text[str(v)] for v in given]
-        return cls(table, given, classes)
+        return cls(table, as_classes(given, classes), classes)
 
     def with_target(self, target: Target) -> pd.DataFrame:
         """Rows whose label is in a target."""
         return self.table[labelled(self.classes, target, self.labels)]
+
+
+def as_classes(given: Iterable[Any], classes: tuple[Any, ...], what: str = "labels") -> list[Any]:
+    """Classes of a model that a user names, None where a class is missing.
+
+    Parameters
+    ----------
+    given : iterable
+        Classes, or their texts, as files have them.
+    classes : tuple
+        Of the model; empty for a regressor, of which anything is a value.
+    what : str
+        What messages call them.
+
+    Raises
+    ------
+    DataError
+        One of them is no class of the model.
+    """
+    labels = [None if pd.isna(label) else label for label in given]
+    if not classes:
+        return labels
+    by_text = {str(label): label for label in classes}
+    unknown = [v for v in labels if v is not None and v not in classes and str(v) not in by_text]
+    if unknown:
+        raise DataError(f"{what}: the model has no class {nearest(unknown[0], classes)}")
+    return [v if v is None or v in classes else by_text[str(v)] for v in labels]
 
 
 def labelled(classes: tuple[Any, ...], target: Target, labels: Sequence[Any]) -> BoolArray:

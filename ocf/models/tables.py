@@ -127,8 +127,10 @@ def drop_columns(tables: Iterable[pd.DataFrame], names: Sequence[str]) -> list[p
     return [table.drop(columns=list(names), errors="ignore") for table in tables]
 
 
-def label_column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
-    """The column of a table that holds true classes.
+def label_column(
+    table: pd.DataFrame, name: str, path: Path, classes: Sequence[Any], flag: str = "--label"
+) -> pd.Series[Any]:
+    """The column of a table that holds true classes, with the words that are classes; see `in_words`.
 
     Parameters
     ----------
@@ -136,6 +138,10 @@ def label_column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
     name : str
     path : Path
         File of the table, which messages name.
+    classes : sequence
+        Of the model, as far as they are known.
+    flag : str
+        The option that names the column.
 
     Raises
     ------
@@ -143,8 +149,8 @@ def label_column(table: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
         There is none of that name.
     """
     if name not in table.columns:
-        raise DataError(f"--label: {path} has no column {nearest(name, list(table.columns))}")
-    return table[name]
+        raise DataError(f"{flag}: {path} has no column {nearest(name, list(table.columns))}")
+    return in_words(table[[name]], path, {name: classes})[name]
 
 
 def fit_columns(

@@ -91,7 +91,7 @@ def test_compress_says_what_is_wrong(folder: Path) -> None:
     table.assign(more=1).to_csv(folder / "more.csv", index=False)
     table.assign(target="x").to_csv(folder / "foreign.csv", index=False)
     for arguments, message in (
-        (("data.csv", "--label", "nothing"), "--label: there is no column 'nothing'"),
+        (("data.csv", "--label", "nothing"), "data.csv has no column 'nothing'"),
         (("more.csv",), "say which holds the classes with --label"),
         (("foreign.csv",), "the model has no class 'x'"),
         (("data.csv", "--drop", "mean radius"), "misses columns"),

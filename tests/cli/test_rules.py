@@ -118,7 +118,7 @@ def test_command_explains_labels(folder: Path) -> None:
 
 def test_command_says_what_is_wrong(folder: Path) -> None:
     answer = run(folder, "forest.joblib", "answers.csv", "--labels", "anser")
-    assert "--labels: there is no column 'anser'" in answer.err
+    assert "answers.csv has no column 'anser'" in answer.err
     assert "there is no class 'grnted'" in run(folder, "forest.joblib", "rows.csv", "--target", "grnted").err
     answer = run(folder, "forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--regional")
     assert answer.code == ExitCode.USAGE

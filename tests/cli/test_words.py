@@ -92,3 +92,24 @@ def test_levels_of_a_table_that_is_trained_on(tmp_path: Path) -> None:
         case = prepare(Recipe(data, trees=2, depth=2, target_column="wanted", features=features))
         assert case.explainer.space.features[1].levels == levels
         assert (case.facts["dropped_rows"] > 0) == (not features)
+
+
+def test_classes_that_a_csv_takes_for_missing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200).round(2), "b": rng.normal(size=200).round(2)})
+    classes = np.where(table.a + table.b > 0.5, "None", "some")
+    joblib.dump(RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, classes), tmp_path / "model.joblib")
+    data = tmp_path / "data.csv"
+    table.assign(came_out=classes).to_csv(data, index=False)
+    start = (tmp_path / "model.joblib", data, "--trust-pickle")
+    answer = Answer("compress", *start, "--label", "came_out", "-o", tmp_path / "thresholds.json")
+    assert answer.code == 0, answer.err
+    first = str(np.flatnonzero(classes == "some")[0])
+    wish = ("--rows", first, "--target", "None")
+    answer = Answer("solve", *start, *wish, "--label", "came_out", "--plausibility", "on", "-o", tmp_path / "a.json")
+    assert answer.code == 0, answer.err
+    answer = Answer("rules", *start, *wish, "--labels", "came_out", "-o", tmp_path / "rules.json")
+    assert answer.code in (0, 3), answer.err
+    assert '"target": "None"' in (tmp_path / "rules.json").read_text()
+    table.assign(came_out=["", *classes[1:]]).to_csv(data, index=False)
+    assert "row 0 has no class" in Answer("compress", *start, "--label", "came_out").err
