@@ -84,7 +84,7 @@ class Nearby:
     ----------
     ensemble : Ensemble
     leaf : (n_leaves,) int64
-        The leaf of the whole ensemble that each leaf stands for, increasing.
+        The leaf of the whole ensemble that each leaf stands for, in any order: libraries number leaves as they grow.
     """
 
     ensemble: Ensemble
@@ -98,8 +98,8 @@ class Nearby:
         excluded : tuple of (n,) int64
             Leaves, one of each of some trees.
         """
-        inside = [choice for choice in excluded if np.isin(choice, self.leaf).all()]
-        return tuple(np.searchsorted(self.leaf, choice) for choice in inside)
+        inside, order = [choice for choice in excluded if np.isin(choice, self.leaf).all()], np.argsort(self.leaf)
+        return tuple(order[np.searchsorted(self.leaf, choice, sorter=order)] for choice in inside)
 
 
 class Pruner:

@@ -75,6 +75,6 @@ def _different(problem: Problem, point: FloatArray, several: Several, rank: int)
     if several.diversity == "features":
         changed = tuple(space.names[i] for i in present if point[i] != origin[i])
         return Keeps(changed, name=f"other features than explanation {rank}")
-    # from a special value there is no distance
-    own = tuple((space.names[i], float(point[i])) for i in present if not len(space.features[i].special_values))
+    there = [(space.features[i], float(point[i])) for i in present]
+    own = tuple((feature.name, None if value == feature.missing_code else value) for feature, value in there)
     return Apart(own, several.min_distance, name=f"apart from explanation {rank}")

@@ -88,13 +88,14 @@ class TreeAsking(Asking[Problem]):
         priced = checked_class_costs(self.classes, q.class_costs) if q.class_costs is not None else {}
         wish = Plausibility.parse(q.plausibility)
         known, used = self.prepared.data.all, self.prepared.data.used()
+        space = q.space_of(self.space, self.missing, known)
         if used and names_mahalanobis(q.norm):
-            used["covariance"] = len(rows_with_numbers(self.space, known))
+            used["covariance"] = len(rows_with_numbers(space, known))
         return Task(
             target=tuple(priced) if priced else q.target,
             probability=q.probability,
-            cost=parse_norm(q.norm, self.space, known),
-            space=q.space_of(self.space, self.missing, known),
+            cost=parse_norm(q.norm, space, known),
+            space=space,
             formulation=formulation_for(self.prepared.trees, q.formulation, q.split_margin > 0 or bool(priced), wish),
             solver=q.solver,
             split_margin=q.split_margin,

@@ -122,6 +122,11 @@ class Plausibility:
     #: Tells two wishes apart, also after a journey to another process.
     key: str = field(default_factory=lambda: uuid4().hex, repr=False)
 
+    def words(self) -> dict[str, Any]:
+        """Its settings, with the class of a forest that was given."""
+        said = {name: getattr(self, name) for name in SETTINGS}
+        return said | {"forest": None if self.forest is None else type(self.forest).__name__}
+
     def __post_init__(self) -> None:
         def number(value: Any, low: float, high: float) -> bool:
             return low <= real_number(value) < high and math.isfinite(value)

@@ -4,8 +4,8 @@ What "differs" means is exact and the user's choice:
 
 * ``"features"``: at least one feature that the earlier one changes stays as it is;
 * ``"region"``: some tree gives another leaf, so that the model has another reason;
-* ``"distance"``: the points lie at least `min_distance` apart, in l1 with each feature in units of its scale and any
-  change of category 1.
+* ``"distance"``: the points lie at least `min_distance` apart, in l1 with each feature in units of its scale, and any
+  other category 1, as is what is missing, or a code, beside anything else.
 
 Each is a proven optimum of its own problem: the first cut is a row over leaves, the others are constraints.
 """
@@ -86,15 +86,19 @@ class Keeps(Constraint):
 
 @dataclass(frozen=True)
 class Apart(Constraint):
-    """The point lies at least so far from another one, in l1 of features in units of their scales."""
+    """The point lies at least so far from another one, in l1 of features in units of their scales.
 
-    point: tuple[tuple[str, float], ...]
+    Of the other point it holds coded values, None where one is missing.
+    """
+
+    point: tuple[tuple[str, float | None], ...]
     distance: float
     name: str = ""
     kind: ClassVar[str] = "apart"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "point", tuple((name, float(value)) for name, value in self.point))
+        point = tuple((name, None if value is None else float(value)) for name, value in self.point)
+        object.__setattr__(self, "point", point)
         object.__setattr__(self, "distance", float(self.distance))
 
     def named(self) -> Iterator[tuple[str, Check]]:
@@ -104,12 +108,14 @@ class Apart(Constraint):
     def rows_from(self, origin: Origin) -> Iterator[Row]:
         """The constraint as a row."""
         parts = {}
-        for name, value in self.point:
+        for name, other in self.point:
             i, feature, old = origin.at(name)
+            value = feature.missing_code if other is None else other
             if feature.discrete:
                 parts[i] = Part(_nearness(feature, value), feature.level_cuts)
             else:
-                cuts = np.concatenate([around(old), around(value)])
+                apart = [old, value, *feature.special_values.tolist()]
+                cuts = np.concatenate([around(v) for v in apart if math.isfinite(v)])
                 parts[i] = Part(_nearness(feature, value), cuts, moving=True)
         yield Row(self.title, parts, -exact(self.distance))
 
@@ -124,7 +130,7 @@ def _nearness(feature: Feature, other: float) -> Callable[[float], Fraction]:
     def of(v: float) -> Fraction:
         if math.isnan(v) or v == other:
             return ZERO
-        if feature.kind in ("categorical", "binary"):
+        if feature.kind in ("categorical", "binary") or feature.is_special([v, other]).any():
             return -ONE
         places = feature.positions[[int(v), int(other)]] if feature.discrete else (v, other)
         return -abs(exact(places[0]) - exact(places[1])) / exact(feature.scale)

@@ -24,12 +24,18 @@ from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import DISTANCES, NORMS, Cost
 from ocf.support.amounts import real_number
+from ocf.support.messages import listed
 
 #: Digits that are kept of coefficients: the cost is that of the digits, and exact fractions stay short.
 DIGITS = 12
 
 #: Relative size of an eigenvalue that counts as 0, and of one that counts as negative.
 RANK, NEGATIVE = 1e-12, 1e-9
+
+#: Relative spread of the data, squared, along a direction in which they lie flat, and a share in one that is none.
+FLAT, _TINY = 1e-9, 1e-6
+
+_MIX = "mix it with a norm, such as {'mahalanobis': 1, 'l1': 1}"
 
 
 def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
@@ -104,7 +110,7 @@ def mahalanobis(
     ----------
     space : FeatureSpace
     coded : (n, n_features) float64
-        Rows that lack a number are left out.
+        Rows that lack a number, or hold a code in its place, are left out.
     squared : float
         Weight of the squared distance.
     absolute : float
@@ -114,32 +120,30 @@ def mahalanobis(
     Raises
     ------
     ProblemError
-        There are too few rows, or nothing prices a change of category.
+        There are too few rows, or nothing prices a change: of a category, or along which the rows do not spread.
     """
     given, coded = len(coded), rows_with_numbers(space, coded)
     if len(coded) < 2:
         cause = f": {given - len(coded)} of {given} rows lack a number" if given > len(coded) else ""
         raise ProblemError(f"the Mahalanobis distance needs data{cause}: give the Explainer the training data")
-    numeric = [i for i, feature in enumerate(space.features) if has_numbers(feature)]
-    bare = [f.name for f in space.features if not has_numbers(f) and f.action != "fixed" and f.cost is None]
-    if bare and not any(norms.values()):
-        raise ProblemError(
-            f"the Mahalanobis distance has no price for a change of {bare[0]!r}: mix it with a norm, such as "
-            "{'mahalanobis': 1, 'l1': 1}"
-            + ", or have indicator columns read one by one (groups=False)"
-            * bool(space.reading is not None and bare[0] in space.reading.groups)
-        )
-    places = np.column_stack(
+    numeric = [i for i, feature in enumerate(space.features) if _takes_part(feature)]
+    alone = not any(norms.values())
+    if alone:
+        _refuse_unpriced(space)
+    places = np.array(
         [
             space.features[i].positions[coded[:, i].astype(int)] if space.features[i].discrete else coded[:, i]
             for i in numeric
         ]
-    )
-    spread = places.std(axis=0)
+    ).reshape(len(numeric), len(coded))
+    spread = places.std(axis=1)
+    size = np.where(spread > 0, spread, 1.0)
+    correlations = np.cov(places / size[:, None]).reshape(len(numeric), len(numeric))
+    if alone:
+        _refuse_without_spread([space.features[i] for i in numeric], correlations)
     moving = np.flatnonzero(spread > 0)
-    size, names = spread[moving], [space.names[numeric[k]] for k in moving]
-    covariance = np.cov(places[:, moving] / size, rowvar=False).reshape(len(moving), len(moving))
-    inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
+    size, names = size[moving], [space.names[numeric[k]] for k in moving]
+    inverse = np.linalg.pinv(correlations[np.ix_(moving, moving)], rcond=FLAT, hermitian=True)
     if not squared:
         l0, l1, l2 = (norms.get(name, 0.0) for name in NORMS)
         cost = Cost(l0, l1, l2, absolutes=_absolutes(names, inverse, absolute / size))
@@ -148,6 +152,43 @@ def mahalanobis(
         if absolute:
             cost = replace(cost, absolutes=_absolutes(names, inverse, absolute / size))
     return cost
+
+
+def _refuse_unpriced(space: FeatureSpace) -> None:
+    """Refuse a distance by itself where a feature without numbers may change, or where weights would have no effect."""
+    bare = [f.name for f in space.features if not has_numbers(f) and f.action != "fixed" and f.cost is None]
+    if bare:
+        raise ProblemError(
+            f"the Mahalanobis distance has no price for a change of {bare[0]!r}: {_MIX}"
+            + ", or have indicator columns read one by one (groups=False)"
+            * bool(space.reading is not None and bare[0] in space.reading.groups)
+        )
+    weighted = [f.name for f in space.features if _takes_part(f) and (f.weight_down, f.weight_up) != (1.0, 1.0)]
+    if weighted:
+        raise ProblemError(
+            f"the Mahalanobis distance takes no weights, and {weighted[0]!r} has one: leave it out, or {_MIX}, which "
+            "takes them"
+        )
+
+
+def _refuse_without_spread(features: Sequence[Feature], correlations: FloatArray) -> None:
+    """Refuse a distance by itself where features may change along directions in which the data lie flat.
+
+    Parameters
+    ----------
+    features : sequence of Feature, (n,)
+    correlations : (n, n) float64
+    """
+    values, vectors = np.linalg.eigh(correlations)
+    flat = vectors[:, values <= FLAT * values.max(initial=0.0)]
+    taking_part = np.abs(flat).max(axis=1, initial=0.0) > _TINY
+    free = [f.name for f, own in zip(features, taking_part, strict=True) if own and f.action != "fixed"]
+    if free:
+        raise ProblemError(
+            "the data do not spread "
+            + (f"in {free[0]!r}" if len(free) == 1 else f"apart in {listed(free)}, of which one follows from others")
+            + f", so that the Mahalanobis distance has no price for such changes: let features stay, or {_MIX}"
+        )
 
 
 def _absolutes(
@@ -194,30 +235,36 @@ def names_mahalanobis(norm: Any) -> bool:
 
 
 def rows_with_numbers(space: FeatureSpace, coded: FloatArray) -> FloatArray:
-    """Coded rows that lack no number, though perhaps a category: those of which a covariance is taken.
+    """Coded rows that lack no number and hold no code in its place: those of which a covariance is taken.
 
     Parameters
     ----------
     space : FeatureSpace
     coded : (n, n_features) float64
     """
-    numeric = [has_numbers(feature) for feature in space.features]
-    return coded[~np.isnan(coded[:, numeric]).any(axis=1)]
+    lacks = [np.isnan(coded[:, i]) | f.is_special(coded[:, i]) for i, f in enumerate(space.features) if _takes_part(f)]
+    return coded[~np.any(lacks, axis=0)] if lacks else coded
 
 
 def _fitting(cost: Cost, space: FeatureSpace) -> Cost:
-    """The cost, once what couples features names such with numbers."""
+    """The cost, once what couples features names such with numbers, and none with a cost of its own."""
     for name in cost.coupled_names:
-        if not has_numbers(space.features[space.index(name)]):
-            raise ProblemError(
-                f"a cost of sums of changes needs numbers, and {name!r} is {space.features[space.index(name)].kind}"
-            )
+        feature = space.features[space.index(name)]
+        if not has_numbers(feature):
+            raise ProblemError(f"a cost of sums of changes needs numbers, and {name!r} is {feature.kind}")
+        if feature.cost is not None:
+            raise ProblemError(f"{name!r} has a cost of its own in place of the norm: leave it out of the one of sums")
     return cost
 
 
 def has_numbers(feature: Feature) -> bool:
     """Whether differences of the feature's values are numbers of their own."""
     return not feature.discrete or (feature.kind == "ordinal" and feature.numeric_levels)
+
+
+def _takes_part(feature: Feature) -> bool:
+    """Whether a Mahalanobis distance counts the feature; one with a cost of its own costs that instead."""
+    return has_numbers(feature) and feature.cost is None
 
 
 def _short(value: float) -> float:

@@ -138,4 +138,16 @@ class Task:
             "solver_version": last.version if last else "",
             "options": dict(last.options) if last else {},
             "reduction": self.reduce,
+            "asked": self._asked(),
         } | said
+
+    def _asked(self) -> dict[str, Any]:
+        """What was asked that no other part of an answer tells, so that answers to one question are known as such."""
+        said: dict[str, Any] = {"split_margin": self.split_margin} if self.split_margin else {}
+        if self.class_costs:
+            said["class_costs"] = {str(label): price for label, price in self.class_costs}
+        if self.plausibility is not None:
+            said["plausibility"] = self.plausibility.words()
+        if self.several.n > 1:
+            said["diversity"] = self.several.diversity
+        return said

@@ -83,7 +83,7 @@ class KeepsSchema(Struct, tag_field="kind", tag="keeps"):
 class ApartSchema(Struct, tag_field="kind", tag="apart"):
     """An `Apart`."""
 
-    point: list[tuple[str, float]]
+    point: list[tuple[str, float | None]]
     distance: float
     name: str
 

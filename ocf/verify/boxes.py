@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.support import json_records as records
-from ocf.verify.changes import stands_apart
-from ocf.verify.constraints import Change
+from ocf.verify.constraints import Change, stands_apart
 from ocf.verify.times import is_time
 
 #: Widths and values that differ by less are the same.

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
-from ocf.verify.constraints import Change, broken, coupled_parts, curve_amount
+from ocf.verify.constraints import Change, broken, coupled_parts, curve_amount, stands_apart
 from ocf.verify.times import days, is_time
 
 #: Relative difference below which two costs are the same number.
@@ -110,21 +110,6 @@ def priced(
     if old is None or new is None or stands_apart(feature, old) or stands_apart(feature, new):
         return _supplied(feature, norm, old, new)
     return _cost(feature, norm, old, new), list(_forbidden(feature, old, new))
-
-
-def stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
-    """Whether a value is missing, or a code that stands for something else than its number.
-
-    Parameters
-    ----------
-    feature : mapping
-    value : float or None
-        As `value_of` reads it.
-    """
-    if value is None:
-        return True
-    codes = (feature.get("special") or {}).get("codes", ())
-    return (feature["levels"][int(value)] if feature["levels"] else value) in codes
 
 
 def _supplied(

@@ -26,6 +26,7 @@ from ocf.verify.boxes import misboxed, outside, points_of
 from ocf.verify.changes import TOLERANCE, close, cost_of_changes
 from ocf.verify.described import misdescribed
 from ocf.verify.partway import misquoted_partway, partway_shown, partway_tables
+from ocf.verify.together import contradicted
 from ocf.verify.told import changes_to, misjudged, mislisted
 
 if TYPE_CHECKING:
@@ -212,13 +213,16 @@ def verify_file(
     DataError
         The file is missing, no JSON, not written by ocf, or damaged; or its rows lack columns that the model takes.
     """
-    out = []
-    for number, record in enumerate(records.loads(Path(path))):
+    results, out = records.loads(Path(path)), []
+    for number, record in enumerate(results):
         where = f"{path}: explanation {number}"
         fit(record, ClaimsSchema, where)
         _refuse_other_columns(record, model, path)
         with refused(where):
             out.append((record["row"], _verify_record(record, model, forest)))
+    for number, problem in contradicted(results):
+        row, found = out[number]
+        out[number] = row, replace(found, ok=False, problems=(*found.problems, problem))
     return out
 
 

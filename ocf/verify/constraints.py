@@ -39,6 +39,21 @@ def broken(constraints: Sequence[Mapping[str, Any]], changes: Mapping[str, Chang
             yield f"The constraint {name!r} does not hold: {complaint}."
 
 
+def stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
+    """Whether a value is missing, or a code that stands for something else than its number.
+
+    Parameters
+    ----------
+    feature : mapping
+    value : float or None
+        As `ocf.verify.changes.value_of` reads it.
+    """
+    if value is None:
+        return True
+    codes = (feature.get("special") or {}).get("codes", ())
+    return (feature["levels"][int(value)] if feature["levels"] else value) in codes
+
+
 def _decimal(value: float) -> Fraction:
     """The number that a float is printed as."""
     return Fraction(repr(float(value)))
@@ -248,10 +263,10 @@ def _apart(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
     total = Fraction(0)
     for name, other in said["point"]:
         feature, _, new = changes[name]
-        if new is None or new == other:
+        if new == other:
             continue
         kind, levels = feature["kind"], feature["levels"]
-        if kind in ("binary", "categorical"):
+        if kind in ("binary", "categorical") or stands_apart(feature, new) or stands_apart(feature, other):
             total += 1
             continue
         numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ocf.errors import DataError
 from ocf.support import json_records as records
-from ocf.verify.changes import TOLERANCE, cells_of, close, priced, stands_apart, value_of
-from ocf.verify.constraints import Change, coupled_parts
+from ocf.verify.changes import TOLERANCE, cells_of, close, priced, value_of
+from ocf.verify.constraints import Change, coupled_parts, stands_apart
 
 
 def misjudged(record: Mapping[str, Any]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_problems import exhaustive, random_problem
@@ -75,6 +77,17 @@ def test_choices_of_leaves_outside_are_dropped() -> None:
     assert small is not None
     gone = np.setdiff1d(near.leaf, small.leaf)
     assert small.translated((gone[:1], small.leaf[:1])) == (np.array([0]),)
+
+
+def test_choices_of_leaves_are_found_in_whatever_order_they_stand() -> None:
+    cells = random_problem(3)
+    near = Pruner(cells.partition).within(cells.cost, np.inf, MOST)
+    assert near is not None
+    rng = np.random.default_rng(0)
+    mixed = replace(near, leaf=rng.permutation(near.leaf))
+    choice = rng.permutation(near.leaf)[:3]
+    (found,) = mixed.translated((choice,))
+    np.testing.assert_array_equal(mixed.leaf[found], choice)
 
 
 def test_too_many_nodes_are_none() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,15 +16,13 @@ from ocf.problem.problem import Problem
 NAMES = ("a", "b", "c")
 
 
-def forest(seed: int, own: dict[str, Any] | None = None) -> tuple[Explainer, pd.DataFrame]:
+def forest(seed: int) -> tuple[Explainer, pd.DataFrame]:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3))
     x[:, 2] = np.round(3 * x[:, 2])
     table = pd.DataFrame(x, columns=list(NAMES)).astype({"c": int})
     y = (x @ rng.normal(size=3) > 0).astype(int)
-    return Explainer(
-        RandomForestClassifier(4, max_depth=3, random_state=0).fit(table, y), data=table, features=own
-    ), table
+    return Explainer(RandomForestClassifier(4, max_depth=3, random_state=0).fit(table, y), data=table), table
 
 
 def random_cost(rng: np.random.Generator, kind: str) -> Cost:
@@ -46,11 +42,10 @@ def random_cost(rng: np.random.Generator, kind: str) -> Cost:
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(["squares", "absolutes", "together", "both"]),
-    own=st.sampled_from([{}, {"b": {"cost": {"points": [[-5, 1e-9], [0, 0], [5, 1e-9]]}}}]),
 )
-def test_no_point_costs_less_than_its_cells_say(seed: int, kind: str, own: dict[str, Any]) -> None:
+def test_no_point_costs_less_than_its_cells_say(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
-    explainer, table = forest(seed % 3, own)
+    explainer, table = forest(seed % 3)
     problem = explainer.problem(table.iloc[[seed % len(table)]], norm=random_cost(rng, kind))
     cells = explainer.cells(problem)
     assert cells.values is not None

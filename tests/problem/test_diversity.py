@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from ocf import Explainer
 from ocf.errors import ProblemError
@@ -79,3 +80,59 @@ def test_features_by_default_and_no_more_is_claimed_than_is_proven(explainer, ro
     assert ["no smaller change does it)" in words for words in said] == [True, False, False]
     assert said[1].endswith("no smaller change differs from no. 1)")
     assert said[2].endswith("no smaller change differs from no. 1, 2)")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l0"])
+def test_regions_by_the_numbers_that_a_library_gives_its_leaves(norm: str) -> None:
+    """LightGBM numbers leaves as they grow, and not from left to right."""
+    lightgbm = pytest.importorskip("lightgbm")
+    for seed in (32, 38, 43):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"a": rng.integers(0, 12, 150), "b": rng.integers(-5, 9, 150)})
+        model = lightgbm.LGBMClassifier(
+            n_estimators=6, num_leaves=6, min_child_samples=4, learning_rate=0.5, verbose=-1
+        )
+        model.fit(table, (table.a / 7 + table.b / 6 + rng.normal(size=150) * 0.3 > 1).astype(int))
+        row = table[model.predict(table) == 0].iloc[[0]]
+        grid = pd.DataFrame(itertools.product(range(12), range(-5, 9)), columns=["a", "b"])
+        leaves, left = model.predict(grid, pred_leaf=True), model.predict(grid) == 1
+        change = (grid - row.iloc[0]).abs()
+        costs = (change / np.ptp(table, axis=0) if norm == "l1" else change > 0).sum(axis=1).to_numpy(float)
+        found = Explainer(model, table).explain(row, 1, norm=norm, n_explanations=5, diversity="region")
+        for e in found:
+            assert e.cost == pytest.approx(costs[left].min())
+            left &= (leaves != model.predict(e.counterfactual, pred_leaf=True)).any(axis=1)
+        assert len(found) == 5 or not left.any()
+
+
+@pytest.mark.parametrize("code", [-9.0, np.nan])
+def test_codes_and_missing_values_are_1_apart_from_all_else(code: float) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"risk": rng.integers(0, 101, 300).astype(float), "z": rng.integers(0, 4, 300)})
+    table.loc[rng.random(300) < 0.2, "risk"] = code
+    model = HistGradientBoostingClassifier(max_iter=5, max_depth=3, categorical_features=None)
+    model.fit(table, ~(table.risk <= 50) | (table.risk == code))
+    codes = None if np.isnan(code) else {"risk": [code]}
+    asked = {"may_become_missing": ["risk"], "cost_of_becoming_missing": 0.2}
+    row = pd.DataFrame({"risk": [40.0], "z": [1]})
+    steps = {"risk": {"step": 1}}
+    found = Explainer(model, table, features=steps, special_values=codes, missing=asked).explain(
+        row, True, n_explanations=5, diversity="distance", min_distance=0.25
+    )
+    numbers = table.risk[table.risk >= 0]
+    grid = pd.DataFrame(itertools.product([*range(101), code], range(4)), columns=["risk", "z"])
+    special = (~(grid.risk >= 0)).to_numpy()
+
+    def apart(point: pd.Series, from_special: float) -> np.ndarray:
+        other = special != (not point.risk >= 0)
+        risk = np.where(special, 0.0, (grid.risk - point.risk).abs() / (numbers.max() - numbers.min()))
+        return np.where(other, from_special, risk) + (grid.z - point.z).abs().to_numpy() / 3
+
+    left, costs = model.predict(grid).astype(bool), apart(row.iloc[0], 0.2)
+    for e in found:
+        assert e.verified, e.checks
+        assert e.cost == pytest.approx(costs[left].min())
+        left &= apart(e.counterfactual.iloc[0], 1.0) >= 0.25 - 1e-12
+    assert len(found) == 5
+    assert len({e.counterfactual.risk.iloc[0] for e in found} - {code}) > 1
+    assert any(not e.counterfactual.risk.iloc[0] >= 0 for e in found)

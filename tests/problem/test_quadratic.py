@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,3 +121,76 @@ def test_quadratic_costs_are_refused_by_name(explainer: Explainer, row: pd.DataF
         explainer.explain(row, norm=quadratic_cost(["job"], [[1]]))
     with pytest.raises(ProblemError, match="no price for a change of"):
         explainer.explain(row, norm="mahalanobis")
+
+
+def fitted(table: pd.DataFrame, of: str, **settings: Any) -> tuple[Any, Explainer, pd.DataFrame]:
+    """A forest that likes high values of a column, and rows that it refuses."""
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
+        table, (table[of] > table[of].median()).astype(int)
+    )
+    return model, Explainer(model, table, **settings), table[model.predict(table) == 0]
+
+
+def two_columns() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 20, 300), "b": rng.integers(0, 20, 300)})
+    return table.assign(b=(table.a + table.b) // 2)
+
+
+@pytest.mark.parametrize("norm", ["mahalanobis", "mahalanobis_l1"])
+def test_the_covariance_is_that_of_rows_without_codes(norm: str) -> None:
+    table = two_columns()
+    table.loc[::7, "b"] = -99
+    model, explainer, rows = fitted(table, "a", special_values={"b": [-99]})
+    row = rows[rows.b != -99].iloc[[0]]
+    found = explainer.explain(row, 1, norm=norm)[0]
+    clean = table[table.b != -99]
+    grid = pd.DataFrame(
+        [(a, b) for a in range(20) for b in range(clean.b.min(), clean.b.max() + 1)], columns=["a", "b"]
+    )
+    delta = (grid[model.predict(grid) == 1] - row.iloc[0]).to_numpy(float)
+    if norm == "mahalanobis":
+        costs = np.einsum("ni,ij,nj->n", delta, np.linalg.inv(np.cov(clean.to_numpy(), rowvar=False)), delta)
+    else:
+        costs = np.abs(delta @ whitened(clean).T).sum(axis=1)
+    assert found.status == "optimal"
+    assert found.verified
+    assert found.cost == pytest.approx(costs.min(), rel=1e-8)
+
+
+def test_a_feature_with_a_cost_of_its_own_takes_no_part() -> None:
+    table = two_columns().assign(c=lambda t: (t.a * 7 + t.b) % 5)
+    model, explainer, rows = fitted(table, "a", features={"a": {"cost": 0.3}})
+    row = rows.iloc[[0]]
+    found = explainer.explain(row, 1, norm="mahalanobis")[0]
+    assert found.verified
+    grid = pd.DataFrame(
+        [(a, b, c) for a in range(20) for b in range(table.b.min(), table.b.max() + 1) for c in range(5)],
+        columns=["a", "b", "c"],
+    )
+    delta = (grid[model.predict(grid) == 1] - row.iloc[0]).to_numpy(float)
+    inverse = np.linalg.inv(np.cov(table[["b", "c"]].to_numpy(), rowvar=False))
+    costs = 0.3 * np.abs(delta[:, 0]) + np.einsum("ni,ij,nj->n", delta[:, 1:], inverse, delta[:, 1:])
+    assert found.cost == pytest.approx(costs.min(), rel=1e-8)
+    with pytest.raises(ProblemError, match="'a' has a cost of its own in place of the norm"):
+        explainer.explain(row, 1, norm=quadratic_cost(["a", "b"], np.eye(2)))
+
+
+@pytest.mark.parametrize("norm", ["mahalanobis", "mahalanobis_l1"])
+def test_changes_along_which_the_data_do_not_spread_have_no_price(norm: str) -> None:
+    table = two_columns().assign(net=lambda t: t.a - t.b, rate=3)
+    _, explainer, rows = fitted(table, "a", features={"rate": {"bounds": [0, 9], "scale": 1}})
+    row = rows.iloc[[0]]
+    with pytest.raises(ProblemError, match="do not spread apart in a, b, net, rate"):
+        explainer.explain(row, 1, norm=norm)
+    with pytest.raises(ProblemError, match="do not spread in 'rate'"):
+        explainer.explain(row, 1, norm=norm, features_to_vary=["rate"])
+    mixed = explainer.explain(row, 1, norm={norm: 1, "l1": 1}, features_to_vary=["a", "b", "net"])[0]
+    assert mixed.status == "optimal"
+    assert mixed.verified
+    assert mixed.cost is not None
+    assert mixed.cost > 0
+    _, explainer, rows = fitted(table[["a", "b"]], "a")
+    assert explainer.explain(rows.head(1), 1, norm=norm)[0].verified
+    with pytest.raises(ProblemError, match="takes no weights, and 'b' has one"):
+        explainer.explain(rows.head(1), 1, norm=norm, weights={"b": 2.0})
