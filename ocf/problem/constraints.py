@@ -66,6 +66,13 @@ class Origin:
         i = _index(self.space, name, self.title)
         return i, self.space.features[i], float(self.coded[i])
 
+    def value_at(self, name: str) -> tuple[int, Feature, float]:
+        """The same, of a feature whose value the constraint needs."""
+        i, feature, value = self.at(name)
+        if math.isnan(value):
+            raise ProblemError(f"constraint {self.title!r} needs a value of {name!r}, which this row misses")
+        return i, feature, value
+
 
 #: Does nothing to a feature of which something can be said, and raises ProblemError for others.
 Check = Callable[[Feature], object]
@@ -200,9 +207,7 @@ class Linear(Constraint):
         parts: dict[int, list[tuple[Any, Fraction]]] = {}
         features, coded = origin.space.features, origin.coded
         for name, level, c in self.terms:
-            i, _, value = origin.at(name)
-            if math.isnan(value):
-                raise ProblemError(f"constraint {self.title!r} needs a value of {name!r}, which this row misses")
+            i = origin.value_at(name)[0]
             parts.setdefault(i, []).append((level, exact(c)))
         limit = exact(self.bound)
         if self.relative:
@@ -304,7 +309,7 @@ class Implication(Constraint):
         """The constraint as rows, for one row of the user's table."""
         for name, said in self.then:
             tests = [(name, said, -1), *((n, s, 1) for n, s in self.when)]
-            places = ((origin.at(feature), what, sign) for feature, what, sign in tests)
+            places = ((origin.value_at(feature), what, sign) for feature, what, sign in tests)
             parts = _summed((i, _indicator(feature, what, sign)) for (i, feature, _), what, sign in places)
             yield Row(self.title, parts, Fraction(len(self.when) - 1))
 

@@ -130,14 +130,15 @@ def mahalanobis(
     alone = not any(norms.values())
     if alone:
         _refuse_unpriced(space)
-    places = np.array(
+    places: FloatArray = np.array(
         [
             space.features[i].positions[coded[:, i].astype(int)] if space.features[i].discrete else coded[:, i]
             for i in numeric
-        ]
+        ],
+        np.float64,
     ).reshape(len(numeric), len(coded))
-    spread = places.std(axis=1)
-    size = np.where(spread > 0, spread, 1.0)
+    spread: FloatArray = places.std(axis=1)
+    size: FloatArray = np.where(spread > 0, spread, 1.0)
     correlations = np.cov(places / size[:, None]).reshape(len(numeric), len(numeric))
     if alone:
         _refuse_without_spread([space.features[i] for i in numeric], correlations)

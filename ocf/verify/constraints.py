@@ -259,19 +259,22 @@ def _keeps(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
     return "" if any(changes[n][1] == changes[n][2] for n in said["features"]) else "all of its features change"
 
 
+def _between(feature: Mapping[str, Any], first: float | None, second: float | None) -> Fraction:
+    """Distance of two different values, in units of the scale; 1 from a category, a code or what is missing."""
+    kind, levels = feature["kind"], feature["levels"]
+    unlike = kind in ("binary", "categorical") or stands_apart(feature, first) or stands_apart(feature, second)
+    if unlike or first is None or second is None:
+        return Fraction(1)
+    numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
+    ends = [levels[int(v)] if numbers else v for v in (first, second)]
+    return abs(_decimal(ends[0]) - _decimal(ends[1])) / _decimal(feature["scale"])
+
+
 def _apart(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
     total = Fraction(0)
     for name, other in said["point"]:
         feature, _, new = changes[name]
-        if new == other:
-            continue
-        kind, levels = feature["kind"], feature["levels"]
-        if kind in ("binary", "categorical") or stands_apart(feature, new) or stands_apart(feature, other):
-            total += 1
-            continue
-        numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
-        ends = [levels[int(v)] if numbers else v for v in (new, other)]
-        total += abs(_decimal(ends[0]) - _decimal(ends[1])) / _decimal(feature["scale"])
+        total += Fraction(0) if new == other else _between(feature, new, other)
     return "" if total >= _decimal(said["distance"]) else f"the points are only {float(total)!r} apart"
 
 

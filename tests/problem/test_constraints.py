@@ -143,12 +143,20 @@ def test_contradictions_are_reported_by_name(
     assert "does not satisfy 'older'" in own.message
 
 
-def test_a_row_that_misses_a_value_of_a_relation_is_named() -> None:
+@pytest.mark.parametrize(
+    "relation",
+    [
+        Linear({"a": 1, "b": -1}, "<=", 3, name="both"),
+        Implication({}, {"a": {"max": 4}}, name="both"),
+        Implication({"a": {"min": 4}}, {"b": {"max": 4}}, name="both"),
+    ],
+)
+def test_a_row_that_misses_a_value_of_a_relation_is_named(relation: Constraint) -> None:
     x = pd.DataFrame({"a": [1.0, 2.0, 3.0, np.nan] * 5, "b": [0.0, 1.0, 2.0, 3.0] * 5})
     model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, [0, 0, 1, 1] * 5)
     explainer = Explainer(model, data=x)
     rows = x.iloc[[3, 0]]
-    failed, fine = explainer.explain(rows, target=1, constraints=Linear({"a": 1, "b": -1}, "<=", 3, name="both"))
+    failed, fine = explainer.explain(rows, target=1, constraints=relation)
     assert failed.status == "error"
     assert "'both'" in failed.message
     assert "misses" in failed.message
