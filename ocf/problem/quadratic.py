@@ -144,7 +144,8 @@ def mahalanobis(
         _refuse_without_spread([space.features[i] for i in numeric], correlations)
     moving = np.flatnonzero(spread > 0)
     size, names = size[moving], [space.names[numeric[k]] for k in moving]
-    inverse = np.linalg.pinv(correlations[np.ix_(moving, moving)], rcond=FLAT, hermitian=True)
+    own = np.linalg.pinv(correlations[np.ix_(moving, moving)], rcond=FLAT, hermitian=True)
+    inverse = np.asarray(own, np.float64)
     if not squared:
         l0, l1, l2 = (norms.get(name, 0.0) for name in NORMS)
         cost = Cost(l0, l1, l2, absolutes=_absolutes(names, inverse, absolute / size))

@@ -508,7 +508,12 @@ def _missed(model: UserModel, table: Any, decided: Any, target: Any, probability
 
 
 def _same(label: Any, other: Any) -> bool:
-    """Whether two class labels are one; a label that went through JSON may have become its text."""
+    """Whether two labels are one, or two values, which libraries may sum otherwise in a batch than by themselves.
+
+    A label that went through JSON may have become its text.
+    """
+    if isinstance(label, float) and isinstance(other, float):
+        return close(label, other)
     return bool(label == other) or str(label) == str(other)
 
 

@@ -288,14 +288,21 @@ def shows(table: pd.DataFrame) -> np.ndarray:
     return np.column_stack([1 - yes, yes])
 
 
-def judged(after: pd.DataFrame, target: Any, probability: float | None = None, *, regressor: bool = False) -> list[str]:
+def judged(
+    after: pd.DataFrame,
+    target: Any,
+    probability: float | None = None,
+    *,
+    regressor: bool = False,
+    before: Any = None,
+) -> list[str]:
     """What is wrong when the age decides: half its value in years by a regressor, age / 80 as a probability."""
     user = model((lambda table: table["age"].to_numpy(float) / 2) if regressor else decide)
     if regressor:
         user.classes = ()
     user.probabilities = None if regressor else shows
     answer = 20.0 if regressor else "yes"
-    claims = Claims("optimal", 1.0, 1.0, 15.0 if regressor else "no", answer)
+    claims = Claims("optimal", 1.0, 1.0, before or (15.0 if regressor else "no"), answer)
     norm = {"l0": 0.0, "l1": 1.0, "l2": 0.0}
     found = verify(
         user, table(), after, target=target, probability=probability, features=space(), norm=norm, claims=claims
@@ -320,6 +327,12 @@ def test_values_inside_an_interval_pass(target: Any) -> None:
 def test_values_outside_an_interval_do_not(target: Any, sentence: str) -> None:
     (problem,) = judged(table(age=40), target, regressor=True)
     assert sentence in problem
+
+
+def test_values_may_be_summed_otherwise_in_a_batch_than_by_themselves() -> None:
+    assert judged(table(age=40), (20, None), regressor=True, before=np.nextafter(15.0, 16)) == []
+    (problem,) = judged(table(age=40), (20, None), regressor=True, before=15.000001)
+    assert "gives the original 15.0, not 15.000001" in problem
 
 
 def test_any_class_of_a_set_will_do() -> None:
