@@ -39,7 +39,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.errors import DataError, ModelError, ProblemError
+from ocf.errors import ConformanceError, DataError, ModelError, ProblemError
 from ocf.features.asked_rows import frames_of, rows_of
 from ocf.features.feature import Feature
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
@@ -169,8 +169,10 @@ class CounterfactualRules:
         self._asked = _frames_asked(model, self._frames, table.head(1))
         own = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
         self.space = _varying(own, features_to_vary)
+        self._categories = _category_dtypes(self.space, table)
         self.rows = self.space.from_frame(table)
-        answers = self._predicted(self.rows) if y is None else np.asarray(y)
+        predicted = None if self.model is None else self._answers_to_data(table)
+        answers = np.asarray(predicted if y is None else y)
         self.regression = is_regression(answers) if regression is None else regression
         if answers.ndim != 1 or pd.isna(answers).any():
             raise DataError("answers must be one per row, without missing ones")
@@ -545,7 +547,7 @@ class CounterfactualRules:
             found = most_plausible_point(
                 self.isolation, origin, rule.intervals, solver=solver, options=SolverOptions(time_limit=time_limit)
             )
-        frame = self.space.to_frame(found.point)
+        frame = self._table(found.point)
         frame.index = table.index
         decided = None if self.model is None else _plain(self._predicted(found.point[None, :])[0])
         wanted = None if target is None or decided is None else self._wanted(target, None)
@@ -615,7 +617,7 @@ class CounterfactualRules:
                 "rule": [str(own.rule) for own in found],
             }
         )
-        table = pd.concat([told, self.space.to_frame(points).reset_index(drop=True)], axis=1)
+        table = pd.concat([told, self._table(points)], axis=1)
         return frames_of(x, self._frames).native(table)
 
     def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:
@@ -702,9 +704,35 @@ class CounterfactualRules:
             raise DataError(f"feature {self.space.names[i]!r} of the row is missing; rules need complete rows")
         return table, coded
 
+    def _table(self, coded: FloatArray) -> pd.DataFrame:
+        """Table of coded rows, with the categories of the data's columns in their order."""
+        return self.space.to_frame(coded).astype(self._categories)
+
     def _predicted(self, coded: FloatArray) -> NDArray[Any]:
-        """The explained model's answers."""
-        table = self.space.to_frame(coded)
+        """The explained model's answers to coded rows."""
+        return self._answers(self._table(coded))
+
+    def _answers_to_data(self, table: pd.DataFrame) -> NDArray[Any]:
+        """The model's answers to the data, if it gives them to what ocf makes of the coded rows too.
+
+        Raises
+        ------
+        ConformanceError
+            It does not, and would be asked about other values than those that rules name.
+        """
+        wanted, found = self._answers(table), self._predicted(self.rows)
+        close = np.isclose(wanted, found) if wanted.dtype.kind == "f" else wanted == found
+        others = np.flatnonzero(~(close | pd.isna(wanted)))
+        if len(others):
+            raise ConformanceError(
+                f"the model answers {len(others)} of {len(table)} rows of the data otherwise than the table that ocf "
+                f"makes of them (the first is row {others[0]}): fit it, and give it to ocf, on columns of plain "
+                "numbers, truth values, words or categories"
+            )
+        return wanted
+
+    def _answers(self, table: pd.DataFrame) -> NDArray[Any]:
+        """The explained model's answers to a table in the user's columns and dtypes."""
         if isinstance(self.model, UserModel):
             decided = self.model.decide(table)
             classes = self.model.trees.ensemble.decision.classes
@@ -733,6 +761,18 @@ def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> Feat
         return space
     vary = {space.names[space.index(name)] for name in names}
     return space.updated({name: {"action": "fixed"} for name in space.names if name not in vary})
+
+
+def _category_dtypes(space: FeatureSpace, table: pd.DataFrame) -> dict[str, pd.CategoricalDtype]:
+    """Dtypes of the columns of categories; levels that only the features have stand behind the others."""
+    own = {f.columns[0]: (f.levels, table[f.columns[0]].dtype) for f in space.features if f.dtype == "category"}
+    return {
+        column: pd.CategoricalDtype(
+            [*dtype.categories, *(v for v in levels if v not in dtype.categories)], dtype.ordered
+        )
+        for column, (levels, dtype) in own.items()
+        if isinstance(dtype, pd.CategoricalDtype)
+    }
 
 
 def _frames_asked(model: Any, frames: FrameKind, table: pd.DataFrame) -> FrameKind:

@@ -310,6 +310,40 @@ def test_tables_of_all_kinds_and_dicts_are_taken(table: pd.DataFrame, library: s
     assert cover.assign(own).tolist() == cover.assign(table).tolist()
 
 
+class Coded:
+    """Asks for the codes of ordered categories, which are those of the data's dtype, and compares them."""
+
+    def predict(self, table: pd.DataFrame) -> np.ndarray:
+        return ((table.c.cat.codes == 2) & (table.c > "mid") | (table.x > 0.8)).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("levels", [("low", "mid", "high"), ("low", "mid", "high", "top")])
+def test_models_are_asked_about_the_categories_of_the_data(levels: tuple[str, ...]) -> None:
+    """By the alphabet "high" is the first; a level that no row has stands behind those of the data."""
+    rng = np.random.default_rng(0)
+    words = pd.Categorical(rng.choice(["low", "mid", "high"], 200), ["low", "mid", "high"], ordered=True)
+    table = pd.DataFrame({"c": words, "x": rng.random(200)})
+    found = explain(Coded(), table, features={"c": {"levels": levels}})
+    assert found.forest.answers.tolist() == Coded().predict(table).tolist()
+    row = table[(table.c == "low") & (table.x < 0.5)].iloc[[0]]
+    rules = found.local(row, 1, time_limit=None)
+    assert str(rules[0]).startswith("c = high")
+    point = found.sample(rules, row, 1, method="cheapest")
+    assert point.decided == Coded().predict(point.point)[0] == 1
+    for made in (point.point, found.trade_off(row, 1, levels=(0.9,))):
+        assert (list(made.c.cat.categories), made.c.cat.ordered) == (list(levels), True)
+
+
+def test_a_model_that_tells_the_data_from_what_ocf_makes_of_them_is_refused() -> None:
+    class Picky:
+        def predict(self, table: pd.DataFrame) -> np.ndarray:
+            return table.n.map(lambda v: isinstance(v, int)).to_numpy()
+
+    mixed = pd.DataFrame({"n": pd.Series([1, 2.5, 3, 4.5], dtype=object), "x": range(4)})
+    with pytest.raises(ModelError, match=r"answers 2 of 4 rows of the data otherwise .*the first is row 0\): fit it"):
+        CounterfactualRules(Picky(), mixed)
+
+
 def test_what_a_model_raises_on_a_table_is_told() -> None:
     class Broken:
         def predict(self, table: pd.DataFrame) -> np.ndarray:
