@@ -678,12 +678,14 @@ class CounterfactualRules:
         """
         if box.region is None:
             raise ProblemError("no box reaches the level, so there is no rule")
-        intervals = intervals_of(self.forest, box.region, features)
+        own = self.space.features
+        intervals = tuple(t.permitted_by(own[t.feature]) for t in intervals_of(self.forest, box.region, features))
+        support = np.logical_and.reduce([t.holds(self.rows[:, t.feature]) for t in intervals])
         return Rule(
-            tuple(Condition.of(self.space.features[t.feature], t) for t in intervals),
+            tuple(Condition.of(own[t.feature], t) for t in intervals),
             query.crp(features, box.region),
             box.weight,
-            int(self.forest.inside(box.region, features).sum()),
+            int(support.sum()),
             box.status.value,
             box.bound,
             method,

@@ -69,27 +69,23 @@ class Condition:
         """
         if feature.discrete:
             codes = np.arange(len(feature.levels), dtype=np.float64)
-            permitted = feature.permitted_codes()
-            held = [int(c) for c in codes[interval.holds(codes)] if permitted is None or int(c) in permitted]
+            held = np.flatnonzero(interval.holds(codes)).tolist()
             return cls(
                 feature.name,
                 levels=tuple(feature.levels[c] for c in held),
                 known=feature.levels,
                 ordered=feature.kind == "ordinal" and held == list(range(held[0], held[-1] + 1)),
             )
-        grid = feature.kind == "integer" or feature.step is not None
-        lower = float(feature.above(interval.lower)) if grid else interval.lower
-        upper = float(feature.at_most(interval.upper)) if grid else interval.upper
-        below = lower <= feature.lower if grid else lower < feature.lower
+        lower, upper, open_below = _ends(feature, interval)
 
         def end(value: float) -> Any:
             return feature.label(value) if feature.is_time else int(value) if feature.kind == "integer" else value
 
         return cls(
             feature.name,
-            lower=None if below or not np.isfinite(lower) else end(lower),
-            upper=None if upper >= feature.upper or not np.isfinite(upper) else end(upper),
-            open_below=not grid,
+            lower=end(lower) if np.isfinite(lower) else None,
+            upper=end(upper) if np.isfinite(upper) else None,
+            open_below=open_below,
             span=(end(feature.lower), end(feature.upper)) if feature.is_time else (feature.lower, feature.upper),
         )
 
@@ -134,6 +130,25 @@ class Condition:
         if self.levels is not None:
             return out | {"levels": plain(self.levels)}
         return out | {"lower": plain(self.lower), "upper": plain(self.upper), "open_below": self.open_below}
+
+
+def _ends(feature: Feature, interval: RuleInterval) -> tuple[float, float, bool]:
+    """Ends of what an interval admits of numbers, and whether the lower one is open.
+
+    Rows may lie beyond the bounds, so that only an end that is none is left out. Where the interval ends at a special
+    value beyond the bounds, which is no number among others, the bound is the end.
+    """
+    grid = feature.kind == "integer" or feature.step is not None
+    lower = float(feature.above(interval.lower)) if grid else interval.lower
+    upper = float(feature.at_most(interval.upper)) if grid else interval.upper
+    codes = feature.special_values[np.isfinite(feature.special_values)]
+    if (codes > interval.upper).any():
+        upper = min(upper, feature.upper)
+    if (codes <= interval.lower).any() and lower < feature.lower:
+        return feature.lower, upper, False
+    if feature.permitted is not None and not grid and lower == np.nextafter(float(feature.permitted[0]), -np.inf):
+        return float(feature.permitted[0]), upper, not np.isfinite(lower)
+    return lower, upper, not grid
 
 
 def intervals_of(forest: RegionalForest, region: CellBox, features: Iterable[int]) -> tuple[RuleInterval, ...]:

@@ -6,7 +6,7 @@ Source: Amoukou and Brunel (2024), section 5 (annealing: appendix B, algorithm 1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +52,18 @@ class RuleInterval:
         if self.levels is not None:
             return np.isin(values, self.levels)
         return (self.lower < values) & (values <= self.upper)
+
+    def permitted_by(self, feature: Feature) -> RuleInterval:
+        """The part that a feature permits; itself where that is none of it, so that the feature stays as it is."""
+        if feature.permitted is None:
+            return self
+        codes = feature.permitted_codes()
+        if self.levels is not None:
+            levels = tuple(c for c in self.levels if codes is None or c in codes)
+            return replace(self, levels=levels or self.levels)
+        first, last = feature.permitted if codes is None else (min(codes), max(codes))
+        lower, upper = max(self.lower, float(np.nextafter(first, -np.inf))), min(self.upper, float(last))
+        return replace(self, lower=lower, upper=upper) if lower < upper else self
 
     def pieces(self) -> tuple[FloatArray, FloatArray]:
         """It as half-open intervals, lower and upper ends."""
