@@ -320,7 +320,10 @@ class FeatureSpace:
                 codes = np.where(missing, 0, coded[:, i]).astype(int)
                 levels = pd.Series(list(feature.levels), dtype=object).to_numpy()[codes]
                 levels[missing] = feature.gap
-                out[feature.columns[0]] = in_dtype(levels, feature.dtype)
+                if feature.dtype == "category":  # of all levels, whichever are there
+                    out[feature.columns[0]] = pd.Categorical(levels, list(feature.levels))
+                else:
+                    out[feature.columns[0]] = in_dtype(levels, feature.dtype)
             else:
                 out[feature.columns[0]] = column_of(
                     coded[:, i], feature.dtype, whole=feature.kind == "integer", gap=feature.gap

@@ -117,6 +117,14 @@ def test_coded_rows_and_back(space: FeatureSpace) -> None:
     np.testing.assert_array_equal(space.from_frame(again), coded)
 
 
+def test_categories_are_all_there_in_every_part_of_a_table() -> None:
+    table = pd.DataFrame({"c": pd.Categorical(["low", "high", None], ["low", "mid", "high"])})
+    space = infer_space(table)
+    again = space.to_frame(space.from_frame(table.iloc[1:]))
+    assert again.c.dtype == table.c.dtype
+    assert again.c.cat.codes.tolist() == [2, -1]
+
+
 def test_columns_may_come_in_any_order(space: FeatureSpace) -> None:
     np.testing.assert_array_equal(space.from_frame(TABLE[TABLE.columns[::-1]]), space.from_frame(TABLE))
 

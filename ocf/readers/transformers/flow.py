@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
@@ -189,8 +190,8 @@ class Flow:
         codes = np.arange(len(levels), dtype=np.float64) if column.discrete else self.source.base[[i]]
         rows = np.tile(self.source.base, (len(codes), 1))
         rows[:, i] = codes
-        found = pd.DataFrame(np.asarray(_some(self.values(self.source.space.to_frame(rows)), [j]), object))
-        return bool((found.isna() if pd.isna(missing) else found == missing).to_numpy().any())
+        found = pd.Series(objects_of(self.values(self.source.space.to_frame(rows)), j))
+        return bool((found.isna() if pd.isna(missing) else found == missing).any())
 
     def breaks_at(self, j: int, marks: Iterable[float]) -> tuple[int, ...]:
         """Breaks of a column of numbers, and where it reaches and where it leaves each of `marks`.
@@ -325,6 +326,19 @@ def column_of(values: Any, j: int) -> FloatArray:
     """
     with np.errstate(all="ignore"):
         return _numbers(_some(values, [j]))[:, 0]
+
+
+def objects_of(values: Any, j: int) -> NDArray[Any]:
+    """One column of what stands at a place, whatever it holds, (n,) object.
+
+    Parameters
+    ----------
+    values : array, sparse matrix or table (n, n_columns)
+    j : int
+        Place of the column.
+    """
+    own = _some(values, [j])
+    return np.asarray(own.toarray() if hasattr(own, "tocoo") else own, object)[:, 0]
 
 
 def _some(values: Any, places: list[int]) -> Any:

@@ -12,11 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from ocf.arrays import FloatArray
 from ocf.errors import DataError, UnsupportedModelError
+from ocf.features.feature import Feature
 from ocf.features.lattice import Lattice, finite_ends
 from ocf.readers.transformers.column import Column
-from ocf.readers.transformers.flow import Flow, column_of, shown
+from ocf.readers.transformers.flow import Flow, objects_of, shown
 
 CLASSES = ("FunctionTransformer",)
 
@@ -97,20 +100,34 @@ def _is_one(function: Any, known: tuple[Function, ...]) -> bool:
 def _refuse_mixing(name: str, step: Any, behind: Flow, word: str) -> None:
     """Refuse a word on a function whose columns do not each follow the column in the same place, and no other row."""
     space, base = behind.source.space, behind.source.base
-    moved = [i for i, f in enumerate(space.features) if not f.discrete and not np.isnan(base[i])]
-    rows = np.tile(base, (1 + 2 * len(moved), 1))
-    for k, i in enumerate(moved):
-        rows[1 + 2 * k : 3 + 2 * k, i] = finite_ends(space.features[i], base[i])
-    alone, together = behind.values_at(base[None, :]), behind.values_at(rows)
-    for j, column in enumerate(behind.columns):
-        if column.number:
-            others = np.array([i != column.feature for i in moved for _ in range(2)], bool)
-            own, found = column_of(alone, j), column_of(together, j)[1:][others]
-            if not np.array_equal(np.broadcast_to(own, found.shape), found, equal_nan=True):
+    tried = {i: _tried(f, base[i]) for i, f in enumerate(space.features) if not np.isnan(base[i])}
+    tried = {i: values for i, values in tried.items() if len(values)}
+    far = base.copy()  # for functions that look at two others at once
+    for i, values in tried.items():
+        far[i] = values[-1]
+    moved = np.repeat(list(tried), [len(values) for values in tried.values()])
+    for start in (base, far):
+        rows = np.tile(start, (1 + len(moved), 1))
+        rows[1 + np.arange(len(moved)), moved] = np.concatenate(list(tried.values()))
+        alone, together = behind.values_at(start[None, :]), behind.values_at(rows)
+        for j, column in enumerate(behind.columns):
+            if column.mixed:
+                continue
+            # numbers, words and gaps alike
+            found = pd.factorize(np.concatenate([objects_of(alone, j), objects_of(together, j)]))[0]
+            if (found[1:][np.append(True, moved != column.feature)] != found[0]).any():
                 raise DataError(
                     f"{shown(name, step)} is said to be {word} in each column, but what it makes of feature "
                     f"{behind.named(j)} follows other columns or rows too: give ocf the table after that step"
                 )
+
+
+def _tried(feature: Feature, base: float) -> FloatArray:
+    """Values to which a feature is moved from that of the base row: its other levels, or two ends, the farther last."""
+    if feature.discrete:
+        codes = np.arange(len(feature.levels), dtype=np.float64)
+        return codes[codes != base]
+    return np.array(sorted(finite_ends(feature, base), key=lambda end: abs(end - base)))
 
 
 def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) -> Column:

@@ -201,6 +201,37 @@ def test_a_word_on_what_follows_other_columns_or_rows(function: Any) -> None:
         Explainer(model, NUMBERS, monotone={"functiontransformer": "increasing"})
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t.assign(dose=t.dose + 0.1 * t.old),
+        lambda t: t.assign(dose=t.dose * np.where(t.colour == "red", 1.01, 1.0)),
+        lambda t: t.assign(dose=t.dose + t.old * (t.colour == "red")),
+        lambda t: t.assign(old=t.old & (t.dose < 1)),
+        lambda t: t.assign(colour=t.colour.where(~t.old, "red")),
+    ],
+    ids=["truth", "category", "both", "truth on number", "category on truth"],
+)
+def test_a_word_on_what_mixes_categories_or_truth_values(function: Any) -> None:
+    table = TABLE[["dose", "colour"]].assign(old=np.arange(len(TABLE)) > len(TABLE) - 3)
+    encoder = ColumnTransformer([("colour", OneHotEncoder(), ["colour"])], remainder="passthrough")
+    model = make_pipeline(FunctionTransformer(function), encoder, tree()).fit(table, LABELS)
+    with pytest.raises(DataError, match=r"what it makes of feature '\w+' follows other columns or rows too"):
+        Explainer(model, table, monotone={"functiontransformer": "increasing"})
+
+
+def test_a_word_beside_categories_is_taken() -> None:
+    """Codes of categories are those of the data in a single row too, and a category that is alone has no other."""
+    words = pd.Categorical(np.array(["low", "mid", "high"])[np.arange(90) % 3], ["low", "mid", "high"])
+    table = pd.DataFrame({"level": words, "land": pd.Categorical(["here"] * 90), "x": np.arange(90) / 90})
+    codes = FunctionTransformer(lambda t: t.assign(level=t.level.cat.codes, land=t.land.cat.codes, x=t.x + 1))
+    model = make_pipeline(codes, tree()).fit(table, (words == "mid") | (table.x > 0.9))
+    rows = table[(table.level != "mid") & (table.x < 0.3)].head(4)
+    for answer in Explainer(model, table, monotone={"functiontransformer": "increasing"}).explain(rows, True):
+        assert answer.status == "optimal"
+        assert answer.cost == pytest.approx((0.9 - answer.original.x.iloc[0]) / np.ptp(table.x), abs=0.02)
+
+
 def _third(values: Any) -> Any:
     return -np.asarray(values) / 3
 
