@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.errors import DataError
 from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking import space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
@@ -122,6 +123,8 @@ class Explainer(TreeAsking):
         memory_limit: float | str | None = None,
     ) -> None:
         self.constraints: tuple[Constraint, ...] = ()
+        if not isinstance(monotone, Mapping | None):
+            raise DataError(f"monotone is a mapping of step names, such as {{'step': 'increasing'}}, not {monotone!r}")
         asked = features == ASK
         if asked:
             refuse_to_overwrite(ASKED)

@@ -208,6 +208,8 @@ def most_plausible_point(
 ) -> FoundPoint:
     """The deepest point in a rule, by `ocf.formulations.plausible_point`; of equal cells' values the cheapest.
 
+    Where nothing deeper was found within a limit, it is the cheapest point of the rule.
+
     Parameters
     ----------
     trees : IsolationTrees
@@ -225,7 +227,7 @@ def most_plausible_point(
     ProblemError
         The rule holds no admissible value of a feature.
     SolverError
-        Nothing was found within a limit.
+        The solver takes no matrices, or failed.
     """
     part, cost = trees.partition, cost or Cost(l1=1.0)
     held = part.locate(origin[None, :])[0]
@@ -241,12 +243,16 @@ def most_plausible_point(
     if isinstance(engine, CellSolver):
         raise SolverError(f"{solver} takes no matrices: give highs or scip")
     result = engine.solve(form, options)
-    if result.x is None:
-        raise SolverError(f"{solver} found no point in the rule ({result.status.value}): give more time")
-    point = origin.copy()
-    for i, cell in built.decode(result.x[: len(built.choices)]).items():
-        point[i] = values[i][cell]
+    if result.x is None and result.status is not Status.UNKNOWN:
+        raise SolverError(f"{solver} failed on the rule ({result.status.value}): ask another solver or method")
+    point = cheapest_point(trees.space, origin, intervals, cost)
     depth = float(trees.depth(point)[0])
+    if result.x is not None:
+        found = origin.copy()
+        for i, cell in built.decode(result.x[: len(built.choices)]).items():
+            found[i] = values[i][cell]
+        deepest = float(trees.depth(found)[0])
+        point, depth = (found, deepest) if deepest >= depth else (point, depth)
     bound = depth if result.status is Status.OPTIMAL else -result.bound / part.ensemble.n_trees
     return FoundPoint(point, depth, bound)
 

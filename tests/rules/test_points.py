@@ -12,6 +12,7 @@ from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.rules.points import IsolationTrees, RuleInterval, annealed_point, cheapest_point, most_plausible_point
+from ocf.solvers import SolverOptions
 
 
 def question(seed: int) -> tuple[IsolationTrees, FeatureSpace, np.ndarray, list[RuleInterval]]:
@@ -112,3 +113,10 @@ def test_an_interval_without_an_admissible_value_is_refused() -> None:
         cheapest_point(space, origin, [RuleInterval(i, 2.2, 2.8)], Cost(l1=1.0))
     with pytest.raises(ProblemError, match="no admissible value of 'integer'"):
         most_plausible_point(trees, origin, [RuleInterval(i, 2.2, 2.8)])
+
+
+def test_where_the_time_is_too_short_the_cheapest_point_is_given() -> None:
+    trees, space, origin, intervals = question(3)
+    found = most_plausible_point(trees, origin, intervals, options=SolverOptions(time_limit=1e-6))
+    np.testing.assert_array_equal(found.point, cheapest_point(space, origin, intervals, Cost(l1=1.0)))
+    assert found.depth == trees.depth(found.point)[0] <= found.bound

@@ -144,6 +144,8 @@ def test_words_on_functions() -> None:
         Explainer(model, NUMBERS, monotone={"functiontransformer": "rising"})
     with pytest.raises(DataError, match="there is no FunctionTransformer 'scaler'"):
         Explainer(model, NUMBERS, monotone={"scaler": "increasing"})
+    with pytest.raises(DataError, match=r"monotone is a mapping of step names, .* not 'increasing'"):
+        Explainer(model, NUMBERS, monotone="increasing")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
