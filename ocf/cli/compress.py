@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, MemoryLimit, Model, ProblemToml, ShowProgress, TrustPickle
-from ocf.cli.tables import check_output
+from ocf.cli.options import (
+    OUT,
+    RUN,
+    Data,
+    Drop,
+    MemoryLimit,
+    Model,
+    ProblemToml,
+    RowTimeLimit,
+    ShowProgress,
+    Told,
+    TrustPickle,
+    load_forest,
+    told,
+)
+from ocf.cli.tables import check_output, parse_norm
 from ocf.errors import DataError, ModelError
 from ocf.models.tables import drop_columns, fit_columns, label_column, read_table
 from ocf.support.interruption import sigterm_as_ctrl_c
@@ -23,6 +37,12 @@ if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
 
 COUNTERFACTUALS = "Counterfactuals"
+
+#: What a problem file may say beside features.
+HEEDED = (
+    "norm", "features_to_vary", "plausibility", "constraints", "special_values", "groups", "formulation", "solver",
+    "time_limit", "memory_limit", "n_jobs",
+)  # fmt: skip
 
 
 # long: most of it is the list of the command's options, which are its documentation too
@@ -53,9 +73,11 @@ def compress(
         typer.Option(metavar="P", min=0, max=1, help="Largest probability.", rich_help_panel=COUNTERFACTUALS),
     ] = 1.0,
     norm: Annotated[
-        str,
-        typer.Option(metavar="NORM", help="Mix of l0, l1 and l2 (squared).", rich_help_panel=COUNTERFACTUALS),
-    ] = "l0=0.1,l1=1",
+        str | None,
+        typer.Option(
+            metavar="NORM", help="Mix of l0, l1 and l2 (squared); default l0=0.1,l1=1.", rich_help_panel=COUNTERFACTUALS
+        ),
+    ] = None,
     merge: Annotated[
         float,
         typer.Option(
@@ -65,15 +87,16 @@ def compress(
     drop: Drop = None,
     problem: ProblemToml = None,
     trust_pickle: TrustPickle = False,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "auto",
-    formulation: Annotated[str, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = "auto",
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For each row; inf: none.", rich_help_panel=RUN)
-    ] = 60.0,
+    solver: Annotated[str | None, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)] = None,
+    formulation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="See ocf solvers.", rich_help_panel=RUN)
+    ] = None,
+    time_limit: RowTimeLimit = None,
     memory_limit: MemoryLimit = None,
     n_jobs: Annotated[
-        int, typer.Option(metavar="N", help="Rows at the same time, -1: one per core.", rich_help_panel=RUN)
-    ] = 1,
+        int | None,
+        typer.Option(metavar="N", help="Rows at the same time, -1: one per core; default 1.", rich_help_panel=RUN),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Keeps finished rows: run again to go on.", rich_help_panel=RUN),
@@ -91,18 +114,20 @@ def compress(
     for path, suffixes in ((output, (".json",)), (report, (".html",))):
         if path is not None:
             check_output(path, suffixes)
+    flags = {
+        "norm": None if norm is None else parse_norm(norm), "formulation": formulation, "solver": solver,
+        "time_limit": time_limit, "memory_limit": memory_limit, "n_jobs": n_jobs,
+    }  # fmt: skip
+    said = told(problem, flags, heeded=HEEDED)
+    load_forest(said.settings, problem, trust_pickle)
     read = _load(model, trust_pickle)
     (table,) = drop_columns([read_table(data)], drop or [])
     if not read.classes:
         raise ModelError("the model is a regressor; compress needs a classifier")
     rows, classes = _rows(table, read, label, data)
-    said = _said(problem, trust_pickle)
-    if memory_limit is not None:
-        said["memory_limit"] = memory_limit
     settings = {
-        "p0": p0, "p1": p1, "Q": q, "merge": merge, **said, "formulation": formulation,
-        "solver": solver, "time_limit": time_limit if math.isfinite(time_limit) else None, "n_jobs": n_jobs,
-        "progress": progress, "checkpoint": checkpoint, **_lambdas(norm),
+        "p0": p0, "p1": p1, "Q": q, "merge": merge, "progress": progress, "checkpoint": checkpoint,
+        **_asked(said, read, rows),
     }  # fmt: skip
     discretizer = _fitted(read, rows, classes, settings)
     _show(discretizer, rows, classes)
@@ -159,23 +184,21 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
     return list(table.columns[int(width) :])
 
 
-def _said(path: Path | None, trust_pickle: bool) -> dict[str, Any]:
-    """What the problem file says of features, constraints, plausibility and memory."""
-    from ocf.cli.options import load_forest
-    from ocf.problem.problem_file import ProblemFile, read_problem_file
-
-    said = ProblemFile() if path is None else read_problem_file(path)
-    settings = {name: said.solve.get(name) for name in ("plausibility", "memory_limit")}
-    load_forest(settings, path, trust_pickle)
-    return {"features": said.features or None, "constraints": said.constraints or None, **settings}
-
-
-def _lambdas(norm: str) -> dict[str, float]:
-    from ocf.cli.tables import parse_norm
+def _asked(said: Told, model: UserModel, rows: pd.DataFrame) -> dict[str, Any]:
+    """What the problem file and the flags say of features, of counterfactuals and of the search for them."""
+    from ocf.explain.asking import space_of_table
+    from ocf.explain.question import Question
     from ocf.problem.costs import Cost
 
-    cost = Cost.parse(parse_norm(norm))
-    return {"lambda0": cost.l0, "lambda1": cost.l1, "lambda2": cost.l2}
+    settings = dict(said.settings)
+    space = space_of_table(model, rows, said.features, said.special_values, groups=said.groups is True)
+    vary = Question(features_to_vary=settings.pop("features_to_vary", "all"))
+    cost = Cost.parse(settings.pop("norm", {"l0": 0.1, "l1": 1.0}))
+    if "time_limit" in settings and not math.isfinite(settings["time_limit"]):
+        settings["time_limit"] = None
+    del settings["options"]  # of solvers; a problem file's are refused
+    lambdas = {"lambda0": cost.l0, "lambda1": cost.l1, "lambda2": cost.l2}
+    return {"features": vary.space_of(space), **lambdas, **settings}
 
 
 def _fitted(model: UserModel, rows: pd.DataFrame, classes: Any, settings: dict[str, Any]) -> CounterfactualDiscretizer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.tables import parse_monotone, parse_options, read_imputations
-from ocf.errors import ModelError
+from ocf.errors import ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, label_column, read_table, said_levels
+from ocf.support.messages import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,6 +205,7 @@ def told(
     monotone: Sequence[str] = (),
     label: str | None = None,
     groups: bool | None = None,
+    heeded: Collection[str] | None = None,
 ) -> Told:
     """What the problem file says, overridden by the flags that were given.
 
@@ -219,10 +221,15 @@ def told(
         ``STEP=WORD``.
     label : str, optional
     groups : bool, optional
+    heeded : collection of str, optional
+        What the command heeds of a problem file, as in `ProblemFile.beyond`; by default everything.
     """
     from ocf.problem.problem_file import ProblemFile, read_problem_file
 
     said = ProblemFile() if path is None else read_problem_file(path)
+    beyond = [] if heeded is None else said.beyond(heeded)
+    if beyond:
+        raise ProblemError(f"{path}: this command takes no heed of {listed(beyond)}: leave that out of the file")
     settings = said.solve | {key: value for key, value in flags.items() if value is not None}
     if said.constraints:
         settings["constraints"] = said.constraints

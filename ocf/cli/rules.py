@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ocf.cli.base import ExitCode, complain, guarded
-from ocf.cli.options import OUT, RUN, Data, Drop, Groups, MemoryLimit, ProblemToml, Rows, ShowProgress, TrustPickle
+from ocf.cli.options import (
+    OUT,
+    RUN,
+    Data,
+    Drop,
+    Groups,
+    MemoryLimit,
+    ProblemToml,
+    Rows,
+    ShowProgress,
+    TrustPickle,
+    told,
+)
 from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, in_words, label_column, read_table, said_levels
@@ -22,6 +34,9 @@ if TYPE_CHECKING:
 
     from ocf.rules.explainer import CounterfactualRules
     from ocf.rules.objects import RuleSets
+
+#: What a problem file may say beside features, and with --trade-off the norm.
+HEEDED = ("target", "features_to_vary", "special_values", "groups", "time_limit", "memory_limit")
 
 EXIT_CODES = """\
 [bold]Exit codes[/]
@@ -97,7 +112,9 @@ def rules(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="search (the largest rule), milp, or greedy.", rich_help_panel=RUN)
     ] = "search",
-    time_limit: Annotated[float, typer.Option(metavar="SECONDS", help="For each rule.", rich_help_panel=RUN)] = 1.0,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="For each rule; default 1.", rich_help_panel=RUN)
+    ] = None,
     memory_limit: MemoryLimit = None,
     candidates: Annotated[
         int, typer.Option(metavar="K", help="Consider sets of the K most used features.", rich_help_panel=RUN)
@@ -115,13 +132,13 @@ def rules(
 
     For example: ocf rules model.json applicants.csv --rows 0:10 --target granted -o rules.json
     """
-    from ocf.problem.problem_file import ProblemFile, read_problem_file
-    from ocf.rules.explainer import CounterfactualRules
+    from ocf.features.inference import infer_space
+    from ocf.rules.explainer import TIME_LIMIT, CounterfactualRules
 
     if output is not None:
         check_output(output, (".json", ".csv"))
-    said = ProblemFile() if problem is None else read_problem_file(problem)
-    groups = (said.groups if groups is None else groups) is not False
+    flags = {"target": target, "time_limit": time_limit, "memory_limit": memory_limit}
+    said = told(problem, flags, groups=groups, heeded=HEEDED if trade_off is None else (*HEEDED, "norm"))
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
     train = others[0] if others else table
     native = _load(model, trust_pickle)
@@ -133,19 +150,20 @@ def rules(
     known = said_levels(said.features)
     table, train = (_own(t, native, path, known) for t, path in ((table, data), (train, reference or data)))
     found = CounterfactualRules(
-        native, train, answers, features=said.features, groups=groups,
-        features_to_vary=said.solve.get("features_to_vary", "all"),
+        native, train, answers,
+        features=infer_space(train, said.features, said.special_values, groups=said.groups is not False),
+        features_to_vary=said.settings.get("features_to_vary", "all"), memory_limit=said.settings.get("memory_limit"),
         level=level, rule_level=rule_level, candidates=candidates, seed=seed,
-        memory_limit=memory_limit if memory_limit is not None else said.solve.get("memory_limit"),
     )  # fmt: skip
     table = in_words(table, data, {feature.name: feature.levels for feature in found.space.features})
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
-    wanted = _target(target if target is not None else said.solve.get("target"), found)
+    wanted = _target(said.settings.get("target"), found)
     settings: dict[str, Any] = {
         "n_rules": n_rules, "prefer": prefer, "sets": sets, "every_set": every_set, "method": method,
-        "time_limit": time_limit,
+        "time_limit": said.settings.get("time_limit", TIME_LIMIT),
     }  # fmt: skip
     if trade_off is not None:
+        settings["norm"] = said.settings.get("norm", "l1")
         _trade_off(found, chosen, wanted, trade_off, output, settings)
     if cover is not None:
         answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})

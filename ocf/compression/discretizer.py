@@ -85,7 +85,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
     margin : float
         For linear models: by how much the decision value must win. The paper's (17) has the 1 of support vectors; by
         default it is the decision itself.
-    features : mapping, optional
+    features : mapping or FeatureSpace, optional
         Settings of features, as `ocf.Explainer` takes them.
     constraints, plausibility, permitted_range
         What every counterfactual must respect, as in `Explainer.explain`. A row that has none then gives no threshold.
@@ -142,7 +142,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         Q: float = 0.0,
         merge: float = 0.0,
         margin: float = 0.0,
-        features: Mapping[str, Mapping[str, Any]] | None = None,
+        features: Mapping[str, Mapping[str, Any]] | FeatureSpace | None = None,
         constraints: Constraint | Sequence[Constraint | Mapping[str, Any]] | None = None,
         plausibility: Any = None,
         permitted_range: Mapping[str, Iterable[Any]] | None = None,

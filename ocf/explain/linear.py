@@ -187,7 +187,7 @@ class LinearExplainer(Asking[LinearProblem]):
 def explainer_for(
     model: Any,
     data: pd.DataFrame | ArrayLike | None = None,
-    features: Mapping[str, Mapping[str, Any]] | None = None,
+    features: Mapping[str, Mapping[str, Any]] | FeatureSpace | None = None,
     *,
     groups: bool = True,
     trust_pickle: bool = False,

@@ -78,7 +78,7 @@ nearest known one in its message; nothing is ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, get_args
@@ -134,6 +134,17 @@ class ProblemFile:
     label: str | None = None
     special_values: Any = None
     groups: bool | None = None
+
+    def beyond(self, heeded: Collection[str]) -> list[str]:
+        """What it says beside settings that a command heeds, as a user writes it.
+
+        Parameters
+        ----------
+        heeded : collection of str
+            Keys of `solve` and names of attributes; what it says of features is heeded always.
+        """
+        given = [*self.solve, *(name for name in _PLACES if getattr(self, name, None) not in (None, {}, ()))]
+        return [_PLACES.get(name, f"[solve] {name}") for name in given if name not in heeded]
 
 
 # -- what is allowed ---------------------------------------------------------------------------------------
@@ -314,6 +325,18 @@ _ELSEWHERE = {
     "plausibility": "give it a section of its own, [plausibility]",
     "missing": "give it a section of its own, [missing]",
     "special_values": "give it in the section [missing], or in the feature's own, [features.NAME]",
+}
+
+#: Where a file says what is no key of [solve].
+_PLACES = {
+    "target": "the target in [solve]",
+    "plausibility": "[plausibility]",
+    "label": "[plausibility] label",
+    "missing": "[missing]",
+    "special_values": "[missing] special_values",
+    "groups": "[table] groups",
+    "monotone": "[monotone]",
+    "constraints": "[[constraints]]",
 }
 
 # -- reading -----------------------------------------------------------------------------------------------

@@ -86,6 +86,35 @@ def test_compress_heeds_constraints_and_plausibility_of_the_problem_file(
     assert document["thresholds"] == fitted.to_dict()["thresholds"]
 
 
+def test_compress_heeds_or_refuses_all_of_the_problem_file(
+    cancer: tuple[pd.DataFrame, pd.Series], model: GradientBoostingClassifier, folder: Path
+) -> None:
+    problem, out = folder / "problem.toml", folder / "thresholds.json"
+    args = ("compress", folder / "model.skops", folder / "data.csv", "--problem", problem, "-o", out)
+    vary = sorted(set(CounterfactualDiscretizer(model, prefit=True).fit(*cancer).thresholds_["feature"]))[:1]
+    problem.write_text(
+        f'[solve]\nfeatures_to_vary = {json.dumps(vary)}\nnorm = "l2"\n[missing]\nspecial_values = [14.5]\n'
+    )
+    answer = Answer(*args)
+    assert answer.code == 0, answer.err
+    found = json.loads(out.read_text())
+    assert [found["settings"][f"lambda{k}"] for k in range(3)] == [0, 0, 1]
+    assert {own["feature"] for own in found["thresholds"]} <= {*vary}
+    assert all(own["special"]["codes"] == [14.5] for own in found["space"]["features"])
+    assert Answer(*args, "--norm", "l0").code == 0
+    assert json.loads(out.read_text())["settings"]["lambda0"] == 1
+    out.unlink()
+    for said, named in (
+        ('[monotone]\nstep = "increasing"', "[monotone]"),
+        ("[solve]\ntarget = 1\nbox = true", "the target in [solve], [solve] box"),
+        ("[missing]\ncost_of_supplying = 1", "[missing]"),
+        ('[plausibility]\nlabel = "target"', "[plausibility] label"),
+    ):
+        problem.write_text(said)
+        refused(*args, words=[f"problem.toml: this command takes no heed of {named}: leave that out"])
+    assert not out.exists()
+
+
 def test_compress_says_what_is_wrong(folder: Path) -> None:
     table = pd.read_csv(folder / "data.csv")
     table.assign(more=1).to_csv(folder / "more.csv", index=False)

@@ -116,6 +116,39 @@ def test_command_explains_labels(folder: Path) -> None:
     assert pd.read_csv(folder / "rules.csv")["feature"].tolist() == ["income"]
 
 
+def test_command_heeds_or_refuses_all_of_the_problem_file(folder: Path, tmp_path: Path) -> None:
+    problem = tmp_path / "problem.toml"
+    rows = pd.read_csv(folder / "rows.csv")
+    rows.loc[rows.income < 20, "income"] = -9
+    rows.to_csv(tmp_path / "coded.csv", index=False)
+    words = ("forest.joblib", str(tmp_path / "coded.csv"), "--rows", poor(folder, 2), "-o", str(tmp_path / "r.json"))
+
+    def ask(said: str, *more: Any) -> tuple[str, str]:
+        problem.write_text(said)
+        (tmp_path / "r.json").unlink(missing_ok=True)
+        answer = run(folder, *words, "--problem", str(problem), *more)
+        found = tmp_path / "r.json"
+        return found.read_text() if found.exists() else "", answer.err
+
+    of_all, of_one, plain = (
+        [own["rules"] for own in json.loads(ask(said)[0])["rule_sets"]]
+        for said in ("[missing]\nspecial_values = [-9]", "[features.income]\nspecial_values = [-9]", "")
+    )
+    assert of_all == of_one != plain
+    cost = {}
+    for norm in ("l0", "l1"):
+        (point, *_) = json.loads(ask(f'[solve]\nnorm = "{norm}"\n', "--trade-off", "9e-1")[0])
+        cost[norm] = point["cost"]
+    assert cost["l0"] == 1 > cost["l1"]
+    for said, named in (
+        ('[monotone]\nstep = "increasing"', "[monotone]"),
+        ('[[constraints]]\nkind = "max_changes"\nmost = 1', "[[constraints]]"),
+        ("[plausibility]", "[plausibility]"),
+        ('[solve]\nnorm = "l0"', "[solve] norm"),
+    ):
+        assert f"this command takes no heed of {named}: leave that out" in ask(said)[1]
+
+
 def test_command_says_what_is_wrong(folder: Path) -> None:
     answer = run(folder, "forest.joblib", "answers.csv", "--labels", "anser")
     assert "answers.csv has no column 'anser'" in answer.err
