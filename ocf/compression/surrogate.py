@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ocf.compression.thresholds import all_sides, sides_of_name
 from ocf.errors import DataError, ProblemError, SolverError, TimeLimitError
 from ocf.support.amounts import real_number
 from ocf.support.limits import check, default_memory, seconds_left, within
@@ -168,7 +169,11 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             X, y = validate_data(self, X, y, ensure_min_features=0)
             self.discretizer_ = None
             names = getattr(self, "feature_names_in_", None)
-            self.names_ = [f"x{j} is 1" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
+            if names is None:
+                self._told = [(f"x{j} is 0", f"x{j} is 1") for j in range(X.shape[1])]
+            else:
+                self._told = [sides_of_name(str(n)) for n in names]
+            self.names_ = [yes for _, yes in self._told] if names is None else [str(n) for n in names]
             check_classification_targets(y)
             self.cuts_ = _middles(X)
             return self._bits(X), y
@@ -181,6 +186,8 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
             self.discretizer_ = clone(self.discretizer).fit(X, y)
         self.n_features_in_ = getattr(self.discretizer_, "n_features_in_", np.shape(X)[1])
         self.names_ = [str(n) for n in self.discretizer_.get_feature_names_out()]
+        kept = getattr(self.discretizer_, "kept_", None)
+        self._told = [*map(sides_of_name, self.names_)] if kept is None else all_sides(kept, self.discretizer_.space_)
         return self._bits(X), y
 
     def _bits(self, X: Any) -> NDArray[np.int8]:
@@ -265,18 +272,9 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         if node.left is None or node.right is None:
             yield path, node
             return
-        no, yes = self._sides(node)
+        no, yes = self._told[node.feature]
         yield from self._paths(node.left, (*path, no))
         yield from self._paths(node.right, (*path, yes))
-
-    def _sides(self, node: Node) -> tuple[str, str]:
-        """What the test says of rows with 0 and with 1."""
-        name = self.names_[node.feature]
-        for yes, no in ((" > ", " <= "), (" = ", " is not "), (" is 1", " is 0")):
-            if yes in name:
-                head, _, tail = name.rpartition(yes)
-                return f"{head}{no}{tail}", name
-        return f"{name} is 0", f"{name} is 1"
 
     def _verdict(self, leaf: Node) -> str:
         return f"{self.classes_[leaf.label]} ({leaf.counts[leaf.label]} of {sum(leaf.counts)})"
@@ -289,7 +287,7 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
     def _lines(self, node: Node, indent: str) -> Iterator[str]:
         if node.left is None or node.right is None:
             return
-        for side, child in zip(self._sides(node), (node.left, node.right), strict=True):
+        for side, child in zip(self._told[node.feature], (node.left, node.right), strict=True):
             leaf = child.left is None
             yield f"{indent}{side}:{' ' + self._verdict(child) if leaf else ''}"
             yield from self._lines(child, indent + "  ")

@@ -20,6 +20,9 @@ from ocf.features.space import FeatureSpace
 
 BitArray = NDArray[np.int8]
 
+#: Signs of a number or an ordered level, and of another level: of rows with 0 and with 1.
+ABOVE, EQUAL = (" <= ", " > "), (" is not ", " = ")
+
 
 @dataclass(frozen=True, order=True)
 class Threshold:
@@ -83,8 +86,10 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
     return [Threshold(index, float(feature.levels[level]) if compares_numbers(feature) else float(level))]
 
 
-def name_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> str:
-    """A threshold in the user's words, such as ``"age > 37.5"`` or ``"job = clerk"``.
+def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tuple[str, str]:
+    """What a threshold says of rows with 0 and with 1, in the user's words.
+
+    Such as ``("age <= 37.5", "age > 37.5")`` or ``("job is not clerk", "job = clerk")``.
 
     Parameters
     ----------
@@ -95,13 +100,27 @@ def name_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> str:
         Significant ones, of numbers.
     """
     feature = space.features[threshold.feature]
-    if feature.kind == "categorical":
-        return f"{feature.name} = {feature.levels[int(threshold.value)]}"
     if compares_numbers(feature):
-        return f"{feature.name} > {threshold.value:.{digits}g}"
-    if feature.kind == "binary":
-        return f"{feature.name} = {feature.levels[1]}"
-    return f"{feature.name} > {feature.levels[int(threshold.value)]}"
+        (no, yes), what = ABOVE, f"{threshold.value:.{digits}g}"
+    elif feature.kind == "categorical":
+        (no, yes), what = EQUAL, feature.levels[int(threshold.value)]
+    elif feature.kind == "binary":
+        (no, yes), what = EQUAL, feature.levels[1]
+    else:
+        (no, yes), what = ABOVE, feature.levels[int(threshold.value)]
+    return f"{feature.name}{no}{what}", f"{feature.name}{yes}{what}"
+
+
+def sides_of_name(name: str) -> tuple[str, str]:
+    """What a binary column says of rows with 0 and with 1, where its name says one thing only.
+
+    With several signs in it, as in ``"debt > income = yes"``, nobody can tell which is that of the test.
+    """
+    signs = [(no, yes) for no, yes in (ABOVE, EQUAL) for _ in range(name.count(yes))]
+    if len(signs) != 1:
+        return f"{name} is 0", f"{name} is 1"
+    no, yes = signs[0]
+    return name.replace(yes, no), name
 
 
 def check_threshold(threshold: Threshold, space: FeatureSpace) -> None:
@@ -124,8 +143,8 @@ def check_threshold(threshold: Threshold, space: FeatureSpace) -> None:
         raise DataError(f"feature {feature.name!r}: the threshold {value} is the index of none of its levels")
 
 
-def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
-    """Distinct names of thresholds: with six digits where these tell them apart, with all of them elsewhere.
+def all_sides(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[tuple[str, str]]:
+    """`sides_of` several: with six digits where these tell them apart, with all of them elsewhere.
 
     Parameters
     ----------
@@ -133,9 +152,20 @@ def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
     space : FeatureSpace
         Of their features.
     """
-    short = [name_of(t, space) for t in thresholds]
-    once = {name for name in short if short.count(name) == 1}
-    return [name if name in once else name_of(t, space, 17) for name, t in zip(short, thresholds, strict=True)]
+    short = [sides_of(t, space) for t in thresholds]
+    return [own if short.count(own) == 1 else sides_of(t, space, 17) for own, t in zip(short, thresholds, strict=True)]
+
+
+def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
+    """Distinct names of thresholds: what they say of rows with 1; see `all_sides`.
+
+    Parameters
+    ----------
+    thresholds : sequence of Threshold
+    space : FeatureSpace
+        Of their features.
+    """
+    return [yes for _, yes in all_sides(thresholds, space)]
 
 
 def binarize(thresholds: Sequence[Threshold], space: FeatureSpace, table: pd.DataFrame) -> BitArray:

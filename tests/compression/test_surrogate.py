@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import CounterfactualDiscretizer, SurrogateTree
 from ocf.compression.guessing import stumps
@@ -141,6 +144,25 @@ def test_on_a_discretizer_in_the_users_units():
     assert trees[1].objective_ == trees[2].objective_ <= trees[0].objective_
     fresh = SurrogateTree(CounterfactualDiscretizer(stumps().set_params(n_estimators=20))).fit(X, y)
     assert str(fresh) == str(trees[0])
+
+
+def test_signs_in_the_users_words_are_no_tests():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "band": rng.choice(["inc > 50K", "inc <= 50K", "none"], 80),
+            "debt > income": rng.choice(["yes", "no", "some"], 80),
+        }
+    )
+    y = ((X["band"] == "inc > 50K") | (X["debt > income"] == "yes")).astype(int)
+    model = make_pipeline(OneHotEncoder(), DecisionTreeClassifier(random_state=0)).fit(X, y)
+    tree = SurrogateTree(CounterfactualDiscretizer(model, prefit=True).fit(X, y)).fit(X, y)
+    told = str(tree)
+    assert "debt > income is not yes:" in told
+    assert "debt > income = yes:" in told
+    assert "debt <= income" not in told
+    for rule in SurrogateTree(tree.discretizer_, max_depth=1).fit(X, y).rules():
+        assert rule.startswith(("if debt > income is not yes:", "if debt > income = yes:"))
 
 
 def test_bad_settings_say_what_is_wrong():

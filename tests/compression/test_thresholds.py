@@ -15,9 +15,10 @@ from ocf.compression.thresholds import (
     compression_rate,
     inconsistency_rate,
     metrics,
-    name_of,
     names_of,
     of_change,
+    sides_of,
+    sides_of_name,
 )
 from ocf.errors import DataError
 from ocf.features.feature import Feature
@@ -93,7 +94,15 @@ def test_names_have_as_many_digits_as_tell_them_apart():
     space = FeatureSpace((NUMBER,))
     near = [Threshold(0, 1.0), Threshold(0, np.nextafter(1.0, 2)), Threshold(0, 2.5)]
     assert len(set(names_of(near, space))) == 3
-    assert name_of(near[2], space) == names_of(near, space)[2] == "x > 2.5"
+    assert sides_of(near[2], space)[1] == names_of(near, space)[2] == "x > 2.5"
+
+
+def test_a_name_of_another_with_several_signs_is_not_taken_apart():
+    assert sides_of_name("age > 30") == ("age <= 30", "age > 30")
+    assert sides_of_name("job = clerk") == ("job is not clerk", "job = clerk")
+    assert sides_of_name("size 10") == ("size 10 is 0", "size 10 is 1")
+    for name in ("debt > income = yes", "band = inc > 50K", "a > b > c"):
+        assert sides_of_name(name) == (f"{name} is 0", f"{name} is 1")
 
 
 def test_missing_and_unreadable_values_are_refused():
