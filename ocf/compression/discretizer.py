@@ -29,7 +29,7 @@ from sklearn.base import clone
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.compression.guessing import stumps
-from ocf.compression.thresholds import Threshold, of_change
+from ocf.compression.thresholds import Threshold, of_change, refuse_missing
 from ocf.compression.transformer import ThresholdTransformer, class_indices
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
@@ -204,13 +204,15 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self.space_ = explainer.space
         self.rows_ = self._chosen(explainer, seen, table, y)
         origins = self.space_.from_frame(table)
+        cuts = _cuts(explainer, origins)
+        self._refuse_missing(origins, cuts)
         records = self._counterfactuals(explainer, table.iloc[self.rows_], origins[self.rows_])
         self.statuses_ = dict(Counter(record["status"] for record in records))
         failed = self.statuses_.get("error", 0)
         if failed:
             logger.warning("%d of %d rows failed and gave no thresholds", failed, len(records))
         couples = [(origins[row], record["changes"]) for row, record in zip(self.rows_, records, strict=True)]
-        counts = _merged(_count(explainer, couples), self.space_, self.merge)
+        counts = _merged(_count(self.space_, cuts, couples), self.space_, self.merge)
         self._thresholds = tuple(sorted(counts))
         self._multiplicities = np.array([counts[t] for t in self._thresholds], np.int64)
         return self
@@ -244,6 +246,12 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         right = np.asarray(explainer.model.decide(table)) == class_indices(explainer.classes, y)
         probability = _winning_probability(explainer.model, X, table)
         return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
+
+    def _refuse_missing(self, origins: FloatArray, cuts: Sequence[FloatArray] | None) -> None:
+        """Refuse missing values that are on no side of a threshold; a missing category is none of the levels."""
+        for i, feature in enumerate(self.space_.features):
+            if feature.kind != "categorical" and (cuts is None or len(cuts[i])):
+                refuse_missing(feature, origins[:, i])
 
     def _counterfactuals(
         self, explainer: Explainer | LinearExplainer, rows: pd.DataFrame, origins: FloatArray
@@ -356,16 +364,24 @@ def _solved(
 
 
 def _count(
-    explainer: Explainer | LinearExplainer,
+    space: FeatureSpace,
+    cuts: Sequence[FloatArray] | None,
     couples: Sequence[tuple[FloatArray, Sequence[tuple[int, float]]]],
 ) -> Counter[Threshold]:
-    """Multiplicity of each threshold (fcca, (10))."""
+    """Multiplicity of each threshold (fcca, (10)).
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    cuts : list of (n_cuts,) float64 or None
+        Of each feature, as `_cuts` gives them.
+    couples : sequence of (origin, changes)
+    """
     counts: Counter[Threshold] = Counter()
-    cuts = _cuts(explainer, couples[0][0]) if couples else None
     for origin, changes in couples:
         for i, value in changes:
             own = None if cuts is None else cuts[i]
-            counts.update(of_change(explainer.space.features[i], i, own, float(origin[i]), value))
+            counts.update(of_change(space.features[i], i, own, float(origin[i]), value))
     return counts
 
 
@@ -461,11 +477,12 @@ def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield items[start : start + size]
 
 
-def _cuts(explainer: Explainer | LinearExplainer, origin: FloatArray) -> list[FloatArray] | None:
+def _cuts(explainer: Explainer | LinearExplainer, origins: FloatArray) -> list[FloatArray] | None:
     """Splits of each feature in coded values, increasing; None for linear models."""
     if isinstance(explainer, LinearExplainer):
         return None
-    row = explainer.space.to_frame(origin)
+    first = (~np.isnan(origins)).argmax(axis=0)  # of what a row misses, its problem has no splits
+    row = explainer.space.to_frame(origins[first, np.arange(len(first))])
     ensemble = explainer.problem(row, target=explainer.classes[0]).ensemble
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
     return [np.unique(ensemble.threshold[axis & (ensemble.feature == i)]) for i in range(len(explainer.space))]

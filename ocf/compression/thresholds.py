@@ -169,7 +169,7 @@ def names_of(thresholds: Sequence[Threshold], space: FeatureSpace) -> list[str]:
 
 
 def binarize(thresholds: Sequence[Threshold], space: FeatureSpace, table: pd.DataFrame) -> BitArray:
-    """Binary features of a table (fcca, (12)).
+    """Binary features of a table (fcca, (12)). A category that is missing is none of the levels: 0.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def binarize(thresholds: Sequence[Threshold], space: FeatureSpace, table: pd.Dat
     Raises
     ------
     DataError
-        Missing values or unknown levels in a column that has thresholds.
+        Unknown levels, or missing numbers or ordered levels, in a column that has thresholds.
     """
     bits = np.empty((len(table), len(thresholds)), np.int8)
     held: dict[int, FloatArray] = {}
@@ -208,12 +208,28 @@ def _values(feature: Feature, table: pd.DataFrame) -> FloatArray:
             raise DataError(f"column {feature.columns[0]!r} should hold numbers: {error}") from None
     else:
         values = FeatureSpace((feature,), feature.columns).from_frame(columns)[:, 0]
+    if feature.kind != "categorical":
+        refuse_missing(feature, values)
+    return values
+
+
+def refuse_missing(feature: Feature, values: FloatArray) -> None:
+    """Refuse values of which one is missing, and so on no side of a threshold.
+
+    Parameters
+    ----------
+    feature : Feature
+    values : (n,) float64
+
+    Raises
+    ------
+    DataError
+    """
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise DataError(
             f"feature {feature.name!r}, row {row}: a missing value is on no side of a threshold; fill in a value"
         )
-    return values
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------

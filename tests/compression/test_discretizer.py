@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -306,6 +306,29 @@ def test_categories_and_binary_features():
     assert (bits["member > 0"] == X.member).all()
     with pytest.raises(DataError, match="unknown level"):
         found.transform(X.assign(job="baker"))
+
+
+def with_missing_levels(encoder):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"size": rng.choice(["s", "l", None], 80), "x": rng.random(80)})
+    y = ((X["size"] == "l") | (X.x > 0.8)).astype(int)
+    columns = make_column_transformer((encoder, ["size"]), remainder="passthrough")
+    return X, y, make_pipeline(columns, DecisionTreeClassifier(max_depth=3, random_state=0)).fit(X, y)
+
+
+def test_a_missing_category_is_none_of_the_levels():
+    X, y, model = with_missing_levels(OneHotEncoder())
+    fitted = CounterfactualDiscretizer(model, prefit=True).fit(X, y)
+    bits = pd.DataFrame(fitted.transform(X), columns=fitted.get_feature_names_out())
+    assert bits["size = l"].tolist() == (X["size"] == "l").tolist()
+
+
+def test_missing_ordered_levels_are_refused_before_rows_are_solved(monkeypatch):
+    X, y, model = with_missing_levels(OrdinalEncoder(encoded_missing_value=-1))
+    monkeypatch.setattr(Explainer, "explain", None)
+    said = {"size": {"kind": "ordinal", "levels": ["l", "s"]}}
+    with pytest.raises(DataError, match=r"'size', row .*: a missing value is on no side of a threshold"):
+        CounterfactualDiscretizer(model, prefit=True, features=said).fit(X, y)
 
 
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])

@@ -113,6 +113,12 @@ def test_missing_and_unreadable_values_are_refused():
         binarize([Threshold(0, 1.0)], space, pd.DataFrame({"x": ["a", "b"]}))
 
 
+def test_a_missing_category_is_none_of_the_levels():
+    space = FeatureSpace((Feature("job", "categorical", levels=("clerk", "smith"), dtype="object"),))
+    both = [Threshold(0, 0.0), Threshold(0, 1.0)]
+    assert binarize(both, space, pd.DataFrame({"job": ["smith", None]})).tolist() == [[0, 1], [0, 0]]
+
+
 @given(
     hnp.arrays(np.int8, st.tuples(st.integers(1, 12), st.integers(0, 3)), elements=st.integers(0, 1)),
     st.integers(1, 3),
