@@ -113,3 +113,16 @@ def test_classes_that_a_csv_takes_for_missing(tmp_path: Path) -> None:
     assert '"target": "None"' in (tmp_path / "rules.json").read_text()
     table.assign(came_out=["", *classes[1:]]).to_csv(data, index=False)
     assert "row 0 has no class" in Answer("compress", *start, "--label", "came_out").err
+
+
+def test_classes_that_are_one_number(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=80).round(2)})
+    classes = np.where(table.a > 0, "01", "1")
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(table, classes)
+    joblib.dump(model, tmp_path / "model.joblib")
+    came_out = np.where(table.index < 20, "1", classes)
+    table.assign(came_out=came_out).to_csv(tmp_path / "data.csv", index=False)
+    answer = Answer("compress", tmp_path / "model.joblib", tmp_path / "data.csv", "--trust-pickle")
+    assert answer.code == 0, answer.err
+    assert f"80 rows, {np.sum(model.predict(table) == came_out)} counterfactuals" in answer.out
