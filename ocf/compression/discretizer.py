@@ -30,11 +30,12 @@ from sklearn.base import clone
 from ocf.arrays import BoolArray, FloatArray
 from ocf.compression.guessing import stumps
 from ocf.compression.thresholds import Threshold, of_change, refuse_missing
-from ocf.compression.transformer import ThresholdTransformer, class_indices
+from ocf.compression.transformer import ThresholdTransformer
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
 from ocf.explain.linear import LinearExplainer, explainer_for
 from ocf.features.space import FeatureSpace
+from ocf.models.labels import as_classes
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
@@ -183,6 +184,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         ----------
         X : DataFrame or array (n, n_columns)
         y : (n,) array of class labels
+            Or their texts, as files have them.
 
         Raises
         ------
@@ -243,7 +245,9 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         self, explainer: Explainer | LinearExplainer, X: Any, table: pd.DataFrame, y: NDArray[Any]
     ) -> NDArray[np.int64]:
         """The set M of algorithm 1: correctly classified, with a probability in [p0, p1]."""
-        right = np.asarray(explainer.model.decide(table)) == class_indices(explainer.classes, y)
+        decided = np.asarray(explainer.model.decide(table)).tolist()
+        labels = as_classes(y.tolist(), explainer.classes, "y")
+        right = np.array([explainer.classes[k] == label for k, label in zip(decided, labels, strict=True)])
         probability = _winning_probability(explainer.model, X, table)
         return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
 

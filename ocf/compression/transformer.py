@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -198,19 +198,3 @@ class ThresholdBinarizer(ThresholdTransformer):
         tags.target_tags.required = False
         tags.requires_fit = True
         return tags
-
-
-# -- helpers ---------------------------------------------------------------------------------------------------
-
-
-def class_indices(classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.int64]:
-    """Index of each label among the model's classes; -1 for those that the model does not know.
-
-    Parameters
-    ----------
-    classes : sequence
-        The model's labels, in its order.
-    y : (n,) array of class labels
-    """
-    known = {label: index for index, label in enumerate(classes)}
-    return np.array([known.get(label, -1) for label in y.tolist()], np.int64)

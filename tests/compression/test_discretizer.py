@@ -331,6 +331,16 @@ def test_missing_ordered_levels_are_refused_before_rows_are_solved(monkeypatch):
         CounterfactualDiscretizer(model, prefit=True, features=said).fit(X, y)
 
 
+def test_classes_may_be_given_by_their_texts(corner):
+    X, y = corner[:2]
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    fitted = [CounterfactualDiscretizer(model, prefit=True).fit(X, labels) for labels in (y, y.astype(str))]
+    assert len(fitted[0].rows_)
+    assert fitted[0].to_dict() == fitted[1].to_dict()
+    with pytest.raises(DataError, match="y: the model has no class 'no'"):
+        CounterfactualDiscretizer(model, prefit=True).fit(X, np.where(y, "yes", "no"))
+
+
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
 def test_linear_targets(cancer, model):
     X, y = cancer
