@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
-from ocf.explain.asking import Asking, table_of_model, warn_of_few
+from ocf.explain.asking import Asking, space_of_table, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question
 from ocf.features.asked_rows import rows_of
 from ocf.features.frames import kind_of
-from ocf.features.inference import as_table, infer_space
+from ocf.features.inference import as_table
 from ocf.features.row_dtypes import in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
@@ -89,7 +89,7 @@ class LinearExplainer(Asking[LinearProblem]):
         table = as_table(data, read.columns)
         names = tuple(table.columns)
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
-        space = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
+        space = space_of_table(read, table, features, groups=groups)
         warn_of_few(space)
         self.prepared = PreparedLinear(read, space, table, check=check)
         super().__init__(self.prepared, (LinearEngine(),), kind_of(data))

@@ -592,7 +592,7 @@ def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str,
     names = model.trees.feature_names
     if not model.preprocessing.steps and {*names} == {*data_columns}:
         return names
-    width = model.trees.ensemble.n_features
+    width = len(names)
     if not model.preprocessing.steps and len(data_columns) != width:
         raise DataError(
             f"the data has {len(data_columns)} columns, but the model was fitted on {width} and knows no names"

@@ -266,6 +266,18 @@ def test_processes_give_the_same():
     assert [e.cost for e in alone] == [e.cost for e in together]
 
 
+def test_a_category_that_no_row_has_is_left_out_as_for_trees():
+    rng = np.random.default_rng(0)
+    kinds = pd.Categorical(rng.choice(["z", "a"], 80), categories=["z", "a", "never"])
+    X = pd.DataFrame({"kind": kinds, "x": rng.random(80)})
+    y = ((X["kind"] == "z") & (X.x > 0.5)).astype(int)
+    columns = ColumnTransformer([("kind", OneHotEncoder(), ["kind"])], remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(X, y)
+    explainer = LinearExplainer(model, X)
+    assert explainer.space.features[0].levels == ("z", "a")
+    assert explainer.explain(X[model.predict(X) == 0].iloc[[0]], target=1)[0].status == "optimal"
+
+
 def test_what_is_refused():
     X, y = load_iris(return_X_y=True, as_frame=True)
     with pytest.raises(UnsupportedModelError, match="kernel='rbf' is not linear"):
