@@ -300,8 +300,8 @@ def _of_numbers(
         if times.is_time(dtype):
             raise DataError(f"feature {name!r}: special values are numbers, but the column holds dates or durations")
         numbers = numbers[~np.isin(numbers, special.codes)]
-        if not len(numbers):
-            raise DataError(f"column {name!r} holds nothing but special values: drop it, or give it bounds and scale")
+        if not len(numbers) and "bounds" not in setting:
+            raise DataError(f"column {name!r} holds nothing but special values: drop it, or give it bounds")
     if step is not None and not times.is_time(dtype):
         step = _number(name, "step", step)
     if times.is_time(dtype):
@@ -316,7 +316,8 @@ def _of_numbers(
         kind = "numeric"
     elif dtype == DECIMAL and step is None and kind == "numeric" and 0 <= (places := decimal_places(values)) <= 9:
         step = float(f"1e-{places}")
-    lower, upper = _pair(name, setting.get("bounds", (float(numbers.min()), float(numbers.max()))))
+    lower, upper = _pair(name, setting["bounds"] if "bounds" in setting else (numbers.min(), numbers.max()))
+    spread = float(np.ptp(numbers)) if len(numbers) else 0.0
     return Feature(
         name,
         kind,
@@ -326,8 +327,8 @@ def _of_numbers(
         step=step,
         special=special,
         none=none,
-        # the width of the bounds, where the data hold one value alone
-        **_common(name, setting, default_scale=float(np.ptp(numbers)) or upper - lower),
+        # the width of the bounds, where the data hold one value at most
+        **_common(name, setting, default_scale=spread or upper - lower),
     )
 
 

@@ -118,3 +118,13 @@ def test_gaps_in_words_are_those_of_the_data(gap: Any) -> None:
     space = infer_space(data)
     held = space.to_frame(space.from_frame(data))["w"].iloc[1]
     assert held is None if gap is None else math.isnan(held)
+
+
+def test_a_column_of_codes_alone_may_be_told_its_bounds() -> None:
+    table = pd.DataFrame({"score": [-9, -9, -8]})
+    told = {"score": {"bounds": (0, 10), "special_values": [-9, -8]}}
+    (feature,) = infer_space(table, told).features
+    assert (feature.lower, feature.upper, feature.scale) == (0, 10, 10)
+    assert feature.special is not None
+    with pytest.raises(DataError, match="give it bounds"):
+        infer_space(table, {"score": {"special_values": [-9, -8]}})
