@@ -101,7 +101,7 @@ def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tupl
     """
     feature = space.features[threshold.feature]
     if compares_numbers(feature):
-        (no, yes), what = ABOVE, f"{threshold.value:.{digits}g}"
+        (no, yes), what = ABOVE, _number(threshold.value, feature, digits)
     elif feature.kind == "categorical":
         (no, yes), what = EQUAL, feature.levels[int(threshold.value)]
     elif feature.kind == "binary":
@@ -109,6 +109,16 @@ def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tupl
     else:
         (no, yes), what = ABOVE, feature.levels[int(threshold.value)]
     return f"{feature.name}{no}{what}", f"{feature.name}{yes}{what}"
+
+
+def _number(value: float, feature: Feature, digits: int) -> str:
+    """A threshold with as many digits, at least some, as part the same values; of a continuous feature, nearly so."""
+    on_grid = not feature.discrete and (feature.kind == "integer" or feature.step is not None)
+    for text in (f"{value:.{d}g}" for d in range(digits, 17)):
+        near = float(text)
+        if feature.above(near) == feature.above(value) if on_grid else abs(near - value) <= 1e-5 * feature.scale:
+            return text
+    return f"{value:.17g}"
 
 
 def sides_of_name(name: str) -> tuple[str, str]:

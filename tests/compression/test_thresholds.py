@@ -97,6 +97,20 @@ def test_names_have_as_many_digits_as_tell_them_apart():
     assert sides_of(near[2], space)[1] == names_of(near, space)[2] == "x > 2.5"
 
 
+@pytest.mark.parametrize(
+    ("feature", "value", "said"),
+    [
+        (Feature("x", "integer", lower=0, upper=2e7, scale=2e7), 10004543.5, "10004543.5"),
+        (Feature("x", "integer", lower=0, upper=100, scale=100), 37.5, "37.5"),
+        (Feature("x", "numeric", lower=1.6e9, upper=1.6e9 + 10, scale=10), 1.6e9 + 1 / 3, "1600000000.3333"),
+        (Feature("x", "numeric", lower=0, upper=1, scale=1), 1 / 3, "0.333333"),
+        (Feature("x", "numeric", lower=0, upper=2e6, scale=2e6, step=0.01), 1234567.005, "1234567"),
+    ],
+)
+def test_names_have_as_many_digits_as_a_reader_needs(feature, value, said):
+    assert names_of([Threshold(0, value)], FeatureSpace((feature,))) == [f"x > {said}"]
+
+
 def test_a_name_of_another_with_several_signs_is_not_taken_apart():
     assert sides_of_name("age > 30") == ("age <= 30", "age > 30")
     assert sides_of_name("job = clerk") == ("job is not clerk", "job = clerk")
