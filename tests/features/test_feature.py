@@ -167,7 +167,7 @@ def test_unknown_permitted_level() -> None:
     ("settings", "message"),
     [
         ({"kind": "real"}, "kind 'real' is not one of numeric"),
-        ({"kind": "numeric", "action": "up"}, "action 'up' is not one of free"),
+        ({"kind": "numeric", "action": "up"}, "actionability 'up' is not one of free"),
         ({"kind": "categorical"}, "needs its distinct levels"),
         ({"kind": "ordinal", "levels": ("a", "a")}, "needs its distinct levels"),
         ({"kind": "binary", "levels": (0, 1, 2)}, "two levels, not 3"),
