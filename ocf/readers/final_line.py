@@ -17,7 +17,7 @@ from ocf.arrays import FloatArray
 from ocf.errors import UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.members import Members
-from ocf.readers.sklearn_common import RowLayout
+from ocf.readers.sklearn_common import RowLayout, known_names
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 
@@ -48,9 +48,9 @@ def beside_line(model: Any, members: Members, weights: FloatArray) -> tuple[Memb
             f"the final model of this {type(model).__name__} adds up numbers of the table in {weights.dtype}: fit it "
             "on float64"
         )
-    names = next((getattr(o, "feature_names_in_", None) for o in (model, *(m.native for m in members.models))), None)
+    names = known_names([model, *(m.native for m in members.models)])
     like = members.models[0]
-    layout = RowLayout(like.ensemble.n_features, None if names is None else tuple(map(str, names)))
+    layout = RowLayout(like.ensemble.n_features, names)
     used = np.flatnonzero(weights.any(axis=1))
     lines = TreeModel(
         ensemble=_lines(weights[used], like.ensemble.feature_names),

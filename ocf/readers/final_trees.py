@@ -22,7 +22,7 @@ from ocf.readers.base import Rows, TreeModel
 from ocf.readers.conformance import check_conformance
 from ocf.readers.members import Members, chained, whole_model
 from ocf.readers.nesting import bare
-from ocf.readers.sklearn_common import RowLayout, class_labels, stack_trees, threshold_tree
+from ocf.readers.sklearn_common import RowLayout, class_labels, known_names, stack_trees, threshold_tree
 from ocf.trees.ensemble import Decision, Ensemble, FinalTrees, SplitKind
 from ocf.trees.totals import Term, Total
 
@@ -105,8 +105,8 @@ def _unit(cuts: FloatArray) -> float:
 def _counts(model: Any, members: Members, counted: dict[int, FloatArray]) -> TreeModel:
     """How many of the final model's thresholds the columns of the table exceed, one score per column."""
     like = members.models[0].ensemble
-    names = next((getattr(o, "feature_names_in_", None) for o in (model, *(m.native for m in members.models))), None)
-    layout = RowLayout(like.n_features, None if names is None else tuple(map(str, names)))
+    names = known_names([model, *(m.native for m in members.models)])
+    layout = RowLayout(like.n_features, names)
     trees = []
     for n, (column, cuts) in enumerate(counted.items()):
         values = np.zeros((len(cuts) + 1, len(counted)))

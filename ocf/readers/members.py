@@ -18,7 +18,7 @@ from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel
 from ocf.readers.nesting import ColumnSpan, bare
-from ocf.readers.sklearn_common import RowLayout, class_labels, decide_rows, probability_rows
+from ocf.readers.sklearn_common import RowLayout, class_labels, decide_rows, known_names, probability_rows
 from ocf.trees.ensemble import Decision, Ensemble
 from ocf.trees.joining import append_trees
 from ocf.trees.totals import FLOAT32, FLOAT64, Map, Term, Total
@@ -327,8 +327,7 @@ def layout_of(native: Any, members: Members) -> RowLayout:
     native : estimator
     members : Members
     """
-    known = [_names(one) for one in (native, *(m.native for m in members.models))]
-    names = next((n for n in known if n), None)
+    names = known_names([native, *(m.native for m in members.models)])
     if any(getattr(m.native, "steps", None) for m in members.models):  # each takes its own columns
         names = None
     return RowLayout(members.models[0].ensemble.n_features, names)
@@ -467,8 +466,3 @@ def _last(native: Any) -> Any:
 
 def _kind(model: TreeModel) -> str:
     return type(_last(model.native)).__name__
-
-
-def _names(native: Any) -> tuple[str, ...] | None:
-    names = getattr(native, "feature_names_in_", None)
-    return None if names is None else tuple(map(str, names))

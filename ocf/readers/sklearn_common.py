@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -147,6 +148,35 @@ def _check_children(left: IntArray, right: IntArray, inner: BoolArray, offsets: 
         raise ModelError("the nodes of a tree do not form a tree: the model is corrupt, save or fit it again")
 
 
+def by_known_name(columns: Iterable[str]) -> dict[str, str]:
+    """Columns of a table by the names under which a model may know them: LightGBM writes ``_`` for a space.
+
+    Parameters
+    ----------
+    columns : iterable of str
+    """
+    return {_underscored(c): c for c in columns} | {c: c for c in columns}
+
+
+def known_names(estimators: Iterable[Any]) -> tuple[str, ...] | None:
+    """Names of the columns that estimators were fitted on, by the first that knows any; None where none does.
+
+    What holds others may have taken them from LightGBM; one that knows them with their spaces is believed then.
+
+    Parameters
+    ----------
+    estimators : iterable of estimator
+        Fitted on the same columns.
+    """
+    found = [tuple(map(str, one.feature_names_in_)) for one in estimators if hasattr(one, "feature_names_in_")]
+    spaced = [own for own in found if own != found[0] and tuple(map(_underscored, own)) == found[0]]
+    return next(iter([*spaced, *found]), None)
+
+
+def _underscored(name: Any) -> str:
+    return re.sub(r"\s", "_", str(name))
+
+
 @dataclass(frozen=True)
 class RowLayout:
     """How rows are handed to a fitted estimator so that it neither warns nor guesses.
@@ -175,12 +205,7 @@ class RowLayout:
         categories : mapping of int to array, optional
             As in the attribute.
         """
-        names = getattr(model, "feature_names_in_", None)
-        return cls(
-            int(model.n_features_in_),
-            None if names is None else tuple(str(name) for name in names),
-            dict(categories or {}),
-        )
+        return cls(int(model.n_features_in_), known_names([model]), dict(categories or {}))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -212,10 +237,12 @@ class RowLayout:
             if rows.shape[1] != self.n_features:
                 raise DataError(f"rows have {rows.shape[1]} columns, the model was fitted on {self.n_features}")
             return rows.to_numpy()
-        absent = [name for name in self.names if name not in rows.columns]
+        by_name = by_known_name(rows.columns)
+        absent = [name for name in self.names if name not in by_name]
         if absent:
             raise DataError(f"the table lacks column(s) {', '.join(map(repr, absent))} that the model was fitted on")
-        return rows if tuple(rows.columns) == self.names else rows[list(self.names)]
+        own = [by_name[name] for name in self.names]
+        return rows if rows.columns.tolist() == own else rows[own]
 
     def _decode(self, column: int, codes: NDArray[Any]) -> NDArray[Any]:
         values = self.categories[column]
