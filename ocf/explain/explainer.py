@@ -25,6 +25,7 @@ from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.space import FeatureSpace
 from ocf.models.gaps import Gaps
+from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import as_user_model
@@ -144,6 +145,9 @@ class Explainer(TreeAsking):
         if table is not None:
             user_model = user_model.in_frames(frames, table.head(1))
         space = space_of_table(user_model, table, features, special_values, groups=groups is not False)
+        if table is None:
+            row = space.to_frame(read_known_rows(space, None, user_model.decide).base(space)[None])
+            user_model = user_model.in_frames(kind_of(row), row)
         warn_of_few(space)
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         with within(memory=memory_of(memory_limit)):

@@ -29,8 +29,8 @@ from ocf.features.inference import as_table
 from ocf.features.row_dtypes import in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
+from ocf.models.giving import matching_columns
 from ocf.models.plausibility import Plausibility
-from ocf.models.user_model import matching_columns
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
 from ocf.solve.engines import LinearEngine
@@ -86,13 +86,15 @@ class LinearExplainer(Asking[LinearProblem]):
         read = as_linear_model(model)
         if data is None:
             raise DataError("give data (ideally the training data): the features' bounds and scales come from it")
-        table = as_table(data, read.columns)
+        table, frames = as_table(data, read.columns), kind_of(data)
+        if read.columns is None and not frames and (own := as_linear_model(model, frames)).takes(table.head(1)):
+            read = own
         names = tuple(table.columns)
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
         space = space_of_table(read, table, features, groups=groups)
         warn_of_few(space)
         self.prepared = PreparedLinear(read, space, table, check=check)
-        super().__init__(self.prepared, (LinearEngine(),), kind_of(data))
+        super().__init__(self.prepared, (LinearEngine(),), frames)
 
     def explain(
         self,

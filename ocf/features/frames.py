@@ -24,24 +24,37 @@ from ocf.features.times import is_time
 
 @dataclass(frozen=True)
 class FrameKind:
-    """The library of a user's tables, and the dtypes of their columns.
+    """The library of a user's tables, and the labels and dtypes of their columns.
 
     Attributes
     ----------
     like : table or None
-        An empty table of the library with the user's columns; None for pandas.
+        An empty table of the library with the user's columns; None for arrays, which are answered in pandas.
     """
 
     like: Any = None
 
     def __bool__(self) -> bool:
         """Whether it is another library than pandas."""
-        return self.like is not None
+        return not isinstance(self.like, pd.DataFrame | None)
 
     @property
     def library(self) -> str:
         """Name of the library."""
         return type(self.like).__module__.partition(".")[0] if self else "pandas"
+
+    def labelled(self, table: pd.DataFrame) -> pd.DataFrame:
+        """A copy of a table whose columns have the user's own labels, which may be numbers.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+            With columns named by text.
+        """
+        own = {str(label): label for label in self.like.columns} if isinstance(self.like, pd.DataFrame) else {}
+        out = table.copy()
+        out.columns = pd.Index([own.get(str(label), label) for label in table.columns])
+        return out
 
     def native(self, table: Any) -> Any:
         """A table of pandas as one of the library; its index is left out.
@@ -72,7 +85,7 @@ class FrameKind:
         return {name: getattr(c, "dtype", None) or c.type for name, c in own.items()}
 
 
-#: That of users of pandas.
+#: That of users of arrays, and of all whose answers are tables of pandas.
 PANDAS = FrameKind()
 
 
@@ -121,7 +134,10 @@ def _cast(made: Any, dtype: Any) -> Any:
 def kind_of(data: Any) -> FrameKind:
     """The kind of a user's tables, from one of them."""
     frame = _other_frame(data)
-    return PANDAS if frame is None else FrameKind(frame.head(0).to_native())
+    if frame is not None:
+        return FrameKind(frame.head(0).to_native())
+    table = table_of(data)
+    return PANDAS if table is None else FrameKind(table.head(0))
 
 
 def table_of(data: Any) -> pd.DataFrame | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
+from ocf.features.frames import PANDAS, FrameKind
 from ocf.models.encoding import Encoding
 from ocf.models.user_model import UserModel, pipeline_encoder, preprocessing_of, working
 from ocf.readers import linear as reader
@@ -43,8 +44,14 @@ def is_linear(model: Any) -> bool:
     return reader.matches(steps[-1][1] if steps else model)
 
 
-def as_linear_model(model: Any) -> UserModel:
+def as_linear_model(model: Any, frames: FrameKind = PANDAS) -> UserModel:
     """Wrap a fitted linear classifier or a Pipeline that ends in one; `trees` of the result is its LinearModel.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+    frames : FrameKind
+        Of the user's data, where a Pipeline knows no names of its columns.
 
     Raises
     ------
@@ -54,7 +61,7 @@ def as_linear_model(model: Any) -> UserModel:
     steps = getattr(model, "steps", None)
     if steps and len(steps) > 1:
         linear = reader.read(steps[-1][1])
-        columns, given, encode = pipeline_encoder(model)
+        columns, given, encode = pipeline_encoder(model, frames=frames)
     else:
         model = steps[-1][1] if steps else model
         linear = reader.read(model)

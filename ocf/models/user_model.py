@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +14,16 @@ from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ModelError, OcfError, UnsupportedModelError
-from ocf.features.frames import PANDAS, FrameKind
+from ocf.features.frames import PANDAS, FrameKind, kind_of
 from ocf.features.space import FeatureSpace, in_order
 from ocf.models.encoding import Encoding
+from ocf.models.giving import giving, input_columns, matching_columns
 from ocf.models.last_table import LastTable
 from ocf.models.named import categories_behind, coded
 from ocf.problem.targets import Target
 from ocf.readers import read_model
 from ocf.readers.base import Rows, TreeModel, brief
-from ocf.readers.nesting import bare, flows_of, holds_pipelines, opened
+from ocf.readers.nesting import bare, flows_of, holds_pipelines, makes_arrays, opened
 from ocf.readers.outputs import one_output
 from ocf.readers.transformers import Preprocessing, SideBySide, Ways
 from ocf.readers.transformers.containers import is_sampler
@@ -52,7 +52,7 @@ class UserModel:
     probabilities : callable or None
         Table in the user's columns -> (n, n_classes) float64, by the user's own model; None without such.
     frames : FrameKind
-        Of the user's data. A Pipeline that knows the names of its columns is given tables of that kind.
+        Of the user's data. A Pipeline is given tables of that kind; arrays only if it knows no names and they are such.
     order : tuple of str or None
         Columns of the user's data. Tables may have them in any order: a model that takes arrays is given this one.
     numbers : callable or None
@@ -117,20 +117,24 @@ class UserModel:
         """The same, asked about tables of the user's kind where it was most likely fitted on such.
 
         Steps of scikit-learn take tables of pandas and polars, and only some of them others: a model is asked about
-        those only if it refuses pandas.
+        those only if it refuses pandas. One that knows no names of its columns is asked about arrays if it refuses
+        tables.
 
         Parameters
         ----------
         frames : FrameKind
-            Of the user's data.
+            Of the user's data; of arrays it stays as it is.
         table : DataFrame (n, n_columns)
             Some of the data, in the user's columns.
         """
-        if not frames:
+        nameless = self.columns is None and bool(self.preprocessing.steps)
+        if frames.like is None or not (frames or nameless):
             return self
-        own = _read_again(self.native, self.preprocessing.monotone, frames)
-        ways = (own, self) if frames.library == "polars" else (self, own)
-        return next((way for way in ways if way.takes(table)), self)
+        said = self.preprocessing.monotone
+        own = _read_again(self.native, said, frames)
+        plain = _read_again(self.native, said, kind_of(table)) if frames and nameless else own if nameless else self
+        ways = (own, plain, self) if frames.library == "polars" else (plain, own, self)
+        return next((way for way in ways if way.takes(table)), plain)
 
     def takes(self, table: pd.DataFrame) -> bool:
         """Whether the model answers to a table in the user's columns."""
@@ -300,33 +304,6 @@ def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if made_up else names
 
 
-def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns of a table under the names that a model knows; LightGBM writes ``_`` for a space.
-
-    Parameters
-    ----------
-    names : tuple of str
-        As the model knows its columns.
-    columns : tuple of str
-        Of the table.
-
-    Raises
-    ------
-    DataError
-        Some are missing.
-    """
-    by_name = {re.sub(r"\s", "_", c): c for c in columns} | {c: c for c in columns}
-    missing = [n for n in names if n not in by_name]
-    if missing:
-        extra = [c for c in columns if c not in names]
-        others = f"; it has others: {listed(extra)}" if extra else ""
-        raise DataError(
-            f"the data misses columns that the model was fitted on: {listed(missing)}{others}: give it with the names "
-            "of the table that the model was fitted on"
-        )
-    return tuple(by_name[n] for n in names)
-
-
 #: Where LightGBM takes categories that the reader could not place.
 _ORDERED = (
     "; of ordered categories beside columns of few whole numbers LightGBM does not keep which are which: fit it on "
@@ -384,14 +361,17 @@ def _nested(model: Any, frames: FrameKind) -> UserModel:
     flows = flows_of(model)
     trees = read_model(opened(model, flows))
     pipelines = [flow.pipeline if flow.steps else None for flow in flows]
-    columns = _input_columns(model) or next((c for c in map(_input_columns, filter(None, pipelines)) if c), None)
+    columns = input_columns(model) or next((c for c in map(input_columns, filter(None, pipelines)) if c), None)
     absent = [flow.absent_is_missing for flow in flows]
 
-    def given(table: pd.DataFrame) -> Any:
-        return frames.native(table[list(columns)]) if columns else table.to_numpy()
+    given = giving(model, columns, frames)
+    # what holds the Pipelines may know names and hand on arrays, as OneVsOneClassifier does
+    arrays = [p is not None and input_columns(p) is None and (bool(columns) or makes_arrays(model)) for p in pipelines]
+    kinds = [PANDAS if array else frames for array in arrays]
 
     def encoder_of(absent: Sequence[bool]) -> Callable[[pd.DataFrame], FloatArray]:
-        parts = [p and pipeline_encoder(p, gone, frames)[2] for p, gone in zip(pipelines, absent, strict=True)]
+        ways = zip(pipelines, absent, kinds, strict=True)
+        parts = [p and pipeline_encoder(p, gone, kind)[2] for p, gone, kind in ways]
 
         def encode(table: pd.DataFrame) -> FloatArray:
             own = table[list(columns)] if columns else table
@@ -399,11 +379,10 @@ def _nested(model: Any, frames: FrameKind) -> UserModel:
 
         return encode
 
-    def behind_array(table: pd.DataFrame) -> Any:
-        return given(table) if columns is None else given(table).to_numpy()
+    def array_of(table: pd.DataFrame) -> Any:
+        return np.asarray(given(table))
 
-    # what holds the Pipelines may know names and hand on arrays, as OneVsOneClassifier does
-    first = [behind_array if p and _input_columns(p) is None else given for p in pipelines]
+    first = [array_of if array else given for array in arrays]
     ways = zip(first, flows, absent, strict=True)
     read = SideBySide(tuple(preprocessing_of(columns, g, flow.steps, gone) for g, flow, gone in ways))
     numbers = encoder_of([False] * len(flows)) if any(absent) else None
@@ -509,11 +488,9 @@ def _passage(
     model: Any, frames: FrameKind
 ) -> tuple[tuple[str, ...] | None, Callable[[pd.DataFrame], Any], Callable[[pd.DataFrame], Any]]:
     """Input columns of a Pipeline, what it is given of a table, and what it hands its last step."""
-    columns = _input_columns(model)
+    columns = input_columns(model)
+    given = giving(model, columns, frames)
     before = [s for _, s in flat_steps(model)[:-1] if s is not None and s != "passthrough" and not is_sampler(s)]
-
-    def given(table: pd.DataFrame) -> Any:
-        return frames.native(table[list(columns)]) if columns else table.to_numpy()
 
     def through(table: pd.DataFrame) -> Any:
         with working(model):
@@ -552,6 +529,8 @@ def _encoder(
                 return coded(encoded, categories)
             if categories:
                 return _numbers(pd.DataFrame(encoded), categories)
+            if isinstance(encoded, pd.DataFrame):
+                return encoded.to_numpy(np.float64, copy=True, na_value=np.nan)
             return np.array(encoded, np.float64)  # a copy: others may be handed the same
 
     return encode
@@ -563,14 +542,6 @@ def _dense(encoded: Any, absent: float) -> FloatArray:
     out = np.full(entries.shape, absent)
     out[entries.row, entries.col] = entries.data
     return out
-
-
-def _input_columns(model: Any) -> tuple[str, ...] | None:
-    try:
-        names = model.feature_names_in_
-    except AttributeError:
-        return None
-    return tuple(str(n) for n in names)
 
 
 def table_columns(model: UserModel, data_columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -148,6 +148,15 @@ def holds_pipelines(native: Any) -> bool:
     return bool(holder_kind(native)) and any(flow.steps for flow in _flows(native, ()))
 
 
+def makes_arrays(native: Any) -> bool:
+    """Whether a model, or one that it holds, makes an array of its table and hands on that."""
+    native = bare(native)
+    if _is_pipeline(native):
+        return makes_arrays(native.steps[-1][1])
+    kind = holder_kind(native)
+    return kind == "OneVsOneClassifier" or (bool(kind) and any(map(makes_arrays, held(native))))
+
+
 @dataclass(frozen=True)
 class NestedModel:
     """The way of a table to a model inside another one.

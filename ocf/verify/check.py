@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
-from ocf.models.user_model import matching_columns
+from ocf.features.frames import kind_of
+from ocf.models.giving import matching_columns
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.messages import listed
@@ -214,16 +215,25 @@ def verify_file(
         The file is missing, no JSON, not written by ocf, or damaged; or its rows lack columns that the model takes.
     """
     results, out = records.loads(Path(path)), []
+    asked: UserModel | None = None
     for number, record in enumerate(results):
         where = f"{path}: explanation {number}"
         fit(record, ClaimsSchema, where)
         _refuse_other_columns(record, model, path)
         with refused(where):
-            out.append((record["row"], _verify_record(record, model, forest)))
+            if asked is None:
+                asked = _asked_tables(model, record)
+            out.append((record["row"], _verify_record(record, asked, forest)))
     for number, problem in contradicted(results):
         row, found = out[number]
         out[number] = row, replace(found, ok=False, problems=(*found.problems, problem))
     return out
+
+
+def _asked_tables(model: UserModel, record: Mapping[str, Any]) -> UserModel:
+    """The model, given tables in the dtypes of a row where it knows no names of columns and could take arrays too."""
+    table = records.table_from_record(record["original"], record["row"])
+    return model.in_frames(kind_of(table), table)
 
 
 def _refuse_other_columns(record: Mapping[str, Any], model: UserModel, path: str | Path) -> None:
