@@ -254,7 +254,11 @@ def _alone(model: Any, trees: TreeModel, frames: FrameKind) -> UserModel:
     def given(table: pd.DataFrame) -> Rows:
         # an array model is given an array, in the dtype that the columns have in common; where it has categories by
         # values, an array is taken for their codes, and a table for the values
-        return arranged(table) if known or trees.categories else arranged(table).to_numpy()
+        if known or trees.categories:
+            return arranged(table)
+        array = arranged(table).to_numpy()
+        # nullable columns have none in common but that of objects, which libraries do not read as numbers
+        return _numbers(arranged(table), {}) if array.dtype == object else array
 
     def decide(table: pd.DataFrame) -> NDArray[Any]:
         with working(model, table):

@@ -6,13 +6,15 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+from catboost import CatBoostClassifier
 from lightgbm import LGBMClassifier
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -163,6 +165,28 @@ def test_missing_values_of_nullable_columns_are_passed_through(labels: Any) -> N
     found = Explainer(model, X).explain(row, target=1)[0]
     assert found.status == "optimal", found.message
     assert model.predict(found.counterfactual)[0] == 1
+
+
+@pytest.mark.parametrize("labels", [WHOLE, ("f0", "f1"), ("x0", "x1"), ("Column_0", "Column_1")])
+@pytest.mark.parametrize("name", ["catboost", "booster", "hist", "forest"])
+def test_missing_values_of_nullable_columns_are_read_under_names_that_libraries_make_up(name: str, labels: Any) -> None:
+    X = table(labels, "int64", 120)
+    X[labels[0]] = X[labels[0]].astype("Int64").mask(np.arange(200) % 9 == 0)
+    y = answers(X.fillna(0))
+    model: Any = {
+        "catboost": CatBoostClassifier(iterations=4, depth=3, verbose=0, allow_writing_files=False),
+        "hist": HistGradientBoostingClassifier(max_iter=5),
+        "forest": forest(),
+    }.get(name)
+    if model is None:
+        model = lgb.train({"objective": "binary", "verbose": -1, "num_threads": 1}, lgb.Dataset(X, y), 5)
+    else:
+        model.fit(X, y)
+    decided = model.predict(X) > 0.5
+    found = Explainer(model, X).explain(X[~decided & X[labels[0]].isna()].iloc[[0]], target=1)[0]
+    assert found.status == "optimal", found.message
+    assert found.verified
+    assert model.predict(found.counterfactual)[0] > 0.5
 
 
 def test_lightgbm_behind_a_step_that_is_switched_off_knows_names_with_spaces() -> None:
