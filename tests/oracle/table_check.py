@@ -157,8 +157,8 @@ def point_objections(asked: Asked, answer: Any) -> list[str]:
 
 
 def in_pandas(table: Any) -> Any:
-    """A table of an answer as one of pandas."""
-    return table if isinstance(table, pd.DataFrame) else table.to_pandas()
+    """A table of an answer as one of pandas, with columns named by text."""
+    return table.rename(columns=str) if isinstance(table, pd.DataFrame) else table.to_pandas()
 
 
 def _admissible(asked: Asked, i: int, value: float) -> bool:

@@ -79,6 +79,8 @@ class TableInstance:
         The user's word on functions, as `ocf.Explainer` takes it.
     library : str
         Of `LIBRARIES`: in what tables ocf is told of data and row, and, if the model was fitted on such, the model.
+    whole : bool
+        Whether the columns of the tables that ocf and the model get are labelled by numbers, and not by their texts.
     """
 
     theme: str
@@ -92,15 +94,16 @@ class TableInstance:
     question: dict[str, Any]
     monotone: dict[str, str] = field(default_factory=dict)
     library: str = "pandas"
+    whole: bool = False
 
     def given(self, table: pd.DataFrame) -> Any:
         """A table as the model takes it."""
-        return for_model(table, self.library) if self.named else table.to_numpy()
+        return for_model(table, self.library) if self.named and not self.whole else numbered(table)
 
     @property
     def told(self) -> Any:
         """The data as ocf is told of it."""
-        return LIBRARIES[self.library](self.data)
+        return LIBRARIES[self.library](numbered(self.data) if self.whole else self.data)
 
     def predict(self, table: pd.DataFrame) -> np.ndarray:
         """What the user's own model says of a table."""
@@ -161,6 +164,11 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "structured": _structured,
     "dicts": lambda table: [{str(k): v for k, v in row.items()} for row in table.to_dict("records")],
 }
+
+
+def numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose columns are labelled by their places: scikit-learn sees no names."""
+    return table.set_axis(range(table.shape[1]), axis=1)
 
 
 def for_model(table: pd.DataFrame, library: str) -> Any:
@@ -421,6 +429,8 @@ class Plan:
         Whether bounds are narrower than the data.
     library : str
         Of `LIBRARIES`.
+    names : {"text", "whole", "hidden", "whole, hidden"}
+        Whether columns are labelled by numbers, and whether the Pipeline begins with "passthrough".
     """
 
     columns: tuple[str, ...]
@@ -434,6 +444,7 @@ class Plan:
     after: str = ""
     tight: bool = False
     library: str = "pandas"
+    names: str = "text"
 
 
 def _draw(rng: Rng, names: tuple[str, ...], low: int, high: int) -> tuple[str, ...]:
@@ -551,6 +562,18 @@ def _models_that_hold_others(rng: Rng) -> Plan:
     return Plan(columns, way, models, tuple(ROWS), gaps=rng.random() < 0.3)
 
 
+def _no_names(rng: Rng) -> Plan:
+    columns = _draw(rng, ("float32", "float32", "int8", "coarse", "Int64", "Float32", "bool"), 2, 3)
+    numbers = ("standard", "minmax", "robust", "power", "quantile", "size", "cube_root", "mean_standard", "passthrough")
+    models = ("tree", "forest", "extra", "boosting", "hist", "xgboost", "lightgbm", "vote", "calibrated")
+    way, names = (
+        str(rng.choice(["pipeline", "pipeline", "whole"])),
+        str(rng.choice(["whole", "hidden", "whole, hidden"])),
+    )
+    gaps = rng.random() < 0.3
+    return Plan(columns, way, models, ("known", "between", "wider", "far"), numbers, gaps=gaps, names=names)
+
+
 #: Name -> drawer of plans. All but the first have once led to false answers.
 THEMES: dict[str, Callable[[Rng], Plan]] = {
     "any": _any,
@@ -566,6 +589,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "missing in the row alone": _missing_in_the_row,
     "held otherwise": _held_otherwise,
     "models that hold others": _models_that_hold_others,
+    "no names": _no_names,
 }
 
 
@@ -697,12 +721,14 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     named = plan.way == "pipeline" or not all(d in ("float64", "int64", "float32") for d in map(str, table.dtypes))
     named = named or rng.random() < 0.7
     model = _model(rng, plan, table)
-    model.fit(for_model(table, plan.library) if named else table.to_numpy(), labels)
+    whole = plan.names.startswith("whole")
+    model.fit(numbered(table) if whole else for_model(table, plan.library) if named else table.to_numpy(), labels)
     data = _told(rng, plan, table)
     start = data.sample(1, random_state=int(rng.integers(2**31))).reset_index(drop=True)
     row, frame = ROWS[str(rng.choice(plan.rows))](rng, table, start)
     row = row if plan.library == "pandas" else LIBRARIES[plan.library](frame)
-    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _declared(model), plan.library)
+    row = numbered(row) if whole else row
+    made = TableInstance(theme, seed, model, named, data, row, frame, {}, {}, _declared(model), plan.library, whole)
     current = made.predict(frame)[0]  # a row that the model refuses is drawn again
     others = [label for label in np.unique(labels).tolist() if label != current]
     question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
@@ -714,7 +740,8 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
 
 def _table(rng: Rng, plan: Plan) -> pd.DataFrame:
     n = int(rng.integers(50, 120))
-    columns = {f"{kind}_{j}": COLUMNS[kind](rng, n) for j, kind in enumerate(plan.columns)}
+    whole = plan.names.startswith("whole")
+    columns = {str(j) if whole else f"{kind}_{j}": COLUMNS[kind](rng, n) for j, kind in enumerate(plan.columns)}
     table = pd.DataFrame(columns)
     for name, kind in zip(table.columns, plan.columns, strict=True):
         if plan.gaps and kind in GAPPY and rng.random() < 0.7:
@@ -741,14 +768,16 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
         model.set_params(cat_features=[c for c, kind in zip(table, plan.columns, strict=True) if kind in LEVELS])
     if plan.way == "plain":
         return model
+    off = [("off", "passthrough")] if plan.names.endswith("hidden") else []
     if plan.way == "whole":
-        return make_pipeline(NUMBER_STEPS[str(rng.choice(plan.numbers))](rng), model)
+        return _after(off, make_pipeline(NUMBER_STEPS[str(rng.choice(plan.numbers))](rng), model))
     steps = []
     for column, kind in zip(table.columns, plan.columns, strict=True):
         makers: Mapping[str, Callable[[Rng], Any]] = LEVEL_STEPS if kind in LEVELS else NUMBER_STEPS
         allowed = plan.levels if kind in LEVELS else plan.numbers
         allowed = ("passthrough", "standard") if kind in FLAGS else ("days",) if kind in DATES else allowed
-        steps.append((column, makers[str(rng.choice(allowed))](rng), [column]))
+        own = int(column) if plan.names.startswith("whole") else column
+        steps.append((column, makers[str(rng.choice(allowed))](rng), [own]))
     first = ColumnTransformer(steps, sparse_threshold=float(rng.choice([0.0, 0.3])))
     after = {
         "standard": StandardScaler(with_mean=False),
@@ -758,7 +787,11 @@ def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
         "whitened": make_pipeline(PCA(2, whiten=True, random_state=0), StandardScaler()),
         "projected": GaussianRandomProjection(2, random_state=0),
     }
-    return make_pipeline(first, *([after[plan.after]] if plan.after else []), model)
+    return _after(off, make_pipeline(first, *([after[plan.after]] if plan.after else []), model))
+
+
+def _after(steps: list[tuple[str, Any]], model: Pipeline) -> Pipeline:
+    return Pipeline([*steps, *model.steps])
 
 
 def _declared(model: Any) -> dict[str, str]:
