@@ -7,7 +7,6 @@ given must be what the user gives it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import pandas as pd
 
 from ocf.errors import DataError
 from ocf.features.frames import FrameKind
+from ocf.readers.sklearn_common import by_known_name
 from ocf.support.messages import listed
 
 
@@ -80,7 +80,7 @@ def matching_columns(names: tuple[str, ...], columns: tuple[str, ...]) -> tuple[
     DataError
         Some are missing.
     """
-    by_name = {re.sub(r"\s", "_", c): c for c in columns} | {c: c for c in columns}
+    by_name = by_known_name(columns)
     missing = [n for n in names if n not in by_name]
     if missing:
         extra = [c for c in columns if c not in names]
