@@ -1,4 +1,4 @@
-"""Across files: columns whose names have spaces, in place of which LightGBM writes ``_``, in models that hold models of it."""
+"""Across files: columns whose names have spaces, in place of which LightGBM writes ``_``, in models that hold such."""
 
 from __future__ import annotations
 
