@@ -13,6 +13,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.formulations.blocks.cells import linear
+from ocf.problem.costs import GREATEST
 from ocf.problem.piecewise import Shape, exact_rows, level_amounts, shape_of, sides_of
 from ocf.problem.problem import Problem
 from ocf.trees.ensemble import Ensemble
@@ -175,8 +176,14 @@ def _number_columns(
     size = unit / feature.scale
     cost, nan = problem.cost, np.nan
     whole = bool(steps)
-    down = (cost.l1 * size * feature.weight_down, cost.l2 * size**2 * feature.weight_down)
-    up = (cost.l1 * size * feature.weight_up, cost.l2 * size**2 * feature.weight_up)
+    square = cost.l2 * size * size if cost.l2 else 0.0  # of a tiny scale it is no number
+    if not square <= GREATEST:
+        raise ProblemError(
+            f"a change of {feature.name!r} by {unit:g} costs more than {GREATEST:g}, squared, too much for a sum: give "
+            f"it a larger scale than {feature.scale:g}, or fix it"
+        )
+    down = (cost.l1 * size * feature.weight_down, square * feature.weight_down)
+    up = (cost.l1 * size * feature.weight_up, square * feature.weight_up)
     leaves = (cost.l0 * feature.weight_down, cost.l0 * feature.weight_up)
     if shape.cost is not None:
         down, up = (shape.cost.rate_down * unit, 0.0), (shape.cost.rate_up * unit, 0.0)

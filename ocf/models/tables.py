@@ -93,6 +93,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
     """
     import pandas as pd
 
+    header = pd.read_csv(path, header=None, nrows=1, dtype=str)
+    marks = [mark for mark in (";", "\t", "|") if header.shape[1] == 1 and mark in str(header.iloc[0, 0])]
+    if marks:
+        raise ValueError(
+            f"its header is a single field, {header.iloc[0, 0]!r}: save it with commas between the fields, in the "
+            f"place of {marks[0]!r}, and with points in numbers"
+        )
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     pd.read_csv(path, header=None, nrows=2, dtype=str)  # refuses a first line of data that is longer
     return pd.read_csv(path) if version >= (3, 1) else pd.read_csv(path, float_precision="round_trip")
@@ -100,6 +107,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _fault(error: Exception) -> str:
     """Why a file cannot be read as a table, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no UTF-8 (byte {error.start} of it is {error.object[error.start]:#04x}): save it as UTF-8"
     longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     if longer is None:
         return (str(error).splitlines() or [type(error).__name__])[0]

@@ -6,8 +6,10 @@ import itertools
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ocf import Explainer
 from ocf.formulations import hyperplanes
@@ -33,3 +35,14 @@ def test_no_two_leaves_lie_on_both_sides_of_one_threshold() -> None:
         # a big-M alone is met by the number at the threshold itself, on either side
         found = get_solver("highs").solve(form, SolverOptions())
         assert (found.status is Status.OPTIMAL) == (own - first == other - second), (own, other, found.status)
+
+
+def test_a_square_of_a_tiny_scale_that_is_no_number_is_refused_by_name() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=100), "b": rng.normal(size=100) * 1e-200})
+    model = make_pipeline(PCA(2), DecisionTreeClassifier(max_depth=2, random_state=0)).fit(table, table.a > 0)
+    row, explainer = table[~model.predict(table)].head(1), Explainer(model, table)
+    assert explainer.explain(row, True, norm="l1")[0].status == "optimal"
+    refused = explainer.explain(row, True, norm="l2")[0]
+    assert refused.status == "error"
+    assert "a change of 'b' by 1 costs more than 1e+300, squared" in refused.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from xgboost import XGBClassifier
 
+from ocf.errors import DataError
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanation
+from ocf.models.tables import read_table
 
 from .brute_forced import WAYS, assert_true, cheapest, numbers, scaled_forest
 
@@ -152,3 +155,19 @@ def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
         changed = point.c.iloc[0] != row.c.iloc[0] or float(point.x.iloc[0]) != float(row.x.iloc[0])
         assert changed
         assert point.n.iloc[0] == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"a;b;c\n1,5;2,5;x\n", "single field, 'a;b;c': save it with commas"),
+        (b"a\tb\n1.5\t2.5\n", "in the place of '\\\\t'"),
+        ("a,b\n1,2\n".encode("utf-16"), "no UTF-8 .byte 0 of it is 0xff"),
+        ("a,b\n1,\u00e9\n".encode("latin-1"), "save it as UTF-8"),
+    ],
+)
+def test_csv_of_other_kinds_is_refused_with_the_reason(text: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=words):
+        read_table(path)
