@@ -42,6 +42,7 @@ from ocf.cells.exact_programs import minimise
 from ocf.cells.reach import least_beyond
 from ocf.features.curve import exact
 from ocf.features.own_cost import amount_of
+from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ class Values:
         if self.unsatisfiable:
             names = ", ".join(map(repr, self.unsatisfiable))
             return f"whatever the model says, no admissible values of this row satisfy {names}"
-        broken = dict.fromkeys(r.name for r in self.rows if not r.holds(self.problem.space, self.problem.origin))
+        nobodys = {c.title for c in self.problem.constraints if isinstance(c, Keeps | Apart)}  # keep answers apart
+        space, origin = self.problem.space, self.problem.origin
+        broken = dict.fromkeys(r.name for r in self.rows if r.name not in nobodys and not r.holds(space, origin))
         return f"the row itself does not satisfy {', '.join(map(repr, broken))}" if broken else ""
 
     def of_constraints(self, leaves: IntArray) -> IntArray:

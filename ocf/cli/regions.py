@@ -11,7 +11,7 @@ import typer
 from ocf.cli import options
 from ocf.cli.base import ExitCode, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
-from ocf.errors import DataError, ProblemError
+from ocf.errors import DataError
 from ocf.support.optional import optional
 
 if TYPE_CHECKING:
@@ -77,9 +77,10 @@ def regions(
     flags = {
         **options.wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
+        "time_limit": time_limit,
         "memory_limit": memory_limit,
     }
-    said = options.told(problem, flags, monotone=monotone or [], groups=groups)
+    said = options.told(problem, flags, monotone=monotone or [], groups=groups, heeded=_heeded())
     options.load_forest(said.settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle, prepared=prepared)
     question = _question(said.settings)
@@ -89,7 +90,7 @@ def regions(
         **question,
         radius=radius,
         limit=limit,
-        time_limit=time_limit,
+        time_limit=said.settings.get("time_limit"),
         memory_limit=said.settings.get("memory_limit"),
     )
     _write(found.to_frame(), output)
@@ -103,17 +104,19 @@ def regions(
     raise typer.Exit(ExitCode.SOLVED if len(found) else ExitCode.INFEASIBLE)
 
 
-def _question(settings: dict[str, Any]) -> dict[str, Any]:
-    """What of the settings regions are asked for."""
+def _heeded() -> list[str]:
+    """What the command heeds of a problem file: regions end at thresholds, and what is missing stays."""
     from ocf.explain.question import OF_PROBLEM
 
-    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
-    if question.pop("missing", None):
-        raise ProblemError(
-            "regions are those of a row whose missing values stay: leave [missing] out of the problem file"
-        )
-    question.pop("margin", None)  # regions end at thresholds
-    return question
+    of_regions = [name for name in OF_PROBLEM if name not in ("margin", "missing")]
+    return [*of_regions, "time_limit", "memory_limit", "label", "monotone", "special_values", "groups"]
+
+
+def _question(settings: dict[str, Any]) -> dict[str, Any]:
+    """What of the settings makes the problem."""
+    from ocf.explain.question import OF_PROBLEM
+
+    return {key: settings[key] for key in OF_PROBLEM if key in settings}
 
 
 def _axes(text: str | None) -> tuple[str | None, str | None]:

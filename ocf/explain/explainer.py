@@ -19,6 +19,7 @@ from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import TIME_LIMIT, Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
+from ocf.explain.said import heeding_the_file, settings_said
 from ocf.explain.tree_asking import TreeAsking
 from ocf.features.asked_rows import one_row_of, rows_of
 from ocf.features.frames import kind_of
@@ -58,7 +59,8 @@ class Explainer(TreeAsking):
         table, a structured array, a dict of columns, or a list of dicts. A Pipeline is asked about tables of that kind.
     features : mapping of feature name to settings, FeatureSpace, or path of a problem file, optional
         See `ocf.features.inference.infer_space` for the settings. ``"ask"`` writes what was read from the data to
-        ``problem.toml`` in the current directory: edit it, and give that path in its place.
+        ``problem.toml`` in the current directory: edit it, and give that path in its place. What such a file says of
+        questions, in ``[solve]`` and ``[plausibility]``, holds where `explain` and the others are not told otherwise.
     groups : bool, optional
         Whether indicator columns of one category, as ``pandas.get_dummies`` makes them, are recognised and change
         together; by default they are. Naming one of the columns in `features` keeps its group apart, too.
@@ -93,6 +95,8 @@ class Explainer(TreeAsking):
         Class labels; empty for a regressor.
     constraints : tuple of Constraint
         Those of the problem file, if `features` is one; `explain` uses them unless it is given others.
+    said : dict
+        The problem file's settings of `explain`.
     missing : Missing or None
         What may happen to missing values where `explain` does not say so.
 
@@ -124,6 +128,7 @@ class Explainer(TreeAsking):
         memory_limit: float | str | None = None,
     ) -> None:
         self.constraints: tuple[Constraint, ...] = ()
+        self.said: dict[str, Any] = {}
         if not isinstance(monotone, Mapping | None):
             raise DataError(f"monotone is a mapping of step names, such as {{'step': 'increasing'}}, not {monotone!r}")
         asked = features == ASK
@@ -135,6 +140,7 @@ class Explainer(TreeAsking):
 
             said = read_problem_file(Path(features))
             features, self.constraints = said.features, said.constraints
+            self.said = settings_said(said, labels)
             monotone = {**said.monotone, **(monotone or {})}
             groups = said.groups if groups is None else groups
             missing = said.solve.get("missing") if missing is None else missing
@@ -158,6 +164,7 @@ class Explainer(TreeAsking):
 
     # -- problems ------------------------------------------------------------------------------------------
 
+    @heeding_the_file
     def problem(
         self,
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
@@ -223,6 +230,7 @@ class Explainer(TreeAsking):
 
     # -- explanations --------------------------------------------------------------------------------------
 
+    @heeding_the_file
     def explain(
         self,
         X: pd.DataFrame | pd.Series[Any] | ArrayLike,
@@ -443,6 +451,7 @@ class Explainer(TreeAsking):
         with within(time_limit, memory_of(memory_limit)):
             return box_of(self.prepared, explanation)
 
+    @heeding_the_file
     def counterfactual_regions(
         self,
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
@@ -503,6 +512,7 @@ class Explainer(TreeAsking):
             features_to_vary=features_to_vary,
             permitted_range=permitted_range,
             round_to=round_to,
+            margin=0.0,
             plausibility=wish,
             constraints=constraints,
             missing=False,

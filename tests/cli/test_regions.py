@@ -41,3 +41,27 @@ def test_the_command(tmp_path: Path) -> None:
         failed = ask(*args)
         assert failed.code == 2
         assert word in failed.err
+
+
+def test_a_problem_file_is_heeded_or_refused(tmp_path: Path) -> None:
+    import joblib
+
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    joblib.dump(RandomForestRegressor(5, max_depth=3, random_state=0).fit(x, x.a + x.b), tmp_path / "m.joblib")
+    x.to_csv(tmp_path / "x.csv", index=False)
+
+    def ask(text: str) -> Answer:
+        (tmp_path / "p.toml").write_text(text)
+        given = ("--trust-pickle", "--at-least", 1, "--radius", 0.4, "--problem", tmp_path / "p.toml")
+        return Answer("regions", tmp_path / "m.joblib", tmp_path / "x.csv", *given)
+
+    timed = ask("[solve]\ntime_limit = 1e-9\n")
+    assert (timed.code, "cut off by --time-limit" in timed.err) == (4, True)
+    for text, named in (
+        ("[solve]\nmargin = 0.1\n", "[solve] margin"),
+        ('[solve]\nsolver = "highs"\n', "[solve] solver"),
+        ("[missing]\ncost_of_supplying = 1.0\n", "[missing]"),
+    ):
+        refused = ask(text)
+        assert (refused.code, f"takes no heed of {named}" in refused.err) == (2, True)

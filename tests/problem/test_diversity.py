@@ -52,6 +52,8 @@ def test_apart(explainer: Explainer, row: pd.DataFrame) -> None:
     for p, q in itertools.combinations(points, 2):
         apart = sum(abs(f.distance(q[i], p[i]).item()) for i, f in enumerate(space.features))
         assert apart >= 0.3 - 1e-12
+    far = explainer.explain(row, n_explanations=2, diversity="distance", min_distance=1.2 * found[0].cost)
+    assert [e.message for e in far] == ["", ""]  # that the row is nearer to the first than allowed is no news
     assert [e.cost for e in found] == pytest.approx(
         [
             e.cost
