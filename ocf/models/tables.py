@@ -100,6 +100,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
             f"its header is a single field, {header.iloc[0, 0]!r}: save it with commas between the fields, in the "
             f"place of {marks[0]!r}, and with points in numbers"
         )
+    names = header.iloc[0].dropna()
+    if names.duplicated().any():
+        twice = listed([repr(name) for name in names[names.duplicated()].unique()])
+        raise ValueError(f"its header has {twice} more than once: give each column a name of its own")
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     pd.read_csv(path, header=None, nrows=2, dtype=str)  # refuses a first line of data that is longer
     return pd.read_csv(path) if version >= (3, 1) else pd.read_csv(path, float_precision="round_trip")
