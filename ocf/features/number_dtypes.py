@@ -32,3 +32,9 @@ def number_dtype(dtype: str) -> np.dtype[Any] | None:
 def is_nullable(dtype: str) -> bool:
     """Whether a dtype of numbers is one of those of pandas that hold missing values beside them."""
     return dtype == "boolean" or dtype[:1].isupper() or dtype.endswith("[pyarrow]")
+
+
+def holds_gaps(dtype: str) -> bool:
+    """Whether a column keeps its dtype where a value goes missing; pandas makes float64 of whole numbers."""
+    held = number_dtype(dtype)
+    return held is None or held.kind == "f" or is_nullable(dtype)

@@ -18,6 +18,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import holds_gaps
 from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
@@ -89,7 +90,7 @@ def _held(value: Any, dtype: Any) -> Any:
     """Column of one value, in the given dtype if that holds it exactly; None and NaN are missing values."""
     if value is None or value != value:
         blank = pd.Series([value], dtype=object)
-        return blank.astype(np.float64) if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else blank.astype(dtype)
+        return blank.astype(dtype if holds_gaps(str(dtype)) else np.float64)
     if isinstance(dtype, pd.CategoricalDtype):
         categories = list(dtype.categories)
         known = categories if value in categories else [*categories, value]

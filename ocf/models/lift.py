@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import ConformanceError, DataError, ModelError, OcfError
 from ocf.features.lattice import Lattice, middle
+from ocf.features.number_dtypes import holds_gaps
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding, finite_range
 from ocf.models.gaps import with_gaps
@@ -611,7 +612,10 @@ def check_lift(
     found = lifted.apply(points)
     wrong = np.flatnonzero((wanted != found).any(axis=1) & ~trees.uncertain(points))
     if len(wrong):
+        gapless = [space.names[i] for i in sorted(supplied) if not holds_gaps(space.features[i].dtype)]
+        floats = f", or give {listed(gapless)} as floats: a gap makes another dtype of its column" if gapless else ""
         raise ConformanceError(
             "the splits of the model could not be carried over to the features exactly; the first point that parts "
             f"them: {frame.iloc[int(wrong[0])].to_dict()}. Give ocf the preprocessed table instead of the Pipeline"
+            f"{floats}"
         )

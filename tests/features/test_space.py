@@ -78,6 +78,15 @@ def test_untouched_values_are_bit_identical() -> None:
     assert np.isnan(out["gone"].iloc[0])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "Float32", "float[pyarrow]"])
+def test_a_gap_keeps_the_precision_of_its_column(dtype: str) -> None:
+    row = pd.DataFrame({"x": pd.Series([0.5], dtype=dtype), "y": [1.0]})
+    space = FeatureSpace((Feature("x", "numeric", dtype=dtype), Feature("y", "numeric")))
+    gone = moved(row, space, x=np.nan)
+    assert gone.x.isna().all()
+    assert str(gone.dtypes["x"]) == dtype
+
+
 @pytest.mark.parametrize("base", [False, True])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool"])
 def test_one_hot_groups(base: bool, dtype: str) -> None:

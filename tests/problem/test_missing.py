@@ -152,3 +152,35 @@ def test_models_over_values_refuse_special_ones() -> None:
     linear = LogisticRegression().fit(x, y)
     with pytest.raises(OcfError, match="special"):
         LinearExplainer(linear, x, {"debt": {"special_values": [0]}})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gap_among_float32_is_asked_in_float32(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.normal(0, 1, 100), "b": rng.normal(0, 3, 100)}).astype(np.float32)
+    table.loc[rng.random(100) < 0.3, "a"] = np.nan
+    labels = (table.a.isna() & (table.b > 0.1)).astype(int)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0)).fit(table, labels)
+    row = table[(model.predict(table) == 0) & (table.b < 0) & table.a.notna()].head(1)
+    asked = {"target": 1, "missing": {"may_become_missing": ["a"], "cost_of_becoming_missing": 0.001}}
+    found = Explainer(model, table).explain(row, **asked)[0]
+    assert found.status == "optimal", found.message
+    assert found.verified
+    point = found.counterfactual
+    assert point.dtypes.tolist() == [np.float32, np.float32]
+    below = point.assign(b=np.nextafter(point.b.to_numpy(), np.float32(-9)))
+    assert (model.predict(point)[0], model.predict(below)[0]) == (1, 0)
+
+
+def test_a_gap_that_changes_the_dtype_of_all_is_refused_with_the_remedy() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"b": rng.normal(0, 3, 300), "n": rng.integers(-9, 9, 300)})
+    table = table.astype({"b": np.float32, "n": np.int8})
+    labels = (table.b + table.n > 0).astype(int)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=6, random_state=0)).fit(table, labels)
+    row = table[model.predict(table) == 0].head(1)
+    asked = {"target": 1, "missing": {"may_become_missing": ["n"], "cost_of_becoming_missing": 0.001}}
+    with pytest.raises(OcfError, match="or give n as floats"):
+        Explainer(model, table).explain(row, **asked)
+    floats = table.astype(np.float32)
+    assert Explainer(model, floats).explain(floats.loc[row.index], **asked)[0].status == "optimal"
