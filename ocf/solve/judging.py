@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.features.space import counterfactual_frame
@@ -15,7 +16,11 @@ from ocf.solve.task import AskedRow
 
 
 def judge_of(
-    model: UserModel, row: AskedRow, problem: Problem, detector: Detector | None
+    model: UserModel,
+    row: AskedRow,
+    problem: Problem,
+    detector: Detector | None,
+    refused: Callable[[pd.DataFrame, FloatArray], None],
 ) -> Callable[[FloatArray], bool]:
     """Who tells of a coded point whether the user's model gives it the target, and the detector no outlier.
 
@@ -26,6 +31,9 @@ def judge_of(
     problem : Problem
         Of the row; without a plausibility the detector is not asked.
     detector : Detector or None
+    refused : callable
+        Told of each point that the user's model refuses, as a table and coded. A search cuts such a point off with its
+        leaves, as one that rounding keeps from the target; it raises where the point was misread.
     """
     detector = detector if problem.plausibility is not None else None
     target = problem.target
@@ -41,6 +49,9 @@ def judge_of(
             if detector is not None:
                 met &= detector.deep_enough(detector.measure(completed)[0])
             return int(met.sum()) >= row.imputed.least
-        return bool(model.meets(target, table)[0]) and (detector is None or detector.accepts(table))
+        if not model.meets(target, table)[0]:
+            refused(table, point)
+            return False
+        return detector is None or detector.accepts(table)
 
     return confirm

@@ -386,7 +386,17 @@ class PreparedModel:
             Of the row; without a plausibility the detector is not asked.
         detector : Detector, optional
         """
-        return judge_of(self.model, row, problem, detector)
+        return judge_of(self.model, row, problem, detector, partial(self._check_refused, problem))
+
+    def _check_refused(self, problem: Problem, table: pd.DataFrame, point: FloatArray) -> None:
+        """Refuse to go on where the user's model refuses a point for another reason than rounding."""
+        key = self._key_of(problem)
+        if self._check and key in self._lifted:
+            columns = encoded(self.model.encode, table)
+            lifted, part = self._lifted[key], self._partitions[key]
+            check_three_ways(self.ensemble, lifted, columns, part, problem.space, point[None])
+            if not self.ensemble.is_oblique:
+                check_decisions(self.ensemble, columns, np.asarray(self.model.decide(table)))
 
     def known_rows_of(self, target: Target) -> FloatArray:
         """Coded rows of the data that have a target."""

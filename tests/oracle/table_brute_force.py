@@ -253,19 +253,36 @@ class Asked:
         }[feature.action]
         return np.array([k for k in codes if fits(k)], np.float64)
 
+    def supplied(self, i: int) -> bool:
+        """Whether the row misses a value that may be supplied."""
+        wish = "missing" in self.instance.question and self.features[i].action != "fixed"
+        return wish and math.isnan(self.origin[i])
+
+    def goes_missing(self, i: int) -> bool:
+        """Whether the row's value may go missing."""
+        feature, wish = self.features[i], self.instance.question.get("missing", {})
+        return feature.name in wish.get("may_become_missing", ()) and feature.action != "fixed"
+
     def costs(self, i: int, values: FloatArray) -> FloatArray:
         """Cost of moving a feature from the row's value to each of `values`."""
+        wish, norm, gone = self.instance.question.get("missing", {}), self.instance.question["norm"], np.isnan(values)
+        prices = {
+            key: 1.0 if norm == "l0" else wish.get(f"cost_of_{key}", 0.0) for key in ("supplying", "becoming_missing")
+        }
+        if math.isnan(self.origin[i]):
+            return np.where(gone, 0.0, prices["supplying"])
+        return np.where(gone, prices["becoming_missing"], self._distances(i, np.where(gone, self.origin[i], values)))
+
+    def _distances(self, i: int, values: FloatArray) -> FloatArray:
+        """Cost of moving a feature that has a value to each of `values`."""
         feature, origin = self.features[i], self.origin[i]
-        if math.isnan(origin):
-            return np.zeros(len(values))
         if feature.kind in ("categorical", "binary"):
             distance = (values != origin).astype(np.float64)
         elif feature.kind == "ordinal":
             places = np.arange(len(feature.levels), dtype=np.float64)  # words by their index, numbers by themselves
             if all(isinstance(level, int | float | np.number) for level in feature.levels):
                 places = np.array(feature.levels, np.float64)
-            known = places[np.nan_to_num(values).astype(int)] + 0 * values  # no level stays none
-            distance = np.abs(known - places[int(origin)]) / feature.scale
+            distance = np.abs(places[values.astype(int)] - places[int(origin)]) / feature.scale
         else:
             distance = np.abs(values - origin) / feature.scale
         count = (values != origin).astype(np.float64)
@@ -295,13 +312,18 @@ class Asked:
             return column.astype(dtype) if fits else column
         words = np.empty(len(codes), object)
         words[:] = [None if math.isnan(c) else feature.levels[int(c)] for c in codes]
-        words[np.isnan(codes)] = self.instance.frame[feature.name].iloc[0] if math.isnan(self.origin[i]) else np.nan
+        words[np.isnan(codes)] = self._gap(feature.name)
         if isinstance(dtype, pd.CategoricalDtype):
             absent = [v for v in feature.levels if v not in dtype.categories and v in set(words)]
             dtype = pd.CategoricalDtype([*dtype.categories, *absent], dtype.ordered)
         if isinstance(dtype, np.dtype) and dtype.kind in "biu" and np.isnan(codes).any():
             dtype = np.dtype(float)  # truth values would take a missing one for True
         return pd.Series(words, dtype=object).astype(dtype)
+
+    def _gap(self, name: str) -> Any:
+        """What stands in the data where a word is missing: the model is shown that, whatever stands in the row."""
+        column = self.instance.data[name]
+        return next(iter(column[column.isna()]), np.nan)
 
     def encode(self, rows: FloatArray, dtypes: tuple[Any, ...]) -> FloatArray:
         """Model columns of coded rows."""
@@ -375,19 +397,20 @@ def candidates(asked: Asked) -> list[FloatArray] | None:
     n = len(asked.features)
     out: list[FloatArray] = []
     for i, feature in enumerate(asked.features):
-        if math.isnan(asked.origin[i]):
-            out.append(np.array([np.nan]))
-        elif feature.levels:
-            out.append(asked.levels(i))
+        if math.isnan(asked.origin[i]) and not asked.supplied(i):
+            out.append(np.zeros(0))
         else:
-            out.append(_probes(asked, i))
-        if not len(out[i]):
-            return None
-    numbers = [i for i in range(n) if not asked.features[i].levels and not math.isnan(asked.origin[i])]
+            out.append(asked.levels(i) if feature.levels else _probes(asked, i))
+    numbers = [i for i in range(n) if not asked.features[i].levels and len(out[i])]
     if numbers:
         model = asked.instance.model
         bounds = thresholds(model[-1] if isinstance(model, Pipeline) else model)
         _refine(asked, bounds, out, numbers)
+    for i in range(n):
+        if math.isnan(asked.origin[i]) or asked.goes_missing(i):
+            out[i] = np.append(out[i], np.nan)
+        if not len(out[i]):
+            return None
     return [values[np.argsort(asked.costs(i, values), kind="stable")] for i, values in enumerate(out)]
 
 
@@ -398,22 +421,29 @@ def _probes(asked: Asked, i: int) -> FloatArray:
     if low > high:
         return np.zeros(0)
     data = asked.coded(asked.instance.data)[:, i]
-    values = np.concatenate([np.linspace(low, high, 33), data[~np.isnan(data)], SPECIAL, [low, high, origin]])
+    ends = [low, high] if math.isnan(origin) else [low, high, origin]
+    values = np.concatenate([np.linspace(low, high, 33), data[~np.isnan(data)], SPECIAL, ends])
     keys = np.unique(grid.keys(values))
-    beside = grid.keys(np.array([*SPECIAL, low, high, origin]))
+    beside = grid.keys(np.array([*SPECIAL, *ends]))
     keys = np.unique(np.concatenate([keys, beside - 1, beside + 1]))
-    numbers = np.append(grid.values(keys), origin)  # the row's own number may be off the grid
+    numbers = np.append(grid.values(keys), ends[2:])  # the row's own number may be off the grid
     return np.unique(numbers[(low <= numbers) & (numbers <= high)])
 
 
 def _bases(asked: Asked) -> FloatArray:
-    """The row asked about and some of the data with the same values missing."""
+    """The row asked about, some of the data with the same values missing, and the row with others missing or none."""
     data = asked.coded(asked.instance.data)
     gaps = np.isnan(asked.origin)
+    filled = data[~np.isnan(data).any(axis=1)][:BASES]
     data[:, gaps] = np.nan
     data = data[~np.isnan(data[:, ~gaps]).any(axis=1)]
     picked = np.linspace(0, len(data) - 1, BASES).astype(int) if len(data) else []
-    return np.vstack([asked.origin, data[picked]])
+    n = len(asked.origin)
+    going = np.diag([asked.goes_missing(i) for i in range(n)]).astype(bool)
+    supplied = [gaps & np.array([asked.supplied(i) for i in range(n)])]
+    others = [np.where(gone, np.nan, asked.origin) for gone in going if gone.any()]
+    others += [np.where(given, full, asked.origin) for given in supplied for full in filled if given.any()]
+    return np.vstack([asked.origin, data[picked], *others])
 
 
 def _refine(asked: Asked, bounds: dict[int, FloatArray], out: list[FloatArray], numbers: list[int]) -> None:
@@ -512,6 +542,8 @@ def _distinct(asked: Asked, bases: FloatArray, bounds: dict[int, FloatArray], va
         parts += _sides_of(encode, len(bases), values, i, bounds)
     behaviour = np.hstack(parts)
     origin = asked.origin[i]
+    if math.isnan(origin):  # what is supplied costs the same everywhere
+        return values[np.unique(behaviour, axis=0, return_index=True)[1]]
     kept = []
     for side in (values[::-1] <= origin, values >= origin):
         order = np.arange(len(values))[::-1][side] if len(kept) == 0 else np.flatnonzero(side)

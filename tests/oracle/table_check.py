@@ -147,6 +147,8 @@ def point_objections(asked: Asked, answer: Any) -> list[str]:
     for i, feature in enumerate(asked.features):
         value, origin = point[i], asked.origin[i]
         if math.isnan(value) != math.isnan(origin):
+            if asked.goes_missing(i) if math.isnan(value) else asked.supplied(i) and _admissible(asked, i, value):
+                continue
             found.append(f"{feature.name!r} goes from {origin} to {value}")
         elif not math.isnan(value) and not _admissible(asked, i, value):
             found.append(f"{feature.name!r} = {value!r} is not admissible")

@@ -431,6 +431,8 @@ class Plan:
         Of `LIBRARIES`.
     names : {"text", "whole", "hidden", "whole, hidden"}
         Whether columns are labelled by numbers, and whether the Pipeline begins with "passthrough".
+    wishes : bool
+        Whether missing values may be supplied, and others go missing.
     """
 
     columns: tuple[str, ...]
@@ -445,6 +447,7 @@ class Plan:
     tight: bool = False
     library: str = "pandas"
     names: str = "text"
+    wishes: bool = False
 
 
 def _draw(rng: Rng, names: tuple[str, ...], low: int, high: int) -> tuple[str, ...]:
@@ -574,6 +577,20 @@ def _no_names(rng: Rng) -> Plan:
     return Plan(columns, way, models, ("known", "between", "wider", "far"), numbers, gaps=gaps, names=names)
 
 
+def _wishes(rng: Rng) -> Plan:
+    rows = ("known", "known", "missing", "missing alone", "between", "record")
+    if rng.random() < 0.5:  # scalers compute in float32 as long as no column is of another dtype
+        columns, way = _draw(rng, ("float32",), 2, 3), str(rng.choice(["pipeline", "whole"]))
+        scalers = (str(rng.choice(["standard", "minmax", "robust", "power"])),)
+        return Plan(columns, way, ("tree", "forest", "extra"), rows, scalers, gaps=True, wishes=True)
+    way = str(rng.choice(["pipeline", "pipeline", "plain"]))
+    levels = LEVELS if way == "pipeline" else ("category",)
+    first = _draw(rng, levels, 0, 1)
+    columns = first + _draw(rng, (*NUMBERS, *FLAGS), 1, 3 - len(first))
+    models = NATIVE if way == "plain" and "category" in columns else tuple(MODELS)
+    return Plan(columns, way, models, rows, gaps=rng.random() < 0.8, wishes=True)
+
+
 #: Name -> drawer of plans. All but the first have once led to false answers.
 THEMES: dict[str, Callable[[Rng], Plan]] = {
     "any": _any,
@@ -590,6 +607,7 @@ THEMES: dict[str, Callable[[Rng], Plan]] = {
     "held otherwise": _held_otherwise,
     "models that hold others": _models_that_hold_others,
     "no names": _no_names,
+    "wishes about what is missing": _wishes,
 }
 
 
@@ -717,7 +735,7 @@ def make(theme: str, seed: int) -> TableInstance:
 
 def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     table = _table(rng, plan)
-    labels = _labels(rng, table)
+    labels = _of_gaps(rng, table, _labels(rng, table)) if plan.wishes else _labels(rng, table)
     named = plan.way == "pipeline" or not all(d in ("float64", "int64", "float32") for d in map(str, table.dtypes))
     named = named or rng.random() < 0.7
     model = _model(rng, plan, table)
@@ -733,6 +751,8 @@ def _instance(theme: str, seed: int, rng: Rng, plan: Plan) -> TableInstance:
     others = [label for label in np.unique(labels).tolist() if label != current]
     question = {"target": others[rng.integers(len(others))], **_options(rng, data, frame)}
     made = replace(made, question=question, features=_settings(rng, plan, data))
+    if plan.wishes:
+        made = replace(made, question={**question, "missing": _wish(rng, data)})
     if not np.isin(made.question["target"], labels):
         raise ValueError("no such class")
     return made
@@ -759,6 +779,13 @@ def _labels(rng: Rng, table: pd.DataFrame) -> np.ndarray:
     classes = 3 if rng.random() < 0.2 else 2
     codes = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
     return codes if rng.random() < 0.7 else codes * 10
+
+
+def _of_gaps(rng: Rng, table: pd.DataFrame, labels: np.ndarray) -> np.ndarray:
+    """Labels of which some need a value that is missing, or one that is there, beside others."""
+    name = str(rng.choice(list(table.columns)))
+    needed = table[name].isna() == bool(rng.integers(2))
+    return np.where(needed, labels, labels.min()) if table[name].isna().any() else labels
 
 
 def _model(rng: Rng, plan: Plan, table: pd.DataFrame) -> Any:
@@ -847,3 +874,10 @@ def _options(rng: Rng, data: pd.DataFrame, frame: pd.DataFrame) -> dict[str, Any
         else:
             options["permitted_range"] = {name: [values.iloc[0], *values[values != values.iloc[0]].iloc[:1]]}
     return options
+
+
+def _wish(rng: Rng, data: pd.DataFrame) -> dict[str, Any]:
+    """What may be supplied, and what may go missing."""
+    names = [str(name) for name in data.columns if rng.random() < 0.6]
+    going = {"may_become_missing": names, "cost_of_becoming_missing": float(rng.choice([0.0, 0.01, 0.3]))}
+    return {"cost_of_supplying": float(rng.choice([0.0, 0.02, 0.4]))} | (going if names else {})

@@ -1,0 +1,32 @@
+"""Points that the user's model refuses: cut off where rounding keeps them from the target, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Explainer
+
+
+@pytest.mark.parametrize("solver", ["auto", "box", "highs", "scip"])
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_misread_point_is_no_proof(solver: str, reduce: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(0, 1, 100), "b": rng.normal(0, 3, 100)}).astype(np.float32)
+    table.loc[rng.random(100) < 0.3, "a"] = np.nan
+    labels = (table.a.isna() & (table.b > 0.1)).astype(int)
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0)).fit(table, labels)
+    row = table[(model.predict(table) == 0) & (table.b < 0) & table.a.notna()].head(1)
+    explainer = Explainer(model, table)
+    missing = {"may_become_missing": ["a"], "cost_of_becoming_missing": 0.001}
+    asked = {"target": 1, "missing": missing, "solver": solver, "reduce": reduce}
+    assert explainer.explain(row, **asked)[0].status == "optimal"
+    # a gap that makes float64 of its column: the scaler then computes otherwise than the splits were read
+    monkeypatch.setattr("ocf.features.space.holds_gaps", lambda dtype: False)
+    found = explainer.explain(row, **asked)[0]
+    assert found.status == "error"
+    assert "part at feature 'b'" in found.message
