@@ -112,8 +112,9 @@ def box_of(prepared: PreparedModel, explanation: Explanation) -> AnswerBox:
         raise ProblemError(f"which box there is is not known: {why}")
     part = prepared.tree_partition(replace(problem, plausibility=None))
     part.refuse_hyperplanes()
-    # the target alone: constraints, plausibility and costs say which answer is wanted, not whether it holds
-    asked = replace(problem, ensemble=part.ensemble, plausibility=None, constraints=(), cost=Cost.parse("l1"))
+    # the target alone: constraints, plausibility, margins and costs say which answer is wanted, not whether it holds
+    plain = replace(problem, ensemble=part.ensemble, margins=(), dead=())
+    asked = replace(plain, plausibility=None, constraints=(), cost=Cost.parse("l1"))
     space, original = problem.space, as_pandas(explanation.original)
     point = space.with_missing(space.from_frame(as_pandas(explanation.counterfactual))[0])
 

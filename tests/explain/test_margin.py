@@ -46,12 +46,17 @@ def thresholds(model: Any, feature: int) -> list[float]:
     return found
 
 
+def shown(model: Any, feature: int) -> list[float]:
+    """The thresholds of a feature, as the library shows them."""
+    return [t for e in model.estimators_ for t in e.tree_.threshold[e.tree_.feature == feature]]
+
+
 def cheapest(model: Any, row: pd.DataFrame, margins: dict[str, float], norm: str) -> float:
     """Cost of the cheapest point whose leaves all stay when changed values fall short by less than their margins."""
     origin, values = row.iloc[0].astype(float), []
     for i, name in enumerate(DATA.columns):
         own, m = [origin[name]], margins.get(name, 0.0)
-        for b in thresholds(model, i):
+        for b in shown(model, i) if name == "c" and m else thresholds(model, i):
             up, down = (max(np.nextafter(b, np.inf), b + m), b - m) if m else (np.nextafter(b, np.inf), b)
             own.append(up if b >= origin[name] else down)
         own = [np.ceil(v) if v > origin[name] else np.floor(v) for v in own] if name == "c" else own
@@ -59,7 +64,8 @@ def cheapest(model: Any, row: pd.DataFrame, margins: dict[str, float], norm: str
     points = pd.DataFrame(list(itertools.product(*values)), columns=DATA.columns)
     short = points.copy()
     for name, m in margins.items():
-        back = (points[name] - origin[name]).abs().clip(upper=m * (1 - 1e-9))
+        less = np.ceil(m) - 1 if name == "c" else m * (1 - 1e-9)  # whole numbers fall short by whole numbers
+        back = (points[name] - origin[name]).abs().clip(upper=less)
         short[name] = points[name] - np.sign(points[name] - origin[name]) * back
     held = (model.apply(points) == model.apply(short)).all(axis=1) & (model.predict(points) == 1)
     change = (points - origin).abs() / SCALE
@@ -161,3 +167,55 @@ def test_what_is_no_margin(margin: Any, words: str) -> None:
     explainer = Explainer(forest(0), data=DATA)
     with pytest.raises(Exception, match=words):
         explainer.explain(DATA.iloc[[0]], margin=margin)
+
+
+@pytest.mark.parametrize("library", ["scikit-learn", "xgboost", "lightgbm"])
+@pytest.mark.parametrize("size", [0.5, 1, 1.5, 2])
+def test_whole_numbers_count_from_the_threshold_itself(library: str, size: float) -> None:
+    from lightgbm import LGBMClassifier
+    from xgboost import XGBClassifier
+
+    made = {
+        "scikit-learn": RandomForestClassifier(3, max_depth=3, random_state=0),
+        "xgboost": XGBClassifier(n_estimators=3, max_depth=3, random_state=0),
+        "lightgbm": LGBMClassifier(n_estimators=3, max_depth=3, min_child_samples=2, verbose=-1),
+    }
+    rng = np.random.default_rng(1)
+    data = pd.DataFrame({"n": rng.integers(0, 12, 90), "m": rng.integers(0, 12, 90)})
+    model = made[library].fit(data, ((data.n + data.m + rng.normal(0, 2, 90)) > 12).astype(int))
+    answers = model.predict(pd.MultiIndex.from_product([range(12), range(12)], names=["n", "m"]).to_frame())
+    grid = answers.reshape(12, 12)
+    short = int(np.ceil(size)) - 1  # whole numbers that fall short by less
+    explainer = Explainer(model, data)
+    for place in range(10):
+        n, m = (int(v) for v in data.iloc[place])
+        target = 1 - int(grid[n, m])
+
+        def held(i: int, j: int, n: int = n, m: int = m, target: int = target) -> bool:
+            """Whether all whole numbers that fall short by less have the target."""
+            back = [
+                max(i - short, n) if i > n else min(i + short, n),
+                max(j - short, m) if j > m else min(j + short, m),
+            ]
+            box = grid[min(i, back[0]) : max(i, back[0]) + 1, min(j, back[1]) : max(j, back[1]) + 1]
+            return bool((box == target).all())
+
+        costs = [abs(i - n) + abs(j - m) for i, j in itertools.product(range(12), range(12)) if held(i, j)]
+        found = explainer.explain(data.iloc[[place]], target=target, margin={"n": size, "m": size})[0]
+        assert found.status in ("optimal", "infeasible")
+        if found.counterfactual is not None:
+            assert held(*found.counterfactual.iloc[0].astype(int))
+            assert found.cost >= min(costs) / 11 - 1e-9  # leaves may part where answers do not
+
+
+def test_half_a_unit_is_half_a_unit() -> None:
+    data = pd.DataFrame({"n": np.arange(12).repeat(4)})
+    model = RandomForestClassifier(1, bootstrap=False, max_depth=1, random_state=0).fit(data, (data.n > 3).astype(int))
+    assert model.estimators_[0].tree_.threshold[0] == 3.5
+    up, down = data.iloc[[0]], data.iloc[[-1]]
+    for size, above, below in ((0.5, 4, 3), (0.6, 5, 2), (1.5, 5, 2)):
+        asked = {"margin": {"n": size}, "box": True}
+        explainer = Explainer(model, data)
+        higher, lower = (explainer.explain(row, **asked)[0] for row in (up, down))
+        assert (higher.counterfactual.n.iloc[0], lower.counterfactual.n.iloc[0]) == (above, below)
+        assert (higher.box["ranges"]["n"]["lowest"], lower.box["ranges"]["n"]["highest"]) == (4, 3)
