@@ -212,7 +212,10 @@ def _has_numbers(values: pd.Series[Any], setting: Mapping[str, Any]) -> bool:
     if values.empty:
         return False
     dtype, numeric = dtype_of(values)
-    return not times.is_time(dtype) and (setting.get("kind") or _kind(values, dtype, numeric)) in ("numeric", "integer")
+    return not times.is_time(dtype) and (setting.get("kind") or _kind(values, dtype, numeric, setting)) in (
+        "numeric",
+        "integer",
+    )
 
 
 def _columns(setting: Mapping[str, Any]) -> list[str]:
@@ -247,16 +250,16 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
     values = column.dropna()
     if "base" in setting:
         raise DataError(f"feature {name!r}: 'base' belongs to features with indicator columns")
-    if values.empty:
-        raise DataError(f"column {name!r} holds no value: drop it, or describe the feature without data")
+    if values.empty and not {"bounds", "levels"} & set(setting):
+        raise DataError(f"column {name!r} holds no value: give it bounds or levels, or fit the model without it")
     special = None
     if "special_values" in setting:
         special = Special(tuple(_codes_of(setting["special_values"])))
         for fault in special.faults():
             raise DataError(f"feature {name!r}: {fault}")
     dtype, numeric = dtype_of(values)
-    kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric))
-    if kind == "numeric" and not {"kind", "step"} & set(setting) and len(values) < len(column) and _whole(values):
+    kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric, setting))
+    if kind == "numeric" and not {"kind", "step"} & set(setting) and 0 < len(values) < len(column) and _whole(values):
         kind = "integer"
     unfit = {"levels"} if kind in ("numeric", "integer") else {"bounds", "step"}
     if unfit & set(setting):
@@ -366,7 +369,9 @@ def _in_days(name: str, setting: Mapping[str, Any], dtype: str) -> dict[str, Any
     return out
 
 
-def _kind(values: pd.Series[Any], dtype: str, numeric: bool) -> str:
+def _kind(values: pd.Series[Any], dtype: str, numeric: bool, setting: Mapping[str, Any]) -> str:
+    if values.empty:
+        return "numeric" if "bounds" in setting else "categorical"
     if not numeric:
         return "categorical"
     if times.is_time(dtype):

@@ -117,9 +117,10 @@ class ClassTarget:
             if len(classes) != 2 or current is None:
                 raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, classes))}")
             return cls(1 - current)
-        for index, label in enumerate(classes):
-            if target == label or str(target) == str(label):
-                return cls(index)
+        named = [bool(target == label) or str(target) == str(label) for label in classes]
+        named = named if any(named) else [_reads_as(target, label) for label in classes]
+        if any(named):
+            return cls(named.index(True))
         raise ProblemError(f"the model has no class {nearest(target, classes)}")
 
     def check(self, ensemble: Ensemble) -> None:
@@ -154,6 +155,14 @@ class ClassTarget:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         return {"kind": "class", "index": self.index}
+
+
+def _reads_as(text: Any, label: Any) -> bool:
+    """Whether a text is a label that is a number, such as "1" of 1.0."""
+    try:
+        return isinstance(text, str) and not isinstance(label, str | bool | np.bool_) and float(text) == label
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,13 @@ def test_constant_features_are_measured_in_their_own_units() -> None:
     assert infer_space(table, {"x": {"bounds": (0, 10)}}).features[0].scale == 10.0
 
 
+def test_a_column_without_values_is_as_it_is_said() -> None:
+    table = pd.DataFrame({"x": [np.nan, np.nan], "w": pd.Series([None, None], dtype=object)})
+    x, w = infer_space(table, {"x": {"bounds": (0, 9)}, "w": {"levels": ["a", "b"]}}).features
+    assert (x.kind, x.lower, x.upper, x.scale) == ("numeric", 0, 9, 9)
+    assert (w.kind, w.levels) == ("categorical", ("a", "b"))
+
+
 @pytest.mark.parametrize(
     ("table", "settings", "message"),
     [

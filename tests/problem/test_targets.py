@@ -97,6 +97,8 @@ def test_classes_are_found_by_label_or_text() -> None:
     assert ClassTarget.parse(BINARY, "yes").index == 1
     assert ClassTarget.parse(NUMBERS, 5).index == 2
     assert ClassTarget.parse(NUMBERS, "5").index == 2
+    halves = stumps(np.zeros((1, 2, 3)), Decision("argmax", (0.0, 1.0, "1")))
+    assert [ClassTarget.parse(halves, text).index for text in ("0", "0.0", "1.0", "1")] == [0, 0, 1, 2]
     assert ClassTarget.parse(BINARY, "opposite", current=1).index == 0
     named = stumps(np.zeros((1, 2, 1)), Decision("threshold", ("same", "opposite")))
     assert ClassTarget.parse(named, "opposite", current=1).index == 1

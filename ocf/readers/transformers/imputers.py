@@ -97,7 +97,7 @@ def _kept(step: Any, width: int) -> Any:
     if type(step).__name__ == "KNNImputer":
         return vars(step)["_valid_mask"]
     statistics = step.statistics_ if type(step).__name__ == "SimpleImputer" else step.initial_imputer_.statistics_
-    return ~pd.isna(np.asarray(statistics, object))
+    return np.array([not isinstance(value, float) or value == value for value in statistics])  # None is a value
 
 
 def _is_nan(value: Any) -> bool:
