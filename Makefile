@@ -45,7 +45,7 @@ slow: $(VENV)/.dev
 # the same answers are due from other kernels of linear algebra and other processors: the numeric rooms once more
 variant: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic \
-		$(BIN)/python -m pytest -n 2 --dist loadfile tests/solve tests/cells tests/solvers
+		$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" tests/solve tests/cells tests/solvers
 
 check: lint types test slow variant docs
 
