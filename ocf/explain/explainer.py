@@ -158,7 +158,7 @@ class Explainer(TreeAsking):
         labelled = None if labels is None else LabelledRows.of(table, labels, user_model.classes)
         with within(memory=memory_of(memory_limit)):
             prepared = PreparedModel(user_model, space, table, check=check, labelled=labelled)
-        super().__init__(prepared, table, frames, Missing.parse(missing))
+        super().__init__(prepared, frames, Missing.parse(missing))
         if asked:
             write_down(space, self.classes, ASKED)
 

@@ -21,7 +21,7 @@ from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import conformed, in_dtypes_of, other_gaps
 from ocf.models.foreseen import answers_row_by_row
 from ocf.models.gaps import Gaps, posed
-from ocf.models.indistinct import refuse_beyond_double, refuse_indistinct, split_numbers
+from ocf.models.indistinct import refuse_beyond_double, split_numbers
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
@@ -43,8 +43,6 @@ class TreeAsking(Asking[Problem]):
     Parameters
     ----------
     prepared : PreparedModel
-    table : DataFrame (n, n_columns) or None
-        The data.
     frames : FrameKind
         Of the data.
     missing : Missing or None
@@ -54,17 +52,12 @@ class TreeAsking(Asking[Problem]):
     #: Those of every row, where a question has none of its own.
     constraints: tuple[Constraint, ...] = ()
 
-    def __init__(
-        self, prepared: PreparedModel, table: pd.DataFrame | None, frames: FrameKind, missing: Missing | None
-    ) -> None:
+    def __init__(self, prepared: PreparedModel, frames: FrameKind, missing: Missing | None) -> None:
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not
         self.prepared, self.missing = prepared, missing
         self.ensemble = prepared.ensemble
-        encoding = prepared.encoding_of(prepared.space)
-        self._split = split_numbers(self.ensemble, encoding)
-        if table is not None:
-            refuse_indistinct(table, self.ensemble, encoding)
+        self._split = split_numbers(self.ensemble, prepared.encoding_of(prepared.space))
         self._leaves = LeafEngine(prepared)
         super().__init__(prepared, (CellEngine(prepared), self._leaves), frames)
 

@@ -22,6 +22,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoder, Encoding
 from ocf.models.foreseen import seconds_to_judge
 from ocf.models.gaps import Gaps, posed
+from ocf.models.indistinct import refuse_indistinct
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
@@ -114,6 +115,8 @@ class PreparedModel:
             rows = None if table is None else self._encoded(self.space.to_frame(complete), self.model.encode)
             check_conformance(self.model.trees, rows, leaves_looked_at(self.ensemble))
         self.ensemble = with_steps(self.ensemble, self.encoding_of(space))
+        if table is not None:
+            refuse_indistinct(table, self.ensemble, self.encoding_of(space))
         self._check = check
         self._checked = self.data.coded[:0] if table is None else space.from_frame(spread(table, MAX_CHECKED))
         self.passed = PassedRows(self._check_ways if check else None)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -60,6 +61,11 @@ def test_beyond_float64() -> None:
     far = table([2**53 + 2**31 * (k - 38) for k in range(40)])
     with pytest.raises(DataError, match=words):
         Explainer(tree(far), far)
+    rng = np.random.default_rng(0)
+    all_far = pd.DataFrame({"id": 2**60 + rng.integers(0, 2**30, 200), "n": rng.normal(size=200)})
+    boosted = HistGradientBoostingClassifier(max_iter=3).fit(all_far, all_far["id"] > all_far["id"].median())
+    with pytest.raises(DataError, match=words):
+        Explainer(boosted, all_far)
     data = far.head(38)
     model = tree(data)
     explainer = Explainer(model, data)
