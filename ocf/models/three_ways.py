@@ -117,6 +117,29 @@ def check_decisions(ensemble: Ensemble, columns: FloatArray, answers: FloatArray
         )
 
 
+def check_refused(
+    ensemble: Ensemble,
+    lifted: Lifted,
+    columns: FloatArray,
+    part: Partition,
+    space: FeatureSpace,
+    coded: FloatArray,
+    answers: FloatArray,
+) -> None:
+    """Hold a point against the trees in all ways: one that the model refuses was misread, or rounding is the reason.
+
+    Parameters
+    ----------
+    ensemble, lifted, columns, part, space, coded
+        As in `check_three_ways`.
+    answers : (n,) array
+        As in `check_decisions`.
+    """
+    check_three_ways(ensemble, lifted, columns, part, space, coded)
+    if not ensemble.is_oblique:
+        check_decisions(ensemble, columns, answers)
+
+
 def check_known(trees: Ensemble, encoding: Encoding, rows: FloatArray, answers: FloatArray) -> None:
     """Hold the answers of the user's own model to complete rows against the trees over features.
 

@@ -182,8 +182,8 @@ class Problem:
         if not margins.any():
             return self
         special = [f.is_special(v).item() for f, v in zip(self.space.features, self.origin.tolist(), strict=True)]
-        on_grid = np.array([f.kind == "integer" or f.step is not None for f in self.space.features])
-        ensemble, dead = with_dead_zones(self.ensemble, self.origin, np.where(special, 0.0, margins), on_grid)
+        steps = np.array([1.0 if f.kind == "integer" else f.step or 0.0 for f in self.space.features])
+        ensemble, dead = with_dead_zones(self.ensemble, self.origin, np.where(special, 0.0, margins), steps)
         named = tuple((name, float(m)) for name, m in zip(self.space.names, margins, strict=True) if m > 0)
         return replace(self, ensemble=ensemble, margins=named, dead=tuple(dead.tolist()))
 

@@ -29,7 +29,7 @@ from ocf.models.lift import Lifted, check_lift, lift, why_unproven
 from ocf.models.plausibility import Detector, Plausibility, make_detector
 from ocf.models.stepped_lines import with_steps
 from ocf.models.target_rows import RowsByTarget
-from ocf.models.three_ways import check_decisions, check_known, check_three_ways, encoded, spread
+from ocf.models.three_ways import check_decisions, check_known, check_refused, check_three_ways, encoded, spread
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
@@ -214,21 +214,14 @@ class PreparedModel:
         """
         part = self.partition(gaps, detector, space)
         if self._check:
-            self._check_ways(gaps, space, encoded(self.model.encode, table), coded, detector)
+            lifted = self._lifted[self._key(gaps, detector, space)]
+            check_three_ways(self.ensemble, lifted, encoded(self.model.encode, table), part, space, coded)
         return part
 
-    def _check_ways(
-        self,
-        gaps: Gaps,
-        space: FeatureSpace,
-        columns: FloatArray,
-        coded: FloatArray,
-        detector: Detector | None = None,
-    ) -> None:
+    def _check_ways(self, gaps: Gaps, space: FeatureSpace, columns: FloatArray, coded: FloatArray) -> None:
         """Refuse rows whose leaves are not the same in all three ways."""
-        part = self.partition(gaps, detector, space)
-        lifted = self._lifted[self._key(gaps, detector, space)]
-        check_three_ways(self.ensemble, lifted, columns, part, space, coded)
+        part = self.partition(gaps, None, space)
+        check_three_ways(self.ensemble, self._lifted[self._key(gaps, None, space)], columns, part, space, coded)
 
     def _check_rows(self, ensemble: Ensemble, lifted: Lifted, encoding: Encoding, part: Partition, gaps: Gaps) -> None:
         """Hold leaves of rows of the data, and the user's own answers, against the trees (but for oblique ones).
@@ -327,10 +320,9 @@ class PreparedModel:
         self.encoding_of(space).refuse_unknown(space, origin)
         refuse_relations(space, origin, cost, constraints)
         gaps = Gaps.of(origin, space)
-        if detector is None and self.passed.holds(origin, space):
-            part = self.partition(gaps, detector, space)
-        else:
-            part = self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
+        part = self.partition(gaps, detector, space)
+        if detector is not None or not self.passed.holds(origin, space):
+            self.checked_partition(gaps, detector, space, space.to_frame(origin), origin[None])
         model = part.ensemble if detector is None else split_trees(part.ensemble, self.ensemble)[0]
         depth = None if detector is None else self._depths[self._key(gaps, detector, space)]
         return Problem(with_line_ends(model, space, origin), space, origin, target, cost, depth, constraints)
@@ -395,11 +387,8 @@ class PreparedModel:
         """Refuse to go on where the user's model refuses a point for another reason than rounding."""
         key = self._key_of(problem)
         if self._check and key in self._lifted:
-            columns = encoded(self.model.encode, table)
-            lifted, part = self._lifted[key], self._partitions[key]
-            check_three_ways(self.ensemble, lifted, columns, part, problem.space, point[None])
-            if not self.ensemble.is_oblique:
-                check_decisions(self.ensemble, columns, np.asarray(self.model.decide(table)))
+            way = (self.ensemble, self._lifted[key], encoded(self.model.encode, table), self._partitions[key])
+            check_refused(*way, problem.space, point[None], np.asarray(self.model.decide(table)))
 
     def known_rows_of(self, target: Target) -> FloatArray:
         """Coded rows of the data that have a target."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.trees.copying import Copies
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 
 def with_dead_zones(
-    ensemble: Ensemble, origin: FloatArray, margins: FloatArray, on_grid: BoolArray
+    ensemble: Ensemble, origin: FloatArray, margins: FloatArray, steps: FloatArray
 ) -> tuple[Ensemble, IntArray]:
     """Trees that send a value beyond a threshold, seen from the row, to a dead leaf unless it is so far beyond.
 
@@ -25,16 +25,16 @@ def with_dead_zones(
         The row, coded.
     margins : (n_features,) float64
         At least 0; 0 for features without.
-    on_grid : (n_features,) bool
-        Which features have values on a grid alone. Libraries compare in float32, so that a threshold of 3.5 sends a
-        hair more than that left; on a grid nothing lies there, and 4 stands 0.5 off.
+    steps : (n_features,) float64
+        Grids of the features, 0 for none. Libraries compare in float32, so that a threshold of 3.5 sends a hair more
+        than that left; on a grid nothing lies there, and 4 stands 0.5 off: see `_shown`.
 
     Returns
     -------
     (Ensemble, (n,) int64)
         And its dead leaves, which hold what some leaf of their tree holds.
     """
-    widened = _Widened(ensemble, origin, margins, on_grid)
+    widened = _Widened(ensemble, origin, margins, steps)
     for root in ensemble.tree_offsets[:-1].tolist():
         widened.tree(int(root))
     made, _ = widened.copies.ensemble()
@@ -44,17 +44,17 @@ def with_dead_zones(
 class _Widened:
     """The trees that are made, and their dead leaves."""
 
-    def __init__(self, ensemble: Ensemble, origin: FloatArray, margins: FloatArray, on_grid: BoolArray) -> None:
+    def __init__(self, ensemble: Ensemble, origin: FloatArray, margins: FloatArray, steps: FloatArray) -> None:
         self._ensemble = ensemble
         tested = np.maximum(ensemble.feature, 0)
         old, margin, at = origin[tested], margins[tested], ensemble.threshold
         cut = (ensemble.kind == SplitKind.AXIS) & np.isfinite(at) & (margin > 0) & ~np.isnan(old)
-        with np.errstate(invalid="ignore", over="ignore"):
-            hair = np.where(on_grid[tested], np.spacing(np.abs(at).astype(np.float32)).astype(np.float64), 0.0)
-            asked = np.maximum(margin - hair, 0.0)
+        with np.errstate(invalid="ignore"):
+            from_ = _shown(at, steps[tested])
             #: Last value of the near side, and last of the dead zone or before it.
-            self._first = np.where(cut & (old > at), at - asked, at)
-            self._second = np.where(cut & (old <= at), np.nextafter(at + asked, -np.inf), at)
+            self._first = np.where(cut & (old > at), np.minimum(from_ - margin, at), at)
+            last = np.maximum(np.nextafter(from_ + margin, -np.inf), at)
+            self._second = np.where(cut & (old <= at), last, at)
         self.copies = Copies(ensemble)
         self.dead: list[int] = []
 
@@ -77,3 +77,12 @@ class _Widened:
             waiting.append((int(ensemble.right[node]), last, 1))
             waiting.append((int(ensemble.left[node]), first, 0))
         self.copies.end_tree()
+
+
+def _shown(at: FloatArray, steps: FloatArray) -> FloatArray:
+    """The thresholds as a library shows them, where a grid tells: on it or halfway, if that is a hair off."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        hair = np.spacing(np.abs(at).astype(np.float32)).astype(np.float64)
+        shown = np.rint(2 * at / steps) * steps / 2
+        # a hair that is no small part of the grid tells nothing
+        return np.where((steps > 0) & (8 * hair <= steps) & (np.abs(shown - at) <= hair), shown, at)
