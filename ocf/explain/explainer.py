@@ -403,7 +403,7 @@ class Explainer(TreeAsking):
         return self.ask(X, Question(**asked))
 
     def ask(self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question) -> Explanations:
-        """As `explain`, with the settings as one `Question`.
+        """As `explain`, with all settings as one `Question`: what a problem file says of them is not looked at.
 
         Parameters
         ----------
@@ -484,7 +484,7 @@ class Explainer(TreeAsking):
         target, norm, probability, weights, features_to_vary, permitted_range, round_to, plausibility, constraints
             As in `explain`; a plausibility as a requirement only. Missing values stay, whatever else was said of them.
             The nearest point of a region meets the constraints; others may break one of several features, such as a
-            number of changes.
+            number of changes. Regions end at thresholds, whatever a problem file says of margins.
         radius : float
             Regions are listed whose nearest point costs at most this.
         limit : int, optional

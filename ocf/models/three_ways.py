@@ -162,7 +162,7 @@ def check_known(trees: Ensemble, encoding: Encoding, rows: FloatArray, answers: 
 def _sure(ensemble: Ensemble, scores: FloatArray, answers: FloatArray) -> BoolArray:
     """Rows whose answer no rounding can change; a value that agrees is none of them."""
     decision = ensemble.decision
-    room = SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9)
+    room = max(SURE * (np.abs(scores).max() + np.abs(ensemble.contributions).max() + 1e-9), 2 * ensemble.rounding)
     if decision.final is not None:
         own = _sure(decision.final.trees, decision.final.scores(scores), answers)
         return own & decision.final.sure(scores - room, scores + room)

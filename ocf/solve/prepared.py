@@ -386,7 +386,7 @@ class PreparedModel:
     def _check_refused(self, problem: Problem, table: pd.DataFrame, point: FloatArray) -> None:
         """Refuse to go on where the user's model refuses a point for another reason than rounding."""
         key = self._key_of(problem)
-        if self._check and key in self._lifted:
+        if self._check and not self.unproven(problem):
             way = (self.ensemble, self._lifted[key], encoded(self.model.encode, table), self._partitions[key])
             check_refused(*way, problem.space, point[None], np.asarray(self.model.decide(table)))
 
