@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -135,32 +137,28 @@ class ScipSolver:
         over: CellModel | None = None,
     ) -> RawAnswer:
         model, variables = build_model(question.form, scale)
-        if over is not None and question.limit is not None and CellBranching.fits(over):
-            _branch_on_cells(model, CellBranching(over, variables, scale))
-        _set_options(model, raw, question.options.log)
-        if question.limit is not None:
-            model.setObjlimit(question.limit * scale)
-        if question.start is not None:
-            _add_start(model, variables, question.start)
-        history = _History(scale)
-        model.includeEventhdlr(history, "history", "bound and incumbent over time")
+        with _freed(model) as at_work:
+            _prepare(model, variables, question, scale, raw, over)
+            history = _History(scale)
+            model.includeEventhdlr(history, "history", "bound and incumbent over time")
 
-        began = time.perf_counter()
-        failure: list[str] = []
+            began = time.perf_counter()
+            failure: list[str] = []
 
-        def optimise() -> None:
-            try:
-                model.optimizeNogil()
-            except Exception as error:  # PySCIPOpt raises bare ones, such as "SCIP: error in LP solver!"
-                failure.append(str(error))
+            def optimise() -> None:
+                try:
+                    with at_work:
+                        model.optimizeNogil()
+                except Exception as error:  # PySCIPOpt raises bare ones, such as "SCIP: error in LP solver!"
+                    failure.append(str(error))
 
-        watch = StallWatch(question, history.records, interrupt)
-        run_interruptible(optimise, model.interruptSolve, watch)
-        if failure:
-            return RawAnswer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
-        answer = _read(model, variables, scale, time.perf_counter() - began, history.records)
+            watch = StallWatch(question, history.records, interrupt)
+            run_interruptible(optimise, model.interruptSolve, watch)
+            if failure:
+                return RawAnswer(Claim.FAILED, None, -math.inf, failure[0], time.perf_counter() - began)
+            answer = _read(model, variables, scale, time.perf_counter() - began, history.records)
         answer = replace(answer, stalled=watch.stalled)
-        if model.getStatus() == "inforunbd":
+        if answer.raw_status == "inforunbd":
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
         return answer
 
@@ -286,6 +284,39 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
     return model, variables
 
 
+@contextmanager
+def _freed(model: Model) -> Iterator[threading.Lock]:
+    """Free a model in the end, unless the lock says that SCIP is at work on it still.
+
+    PySCIPOpt's models and their plugins hold each other. Left to the garbage collector, they would keep their memory,
+    and SCIP would call them in the middle of whatever runs then, be it at the limit of recursion.
+    """
+    at_work = threading.Lock()
+    try:
+        yield at_work
+    finally:
+        if at_work.acquire(blocking=False):
+            model.free()
+
+
+def _prepare(
+    model: Model,
+    variables: list[Any],
+    question: SolverQuestion,
+    scale: float,
+    raw: dict[str, Any],
+    over: CellModel | None,
+) -> None:
+    """Tell a model what bears on the search: branching, parameters, a limit of the objective, a point to start from."""
+    if over is not None and question.limit is not None and CellBranching.fits(over):
+        _branch_on_cells(model, CellBranching(over, variables, scale))
+    _set_options(model, raw, question.options.log)
+    if question.limit is not None:
+        model.setObjlimit(question.limit * scale)
+    if question.start is not None:
+        _add_start(model, variables, question.start)
+
+
 def _branch_on_cells(model: Model, rule: CellBranching) -> None:
     """Branch on cells, of the columns and rows as they are; the points that heuristics would look for are known."""
     model.setPresolve(SCIP_PARAMSETTING.OFF)
@@ -346,4 +377,5 @@ def _read(model: Model, variables: list[Any], scale: float, seconds: float, reco
         best = model.getBestSol()
         x = np.array([model.getSolVal(best, variable) for variable in variables], dtype=float)
     bound = math.nan if claim is Claim.INFEASIBLE else _unscale(model.getDualbound(), scale)
-    return RawAnswer(claim, x, bound, status, seconds, int(model.getNTotalNodes()), records)
+    # a copy: SCIP may report while it is freed, too
+    return RawAnswer(claim, x, bound, status, seconds, int(model.getNTotalNodes()), list(records))
