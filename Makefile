@@ -6,13 +6,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_OUT ?= bench-results
 PAPERS_OUT ?= paper-results
 
-.PHONY: demo test slow variant check layout lint format types docs bench papers clean help
+.PHONY: demo test slow variant lowest check layout lint format types docs bench papers clean help
 
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
 	@echo "make test     run the test suite, without what takes long"
 	@echo "make slow     run the rest of it"
 	@echo "make variant  the numeric tests once more, with other kernels of linear algebra and a generic processor"
+	@echo "make lowest   the tests with the oldest libraries that pyproject.toml allows, in a folder of its own"
 	@echo "make check    what CI runs: lint, types, tests, slow tests, variant, docs"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
@@ -46,6 +47,13 @@ slow: $(VENV)/.dev
 variant: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic \
 		$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" tests/solve tests/cells tests/solvers
+
+# old libraries warn of newer ones
+lowest:
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct -e '.[test]'
+	$(VENV)/lowest/bin/python -m pytest -n 2 --dist loadfile -m "not slow" -W default
 
 check: lint types test slow variant docs
 

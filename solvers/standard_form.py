@@ -390,7 +390,7 @@ def compile_model(
 
 def _compiled_by_pyomo(model: "pyo.ConcreteModel") -> Any | None:
     """Pyomo's own standard form of a linear model; None when fixed variables already violate a constraint."""
-    from pyomo.common.errors import InfeasibleConstraintException, InvalidConstraintError, InvalidExpressionError
+    from pyomo.common.errors import InfeasibleConstraintException
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     try:
@@ -398,7 +398,7 @@ def _compiled_by_pyomo(model: "pyo.ConcreteModel") -> Any | None:
     except InfeasibleConstraintException as error:
         logger.info("%s", error)
         return None
-    except (InvalidConstraintError, InvalidExpressionError) as error:
+    except ValueError as error:  # of which the newest Pyomo has kinds of its own
         raise ProblemError(f"only linear models can be compiled: {error}") from error
 
 

@@ -183,8 +183,9 @@ def _recount_sklearn(model: Any, layout: RowLayout, rows: Rows) -> FloatArray:
     for estimator, columns in zip(model.estimators_, model.estimators_features_, strict=True):
         # the tree and not its estimator, which checks the table anew: 100 times as long as the way of one row
         seen = np.ascontiguousarray(given[:, columns])
-        splits = np.diff(estimator.tree_.decision_path(seen).indptr) - 1
-        total += splits + average_path_length(estimator.tree_.n_node_samples[estimator.tree_.apply(seen)])
+        leaf = estimator.tree_.apply(seen)  # not decision_path, which before scikit-learn 1.8 loses what is missing
+        splits = estimator.tree_.compute_node_depths()[leaf] - 1.0
+        total += splits + average_path_length(estimator.tree_.n_node_samples[leaf])
     return total / len(model.estimators_)
 
 

@@ -58,10 +58,14 @@ _NUMPY_TYPES = _names("numpy", "bool", "bool_", "object_", "str_", "float32", "f
     "numpy", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 )
 _PLAIN_TYPES = _names("builtins", "str", "int", "float", "bool")
-_LOSSES = (
-    _names("sklearn._loss._loss", "CyHalfSquaredError", "CyAbsoluteError", "CyPinballLoss", "CyHuberLoss")
-    | _names("sklearn._loss._loss", "CyHalfPoissonLoss", "CyHalfGammaLoss", "CyExponentialLoss")
-    | _names("sklearn._loss._loss", "CyHalfBinomialLoss", "CyHalfMultinomialLoss")
+#: Module of the compiled losses, and what they call it themselves before scikit-learn 1.9.
+_LOSS_MODULE, _OLD_LOSS_MODULE = "sklearn._loss._loss", "_loss"
+_LOSSES = frozenset().union(
+    *(
+        _names(module, "CyHalfSquaredError", "CyAbsoluteError", "CyPinballLoss", "CyHuberLoss", "CyHalfPoissonLoss")
+        | _names(module, "CyHalfGammaLoss", "CyExponentialLoss", "CyHalfBinomialLoss", "CyHalfMultinomialLoss")
+        for module in (_LOSS_MODULE, _OLD_LOSS_MODULE)
+    )
 )
 _OBJECTS = frozenset().union(
     # trees and their ensembles
@@ -94,6 +98,9 @@ _OBJECTS = frozenset().union(
     _names("sklearn._loss.loss", "HalfBinomialLoss", "HalfMultinomialLoss"),
     _names("sklearn._loss.link", "Interval", "IdentityLink", "LogLink", "LogitLink", "HalfLogitLink"),
     _names("sklearn._loss.link", "MultinomialLogit"),
+    # which skops before 0.14 takes for an object without attributes
+    _names(_OLD_LOSS_MODULE, "CyHalfMultinomialLoss"),
+    _names(_LOSS_MODULE, "CyHalfMultinomialLoss"),
     # pipelines with the usual encoders and scalers
     _names("sklearn.pipeline", "Pipeline"),
     _names("sklearn.compose._column_transformer", "ColumnTransformer", "make_column_selector"),
@@ -285,7 +292,8 @@ def _foreign(part: dict[str, Any]) -> Iterator[str]:
 
 def _import(part: dict[str, Any]) -> Any:
     """Class of a part whose name is in the table."""
-    return getattr(import_module(part["__module__"]), part["__class__"])
+    module = part["__module__"]
+    return getattr(import_module(_LOSS_MODULE if module == _OLD_LOSS_MODULE else module), part["__class__"])
 
 
 # -- plain data --------------------------------------------------------------------------------------------
@@ -425,9 +433,9 @@ def _object(reader: _Reader, part: dict[str, Any], where: str) -> Any:
             _refuse(f"{where}.{name}".lstrip("."), f"stands in the place of a method of {cls.__name__}")
     check_attributes(cls.__name__, attributes, where)
     made = cls.__new__(cls)
-    if hasattr(made, "__setstate__"):
+    if attributes and hasattr(made, "__setstate__"):
         made.__setstate__(attributes)
-    else:
+    elif attributes:
         made.__dict__.update(attributes)
     return made
 

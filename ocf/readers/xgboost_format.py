@@ -464,7 +464,8 @@ def _saved_tree(part: DocumentPart, number: int, n_features: int) -> XGBoostTree
     feature = part["split_indices"].integers(n, 0)
     for node in np.flatnonzero(inner & kept & (feature >= n_features))[:1]:
         raise part["split_indices"].error(f"the model has no feature {feature[node]}", int(node))
-    condition = part["split_conditions"].singles(n)
+    # XGBoost 2 writes NaN where categories split
+    condition = np.where(categorical, np.float32(0), part["split_conditions"].singles(n))
     wrong = np.where(inner, np.isnan(condition), ~np.isfinite(condition)) & kept
     for node in np.flatnonzero(wrong)[:1]:
         raise part["split_conditions"].error("a threshold or leaf value is no number", int(node))

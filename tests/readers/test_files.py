@@ -109,8 +109,8 @@ def test_skops_pipeline_and_categories(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "culprit"),
     [
-        (make_pipeline(FunctionTransformer(np.log1p), DecisionTreeClassifier()), r"numpy\.log1p"),
-        (make_pipeline(FunctionTransformer(partial(np.add, 1)), DecisionTreeClassifier()), r"numpy\.add"),
+        (make_pipeline(FunctionTransformer(np.log1p), DecisionTreeClassifier()), r"numpy\S*\.log1p"),
+        (make_pipeline(FunctionTransformer(partial(np.add, 1)), DecisionTreeClassifier()), r"numpy\S*\.add"),
         (make_pipeline(FunctionTransformer(OneHotEncoder().fit_transform), DecisionTreeClassifier()), "OneHotEncoder"),
         (KNeighborsClassifier(), "KNeighborsClassifier"),
     ],

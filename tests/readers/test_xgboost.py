@@ -312,6 +312,21 @@ def test_integer_categories_of_an_array(tmp_path: Path) -> None:
     same(check(reader.load(tmp_path / "model.json"), x).ensemble, model.ensemble)
 
 
+def test_splits_of_categories_of_xgboost_2() -> None:
+    """It writes NaN where a number's threshold would stand."""
+    frame, y = categorical_table()
+    native = xgb.XGBClassifier(n_estimators=3, n_jobs=1, enable_categorical=True, max_cat_to_onehot=1).fit(frame, y)
+    document = json.loads(bytes(native.get_booster().save_raw("json")))
+    expected = read_document(document)
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        conditions, kinds = tree["split_conditions"], tree["split_type"]
+        tree["split_conditions"] = [np.nan if kind else value for value, kind in zip(conditions, kinds, strict=True)]
+    same(read_document(document), expected)
+    tree["split_conditions"][-1] = np.nan
+    with pytest.raises(ModelError, match="a threshold or leaf value is no number"):
+        read_document(document)
+
+
 @pytest.mark.parametrize("kind", ["booster", "estimator"])
 def test_tables_are_matched_by_name_and_bad_ones_are_refused(kind: str) -> None:
     x = table()
