@@ -308,10 +308,10 @@ def _given_names(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if made_up else names
 
 
-#: Where LightGBM takes categories that the reader could not place.
+#: Where libraries take categories that the reader could not place.
 _ORDERED = (
     "; of ordered categories beside columns of few whole numbers LightGBM does not keep which are which: fit it on "
-    "unordered ones"
+    "unordered ones; XGBoost before 3.1 keeps no categories: fit it again with a newer one"
 )
 
 
