@@ -28,22 +28,22 @@ class Missing:
 
     Attributes
     ----------
-    cost_of_supplying : float or mapping of feature name to float
+    cost_of_supplying : float or mapping of feature name to float, optional
         What it costs to supply a value where the row has none: the distance that such a change counts for in l1 and
-        l2; l0 counts it as one change. Features that a mapping does not name stay as they are.
+        l2; l0 counts it as one change. Features without one stay as they are.
     may_become_missing : bool or list of feature names
         Whether a value may become missing, or a special one.
     cost_of_becoming_missing : float or mapping of feature name to float, optional
         What that costs, counted in the same way. Needed where it may be.
     """
 
-    cost_of_supplying: Prices = 1.0
+    cost_of_supplying: Prices | None = None
     may_become_missing: bool | Iterable[str] = False
     cost_of_becoming_missing: Prices | None = None
 
     @classmethod
     def parse(cls, said: Any) -> Missing | None:
-        """From what a user says: None for nothing, True for the defaults, or a mapping of the attributes.
+        """From what a user says: None for nothing, True to supply each value at 1.0, or a mapping of the attributes.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class Missing:
         if said is None or said is False or isinstance(said, Missing):
             return said or None
         if said is True:
-            return cls()
+            return cls(cost_of_supplying=1.0)
         if not isinstance(said, Mapping):
             raise ProblemError(f"missing is True or a mapping such as {{'cost_of_supplying': 1.0}}, not {said!r}")
         for key in said:

@@ -255,8 +255,8 @@ class Asked:
 
     def supplied(self, i: int) -> bool:
         """Whether the row misses a value that may be supplied."""
-        wish = "missing" in self.instance.question and self.features[i].action != "fixed"
-        return wish and math.isnan(self.origin[i])
+        priced = "cost_of_supplying" in self.instance.question.get("missing", {})
+        return priced and self.features[i].action != "fixed" and math.isnan(self.origin[i])
 
     def goes_missing(self, i: int) -> bool:
         """Whether the row's value may go missing."""

@@ -880,4 +880,5 @@ def _wish(rng: Rng, data: pd.DataFrame) -> dict[str, Any]:
     """What may be supplied, and what may go missing."""
     names = [str(name) for name in data.columns if rng.random() < 0.6]
     going = {"may_become_missing": names, "cost_of_becoming_missing": float(rng.choice([0.0, 0.01, 0.3]))}
-    return {"cost_of_supplying": float(rng.choice([0.0, 0.02, 0.4]))} | (going if names else {})
+    price = float(rng.choice([np.nan, 0.0, 0.02, 0.4]))
+    return ({} if np.isnan(price) else {"cost_of_supplying": price}) | (going if names else {})

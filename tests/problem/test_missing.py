@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,24 @@ def test_prices_of_some_features_leave_the_others() -> None:
         "age": Special((), supplying=2.0),
         "debt": Special((-9.0,), supplying=None, becoming=3.0),
     }
-    assert Missing.parse(True) == Missing()
+    assert Missing.parse(True) == Missing(cost_of_supplying=1.0)
     assert Missing.parse(None) is None
+
+
+def test_what_has_no_price_is_not_supplied(tmp_path: Path) -> None:
+    x, y = data(holes=True)
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5, random_state=0).fit(x, y)
+    rows = x[~model.predict(x) & x["debt"].isna() & x["age"].notna()].head(3)
+    file = tmp_path / "p.toml"
+    file.write_text('[missing]\nmay_become_missing = ["age"]\ncost_of_becoming_missing = 2.0\n', encoding="utf-8")
+    wish = {"may_become_missing": ["age"], "cost_of_becoming_missing": 2.0}
+    for ex, said in [(Explainer(model, x), {}), (Explainer(model, x), wish), (Explainer(model, x, file), None)]:
+        for found in ex.explain(rows, True, missing=said):
+            assert not found.found or found.counterfactual["debt"].isna().all()
+            assert "debt is missing and stays missing; missing={'cost_of_supplying'" in str(found)
+        draws = pd.DataFrame({"debt": [0.0, 1.0]})
+        completed = ex.explain(rows, True, missing=said, imputations=draws)
+        assert all(found.status in ("optimal", "already") for found in completed)
 
 
 def test_l0_counts_one_and_the_other_norms_take_the_price() -> None:
