@@ -66,6 +66,23 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
     return space.updated(changes) if changes else space
 
 
+def exact_in(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
+    """Values in the dtype of a column if that holds them exactly; otherwise as they are, categories as objects.
+
+    Parameters
+    ----------
+    values : Series
+        None of them missing.
+    dtype : dtype
+    """
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    try:
+        cast: pd.Series[Any] = plain.astype(dtype)
+        return cast if (cast.astype(object) == plain).all() else plain
+    except (ValueError, TypeError, OverflowError):
+        return plain
+
+
 def other_gaps(frame: pd.DataFrame, space: FeatureSpace) -> dict[str, dict[str, str]]:
     """Where rows mark a missing word otherwise than the data, whose mark the model is shown.
 

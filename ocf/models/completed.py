@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pandas as pd
 
 from ocf.errors import DataError, ProblemError
 from ocf.features.frames import table_of
+from ocf.features.row_dtypes import conformed, exact_in
+from ocf.features.space import FeatureSpace
 from ocf.support.messages import listed
 
 
@@ -58,8 +60,8 @@ class Imputed:
         return {"values": values, "share": self.share, "least": self.least}
 
 
-def imputed(said: Any, share: float, row: pd.DataFrame) -> Imputed:
-    """The completions of a row, checked.
+def imputed(said: Any, share: float, row: pd.DataFrame, space: FeatureSpace) -> Imputed:
+    """The completions of a row, checked and read as rows are.
 
     Parameters
     ----------
@@ -67,11 +69,12 @@ def imputed(said: Any, share: float, row: pd.DataFrame) -> Imputed:
         With the columns that the row lacks, and no others.
     share : float
     row : DataFrame (1, n_columns)
+    space : FeatureSpace
 
     Raises
     ------
     DataError
-        There are none for the row, its columns are others, or cells of theirs are missing too.
+        There are none for the row, its columns are others, or cells of theirs are missing too, or hold what no row may.
     """
     table = table_of(said.get(row.index[0]) if isinstance(said, Mapping) else said)
     if table is None:
@@ -93,8 +96,14 @@ def imputed(said: Any, share: float, row: pd.DataFrame) -> Imputed:
     if len(gaps):
         at, column = gaps[0].tolist()
         raise DataError(f"imputations: completion {at} still lacks {table.columns[column]!r}: fill in all of its cells")
-    held = row.rename(columns=str)
-    return Imputed(pd.DataFrame({c: _like(table[c], held[c].dtype) for c in lacking}).reset_index(drop=True), share)
+    found = Imputed(table[lacking].reset_index(drop=True), share)
+    try:
+        space.from_frame(found.complete(row).rename(columns=str))
+    except DataError as error:
+        raise DataError(f"imputations: {error}") from None
+    dtypes = row.rename(columns=str).dtypes
+    typed = replace(found, values=pd.DataFrame({c: exact_in(found.values[c], dtypes[c]) for c in lacking}))
+    return replace(found, values=conformed(typed.complete(row).rename(columns=str), space)[lacking])
 
 
 def check_share(share: Any, given: bool) -> None:
@@ -112,16 +121,3 @@ def check_share(share: Any, given: bool) -> None:
         )
     if share != 1.0 and not given:
         raise ProblemError("share is that of imputations: give some")
-
-
-def _like(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
-    """Values in a dtype if that holds them exactly."""
-    try:
-        cast: pd.Series[Any] = values.astype(dtype)
-    except (ValueError, TypeError):
-        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_numeric_dtype(values.dtype):
-            raise DataError(
-                f"imputations: column {values.name!r} should hold numbers, as in the row: {listed(list(values)[:3])}"
-            ) from None
-        return values
-    return cast if (cast == values).all() else values

@@ -40,7 +40,7 @@ def completed_rows(
     """
     rows = []
     for k, label in enumerate(frame.index):
-        own = imputed(imputations, share, frame.iloc[[k]])
+        own = imputed(imputations, share, frame.iloc[[k]], prepared.space)
         answers = prepared.model.decide(own.complete(frame.iloc[[k]]))
         rows.append(AskedRow(label, frame.iloc[[k]], coded[k], own.common(answers), own))
     return rows

@@ -18,6 +18,7 @@ import pandas as pd
 
 from ocf.errors import DataError
 from ocf.features.frames import kind_of
+from ocf.features.row_dtypes import exact_in
 from ocf.models.giving import matching_columns
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
@@ -461,14 +462,12 @@ def _completed(table: pd.DataFrame | None, imputations: Mapping[str, Any]) -> li
     """The row with the values of each completion in the place of those that it lacks."""
     if table is None:
         return []
-    values = imputations["values"]
+    filled = {name: exact_in(pd.Series(own), table[name].dtype) for name, own in imputations["values"].items()}
     out = []
-    for k in range(len(next(iter(values.values())))):
+    for k in range(len(next(iter(filled.values())))):
         own = table.copy()
-        for name, column in values.items():
-            dtype = own[name].dtype
-            filled = pd.Series([column[k]], index=own.index)
-            own[name] = filled.astype(dtype) if filled.astype(dtype).iloc[0] == column[k] else filled
+        for name, column in filled.items():
+            own[name] = column.iloc[[k]].set_axis(own.index)
         out.append(own)
     return out
 

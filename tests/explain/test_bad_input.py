@@ -146,7 +146,7 @@ def calibrated() -> Any:
         (ProblemError, r"n_jobs is a number of processes.*not '2'", lambda: EXPLAINER.explain(ROW, n_jobs="2")),
         (
             DataError,
-            r"imputations: column 'age' should hold numbers, as in the row: old, young",
+            r"imputations: column 'age' should hold numbers, as in the data: .*'old'",
             lambda: Explainer(STRICT, TABLE).explain(
                 ROW.assign(age=np.nan), imputations=pd.DataFrame({"age": ["old", "young"]})
             ),
