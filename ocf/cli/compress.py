@@ -154,9 +154,7 @@ def _load(path: Path, trust_pickle: bool) -> UserModel:
 
 def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) -> tuple[pd.DataFrame, Any]:
     """The model's columns, and the classes: of the label column, or the model's own without one."""
-    import numpy as np
-
-    from ocf.models.labels import as_classes
+    from ocf.models.labels import as_classes, class_array
 
     if label is None:
         extra = _extra_columns(table, model)
@@ -169,11 +167,11 @@ def _rows(table: pd.DataFrame, model: UserModel, label: str | None, path: Path) 
     if label is None:
         typer.echo("no column of true classes: every row counts as classified correctly", err=True)
         rows = fit_columns(table, model, path)
-        return rows, np.array(model.classes)[model.decide(rows)]
+        return rows, class_array(model.classes)[model.decide(rows)]
     given = as_classes(label_column(table, label, path, model.classes), model.classes, f"column {label!r}")
     if None in given:
         raise DataError(f"column {label!r}: row {given.index(None)} has no class; leave such rows out, or fill them in")
-    return fit_columns(table.drop(columns=label), model, path), np.array(given)
+    return fit_columns(table.drop(columns=label), model, path), class_array(given)
 
 
 def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:

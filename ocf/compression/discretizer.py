@@ -35,7 +35,7 @@ from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
 from ocf.explain.linear import LinearExplainer, explainer_for
 from ocf.features.space import FeatureSpace
-from ocf.models.labels import as_classes
+from ocf.models.labels import as_classes, class_array
 from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.constraints import Constraint
@@ -202,7 +202,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             explainer = explainer_for(self.estimator_, data=table, features=self.features, groups=False)
         if not explainer.classes:
             raise ModelError("the target model is a regressor; compression needs a classifier")
-        self.classes_ = np.asarray(explainer.classes)
+        self.classes_ = class_array(explainer.classes)
         self.space_ = explainer.space
         self.rows_ = self._chosen(explainer, seen, table, y)
         origins = self.space_.from_frame(table)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray
 from ocf.errors import DataError
@@ -86,6 +87,17 @@ def as_classes(given: Iterable[Any], classes: tuple[Any, ...], what: str = "labe
     if unknown:
         raise DataError(f"{what}: the model has no class {nearest(unknown[0], classes)}")
     return [v if v is None or v in classes else by_text[str(v)] for v in labels]
+
+
+def class_array(labels: Sequence[Any]) -> NDArray[Any]:
+    """Classes as an array; NumPy by itself makes floats of whole numbers some of which are beyond int64.
+
+    Parameters
+    ----------
+    labels : sequence
+    """
+    beyond = any(isinstance(label, int) and label > np.iinfo(np.int64).max for label in labels)
+    return pd.Series(labels).to_numpy() if beyond else np.array(labels)
 
 
 def labelled(classes: tuple[Any, ...], target: Target, labels: Sequence[Any]) -> BoolArray:

@@ -45,6 +45,7 @@ from ocf.features.feature import Feature
 from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
 from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
+from ocf.models.labels import class_array
 from ocf.models.user_model import UserModel, working
 from ocf.problem.costs import Cost
 from ocf.regional.query import ProbabilityQuery
@@ -738,7 +739,7 @@ class CounterfactualRules:
         if isinstance(self.model, UserModel):
             decided = self.model.decide(table)
             classes = self.model.trees.ensemble.decision.classes
-            return np.array([classes[k] for k in decided]) if classes else np.asarray(decided)
+            return class_array([classes[k] for k in decided]) if classes else np.asarray(decided)
         with working(self.model, table):
             return np.asarray(self.model.predict(table.to_numpy() if self._array else self._asked.native(table)))
 

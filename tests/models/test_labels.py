@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from ocf import Explainer, Explanations
+from ocf import CounterfactualDiscretizer, CounterfactualRules, Explainer, Explanations
 from ocf.errors import DataError, ProblemError
-from ocf.models.labels import LabelledRows, labelled
+from ocf.models.labels import LabelledRows, class_array, labelled
 from ocf.problem.targets import parse_target
 from ocf.verify.check import verify_file
 
@@ -120,3 +120,15 @@ def test_bad_labels(table: Any, model: Any, labels: Any) -> None:
     few = np.where(np.arange(len(labels)) == 0, "good", "bad")
     (e,) = Explainer(model, table, labels=few).explain(table.iloc[[0]], "good", plausibility=FAST)
     assert "1 rows of the data have the target by their labels, too few" in e.message
+
+
+def test_classes_beyond_int64_stay_whole(table: pd.DataFrame) -> None:
+    names = np.array([5, 2**63 + 1, 2**63 + 2], np.uint64)
+    for one, dtype in [(names.tolist(), "uint64"), ([0, 1], "int64"), ([True, False], "bool"), (["a", "b"], "<U1")]:
+        assert (class_array(one).tolist(), str(class_array(one).dtype)) == (one, dtype)
+    labels = names[np.digitize(table["income"] - table["debt"], [0.5, 1.5])]
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(table, labels)
+    rules = CounterfactualRules(model, table)
+    assert rules.classes == tuple(names.tolist())
+    assert rules.local(table.iloc[[0]], str(names[1])).target == str(names[1])
+    assert CounterfactualDiscretizer(model, prefit=True).fit(table, labels).classes_.tolist() == names.tolist()
