@@ -13,7 +13,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features.frames import table_of
 from ocf.features.row_dtypes import conformed, exact_in
 from ocf.features.space import FeatureSpace
-from ocf.support.messages import listed
+from ocf.support.messages import listed, quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +76,19 @@ def imputed(said: Any, share: float, row: pd.DataFrame, space: FeatureSpace) -> 
     DataError
         There are none for the row, its columns are others, or cells of theirs are missing too, or hold what no row may.
     """
+    name = quoted(row.index[0])
     table = table_of(said.get(row.index[0]) if isinstance(said, Mapping) else said)
     if table is None:
-        raise DataError(
-            f"imputations: give row {row.index[0]!r} a table of its missing columns, a row for each completion"
-        )
+        raise DataError(f"imputations: give row {name} a table of its missing columns, a row for each completion")
     if table.empty:
         raise DataError("imputations: the table holds no completion")
     table = table.rename(columns=str)
     lacking = [str(c) for c in row.columns[row.isna().to_numpy()[0]]]
     if not lacking:
-        raise DataError(f"imputations: row {row.index[0]!r} has no missing value to complete")
+        raise DataError(f"imputations: row {name} has no missing value to complete")
     if sorted(table.columns) != sorted(lacking):
         raise DataError(
-            f"imputations: the table has the columns {listed(list(table.columns))}, but what row {row.index[0]!r} "
+            f"imputations: the table has the columns {listed(list(table.columns))}, but what row {name} "
             f"lacks is {listed(lacking)}: give these and no others"
         )
     gaps = np.argwhere(table.isna().to_numpy())

@@ -117,11 +117,7 @@ class ClassTarget:
             if len(classes) != 2 or current is None:
                 raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, classes))}")
             return cls(1 - current)
-        named = [bool(target == label) or str(target) == str(label) for label in classes]
-        named = named if any(named) else [_reads_as(target, label) for label in classes]
-        if any(named):
-            return cls(named.index(True))
-        raise ProblemError(f"the model has no class {nearest(target, classes)}")
+        return cls(class_index(target, classes))
 
     def check(self, ensemble: Ensemble) -> None:
         """Refuse a target that an ensemble cannot have."""
@@ -155,6 +151,27 @@ class ClassTarget:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         return {"kind": "class", "index": self.index}
+
+
+def class_index(target: Any, classes: Sequence[Any]) -> int:
+    """Which class a label, or its text, names.
+
+    Parameters
+    ----------
+    target : object
+        What the user wrote.
+    classes : sequence of labels
+
+    Raises
+    ------
+    ProblemError
+        None of them.
+    """
+    named = [bool(target == label) or str(target) == str(label) for label in classes]
+    named = named if any(named) else [_reads_as(target, label) for label in classes]
+    if not any(named):
+        raise ProblemError(f"there is no class {nearest(target, classes)}")
+    return named.index(True)
 
 
 def _reads_as(text: Any, label: Any) -> bool:

@@ -48,6 +48,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.labels import class_array
 from ocf.models.user_model import UserModel, working
 from ocf.problem.costs import Cost
+from ocf.problem.targets import class_index
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
@@ -76,7 +77,6 @@ from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
-from ocf.support.messages import nearest
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -750,10 +750,7 @@ class CounterfactualRules:
             if len(self.classes) != 2 or predicted is None:
                 raise ProblemError(f"name the target: one of {', '.join(map(str, self.classes))}")
             return Wanted(next(c for c in self.classes if c != predicted))
-        for label in self.classes:
-            if target == label or str(target) == str(label):
-                return Wanted(label)
-        raise ProblemError(f"there is no class {nearest(target, self.classes)}")
+        return Wanted(self.classes[class_index(target, self.classes)])
 
 
 def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> FeatureSpace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.problem.problem import Problem
+from ocf.support.amounts import real_number
+from ocf.support.messages import quoted
 
 
 def class_offsets(classes: Sequence[Any], problem: Problem, class_costs: Mapping[Any, float]) -> FloatArray:
@@ -48,9 +51,10 @@ def checked_class_costs(classes: Sequence[Any], class_costs: Mapping[Any, float]
     for label, price in class_costs.items():
         known = [c for c in classes if c == label or str(c) == str(label)]
         if not known:
-            raise ProblemError(f"class_costs names the class {label!r}; the classes are {', '.join(map(str, classes))}")
-        if not (np.isfinite(price) and price >= 0):
-            raise ProblemError(f"the cost of class {label!r} must be a number of at least 0, not {price!r}")
+            said = quoted(label)
+            raise ProblemError(f"class_costs names the class {said}; the classes are {', '.join(map(str, classes))}")
+        if not 0 <= real_number(price) < math.inf:
+            raise ProblemError(f"the cost of class {quoted(label)} must be a number of at least 0, not {quoted(price)}")
         out[known[0]] = float(price)
     if not out:
         raise ProblemError("class_costs is empty: give each admissible class its cost")

@@ -20,10 +20,10 @@ from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem, Move
-from ocf.problem.targets import ClassTarget, Target
+from ocf.problem.targets import ClassTarget, Target, class_index
 from ocf.readers.linear import LinearModel
 from ocf.solve.task import AskedRow
-from ocf.support.messages import listed, nearest
+from ocf.support.messages import listed
 
 
 class PreparedLinear:
@@ -114,10 +114,7 @@ class PreparedLinear:
             if len(self.classes) != 2:
                 raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, self.classes))}")
             return 1 - current
-        for index, label in enumerate(self.classes):
-            if target == label or str(target) == str(label):
-                return index
-        raise ProblemError(f"the model has no class {nearest(target, self.classes)}")
+        return class_index(target, self.classes)
 
     def unproven(self, problem: LinearProblem) -> str:
         """Why nothing is proven of a problem: nothing stands in the way of a sum."""

@@ -17,11 +17,22 @@ def nearest(word: Any, known: Iterable[Any]) -> str:
     known : iterable
         What would have been taken.
     """
-    word = word.item() if hasattr(word, "item") else word  # a number of NumPy's is a number
     options = {str(k): k for k in known}
-    # numbers that look alike need not be near
-    close = difflib.get_close_matches(word, options, n=1) if isinstance(word, str) else []
-    return f"{word!r} (did you mean {options[close[0]]!r}?)" if close else f"{word!r}; known: {listed([*options])}"
+    # numbers that look alike need not be near, but may be told from the same text
+    near = difflib.get_close_matches(word, options, n=1) if isinstance(word, str) else []
+    close = [str(word)] if str(word) in options else near
+    said = f"did you mean {quoted(options[close[0]])}?" if close else ""
+    return f"{quoted(word)} ({said})" if said else f"{quoted(word)}; known: {listed([*options])}"
+
+
+def quoted(value: Any) -> str:
+    """A value as Python writes it; what NumPy holds is what it stands for.
+
+    Parameters
+    ----------
+    value : object
+    """
+    return repr(value.item() if getattr(value, "shape", None) == () else value)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -170,9 +170,7 @@ def test_case_that_cannot_be_prepared_is_left_out(cache: Path, tmp_path: Path) -
 
 def test_suite_without_a_run(cache: Path, tmp_path: Path) -> None:
     text = TINY_ONE.replace("rows = 1", 'rows = 1, target = "no"') + '[[methods]]\nsolver = "box"\n'
-    with pytest.raises(
-        ProblemError, match="'one' yields no run: breast_cancer: the model has no class 'no'; known: 0, 1"
-    ):
+    with pytest.raises(ProblemError, match="'one' yields no run: breast_cancer: there is no class 'no'; known: 0, 1"):
         run_suite(parse_suite(text, "one"), tmp_path)
 
 

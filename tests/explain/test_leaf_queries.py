@@ -46,8 +46,9 @@ def test_class_costs_weigh_against_the_change(explainer: Explainer) -> None:
         assert prices[found.decided] + found.cost == pytest.approx(min(totals.values()))
     with pytest.raises(ProblemError, match="class_costs"):
         explainer.explain(row, class_costs={7: 1.0})
-    with pytest.raises(ProblemError, match="at least 0"):
-        explainer.explain(row, class_costs={1: -1.0})
+    for price in (-1.0, "dear", True):
+        with pytest.raises(ProblemError, match=f"the cost of class 1 must be a number of at least 0, not {price!r}"):
+            explainer.explain(row, class_costs={np.int64(1): price})
 
 
 def test_improving_stays_in_the_class(explainer: Explainer) -> None:

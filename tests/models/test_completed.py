@@ -84,3 +84,8 @@ def test_what_no_row_may_hold_is_refused_row_by_row(explainer: Explainer, name: 
     good = pd.DataFrame({name: TABLE[name].head(2)})
     first, second = explainer.explain(rows, 1, imputations=dict(zip(rows.index, (bad, good), strict=True)))
     assert (first.status, second.status) == ("error", "optimal")
+
+
+def test_a_row_that_lacks_nothing_is_named(explainer: Explainer) -> None:
+    with pytest.raises(DataError, match="imputations: row 3 has no missing value to complete"):
+        explainer.explain(TABLE.loc[[3]], 1, imputations=pd.DataFrame({"h": [1.0]}))

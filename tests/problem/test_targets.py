@@ -108,7 +108,7 @@ def test_classes_are_found_by_label_or_text() -> None:
     ("ensemble", "target", "message"),
     [
         (BINARY, "yess", "did you mean 'yes'"),
-        (BINARY, 1, "the model has no class"),
+        (BINARY, 1, "there is no class"),
         (BINARY, "opposite", "'opposite' needs two classes"),
         (NUMBERS, "opposite", "name one of 1, 2, 5"),
         (NUMBERS, 0, "known: 1, 2, 5"),

@@ -259,6 +259,11 @@ def test_a_row_with_the_target_needs_no_rule(rules: CounterfactualRules, table: 
     assert "nothing has to change" in str(found)
 
 
+def test_a_class_that_is_a_number_is_named_by_its_text(table: pd.DataFrame) -> None:
+    found = CounterfactualRules(None, table, np.where(table.income > 50, 1, -1))
+    assert found.local(table[table.income > 50].iloc[[0]], "-1.0", time_limit=None).target == "-1"
+
+
 def test_bad_questions_are_refused_with_a_remedy(rules: CounterfactualRules, table: pd.DataFrame) -> None:
     with pytest.raises(ProblemError, match="there is no class 'grantet'"):
         rules.local(table.iloc[[0]], "grantet")
