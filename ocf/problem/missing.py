@@ -69,8 +69,8 @@ class Missing:
         if not self.may_become_missing and self.cost_of_becoming_missing is not None:
             raise ProblemError("missing: cost_of_becoming_missing needs may_become_missing, True or a list of features")
         for prices in (self.cost_of_supplying, self.cost_of_becoming_missing):
-            for price in prices.values() if isinstance(prices, Mapping) else [prices]:
-                if price is not None and not _is_price(price):
+            for price in () if prices is None else prices.values() if isinstance(prices, Mapping) else [prices]:
+                if not _is_price(price):
                     raise ProblemError(f"missing: a cost is a finite number of at least 0, not {price!r}")
 
     def changes(self, space: FeatureSpace) -> dict[str, Special]:

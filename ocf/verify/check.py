@@ -462,7 +462,7 @@ def _completed(table: pd.DataFrame | None, imputations: Mapping[str, Any]) -> li
     """The row with the values of each completion in the place of those that it lacks."""
     if table is None:
         return []
-    filled = {name: exact_in(pd.Series(own), table[name].dtype) for name, own in imputations["values"].items()}
+    filled = {name: _filled(own, table[name].dtype) for name, own in imputations["values"].items()}
     out = []
     for k in range(len(next(iter(filled.values())))):
         own = table.copy()
@@ -470,6 +470,13 @@ def _completed(table: pd.DataFrame | None, imputations: Mapping[str, Any]) -> li
             own[name] = column.iloc[[k]].set_axis(own.index)
         out.append(own)
     return out
+
+
+def _filled(values: Sequence[Any], dtype: Any) -> pd.Series[Any]:
+    """Values of completions in the row's dtype; of dates and durations JSON keeps the text."""
+    given = pd.Series(values)
+    told = dtype.kind in "mM" and all(isinstance(value, str) for value in values)
+    return given.astype(dtype) if told else exact_in(given, dtype)
 
 
 def _ask_each(

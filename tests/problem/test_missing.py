@@ -36,6 +36,7 @@ SPACE = FeatureSpace((Feature("age", "numeric"), Feature("debt", "numeric", spec
         ({"cost_of_supplying": -1}, "at least 0, not -1"),
         ({"cost_of_supplying": math.nan}, "at least 0"),
         ({"cost_of_supplying": {"age": "2"}}, "at least 0, not '2'"),
+        ({"cost_of_supplying": {"age": None}}, "at least 0, not None"),
         ({"cost_of_supplying": True}, "at least 0"),
         ({"may_become_missing": True}, "say what it costs"),
         ({"may_become_missing": "age", "cost_of_becoming_missing": 1}, "list of feature names"),

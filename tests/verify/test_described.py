@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ocf import Budget, Explainer, Implication, Linear, LinearExplainer
@@ -197,6 +200,26 @@ def test_completions(completed: tuple[Any, Record], tmp_path: Path, said: Record
     record["imputations"] |= said
     found = problems(record, completed[0], tmp_path)
     assert sentence in found if sentence else not found
+
+
+def _days(table: pd.DataFrame) -> pd.DataFrame:
+    return (table - pd.Timestamp("2020-01-01")) / pd.Timedelta(days=1)
+
+
+def test_completions_by_dates(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    since = pd.Series(pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 200), unit="D"))
+    own = pd.DataFrame({"since": since, "debt": rng.integers(0, 20, 200).astype(float)})
+    granted = (since < pd.Timestamp("2021-06-01")) & (own.debt < 12)
+    own.loc[::9, "since"] = pd.NaT
+    days = ColumnTransformer([("days", FunctionTransformer(_days), ["since"])], remainder="passthrough")
+    model = make_pipeline(days, HistGradientBoostingClassifier(max_iter=10, min_samples_leaf=5)).fit(own, granted)
+    explainer = Explainer(model, own, monotone={"columntransformer__days": "increasing"})
+    values = pd.DataFrame({"since": pd.to_datetime(["2020-03-01", "2020-07-05"])})
+    found = explainer.explain(own.assign(debt=19.0).iloc[[0]], target=True, imputations=values)[0]
+    assert found.status == "optimal"
+    assert found.verified
+    assert not problems(found.to_dict(), model, tmp_path)
 
 
 # -- honest answers of all kinds -------------------------------------------------------------------------------
