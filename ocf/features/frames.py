@@ -214,8 +214,9 @@ def _column(column: Any) -> Any:
         return pd.array(column.to_list(), dtype="boolean") if missing else column.to_numpy()
     if words.startswith(("Enum", "Categorical")):
         # polars keeps categories of all tables together, unless they are said
-        said = column.cat.get_categories() if words.startswith("Enum") else column.drop_nulls().unique().sort()
-        return pd.Categorical(column.to_list(), categories=[str(level) for level in said.to_list()])
+        held = column.to_list()
+        said = column.cat.get_categories().to_list() if words.startswith("Enum") else sorted({*held} - {None})
+        return pd.Categorical(held, categories=[str(level) for level in said])
     if words == "Date":
         return pd.Series(column.to_numpy().astype("datetime64[s]"))
     if words.startswith("Datetime"):

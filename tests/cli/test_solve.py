@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from ocf.problem.problem import Problem
 def test_help_documents_the_exit_codes() -> None:
     text = Answer("solve", "--help").out
     for code in ("0", "1", "2", "3", "4", "5", "6", "130"):
-        assert any(line.split()[:1] == [code] for line in text.splitlines())
+        assert re.search(rf"(^|\s){code}\s+\w", text)
 
 
 def test_solve_prints_text(ask: Callable[..., Answer]) -> None:
@@ -401,7 +402,7 @@ def test_solve_answers_the_rows_beside_faulty_ones(files: Path, changed: Callabl
     assert "5 rows: 3 optimal, 2 error; 3 verified" in answer.err
     found = Explanations.from_json(tmp_path / "o.json")
     assert [e.row for e in found if e.status == "error"] == [2, 3]
-    assert "'old'" in found[2].message
+    assert "old" in found[2].message
     assert "infinite value; replace it" in found[3].message
     check = Answer("verify", tmp_path / "o.json", "--model", files / "forest.skops")
     assert "3 hold" in check.out

@@ -70,7 +70,7 @@ def test_nan_rows_where_the_first_feature_is_an_unordered_category(library: str,
 @pytest.mark.parametrize("way", WAYS, ids=["auto", "no_reduction", "box", "ocean"])
 def test_one_hot_level_that_the_background_data_lacks(way: dict[str, Any]) -> None:
     table, labels = coloured()
-    table = table.fillna(0).astype({"colour": str})
+    table = table.astype({"colour": object}).fillna(0).astype({"colour": str})
     columns = ColumnTransformer([("c", OneHotEncoder(), ["colour"])], remainder="passthrough")
     model = make_pipeline(columns, RandomForestClassifier(10, max_depth=5, random_state=0, n_jobs=1))
     model.fit(table, labels)
