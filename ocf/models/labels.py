@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray
-from ocf.errors import DataError
-from ocf.problem.targets import Target
-from ocf.support.messages import nearest
+from ocf.errors import DataError, ProblemError
+from ocf.problem.targets import Target, class_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +81,11 @@ def as_classes(given: Iterable[Any], classes: tuple[Any, ...], what: str = "labe
     labels = [None if pd.isna(label) else label for label in given]
     if not classes:
         return labels
-    by_text = {str(label): label for label in classes}
-    unknown = [v for v in labels if v is not None and v not in classes and str(v) not in by_text]
-    if unknown:
-        raise DataError(f"{what}: the model has no class {nearest(unknown[0], classes)}")
-    return [v if v is None or v in classes else by_text[str(v)] for v in labels]
+    try:
+        named = {v: classes[class_index(v, classes, what)] for v in dict.fromkeys(labels) if v is not None}
+    except ProblemError as error:
+        raise DataError(str(error)) from error
+    return [None if v is None else named[v] for v in labels]
 
 
 def class_array(labels: Sequence[Any]) -> NDArray[Any]:

@@ -153,7 +153,7 @@ class ClassTarget:
         return {"kind": "class", "index": self.index}
 
 
-def class_index(target: Any, classes: Sequence[Any]) -> int:
+def class_index(target: Any, classes: Sequence[Any], what: str = "") -> int:
     """Which class a label, or its text, names.
 
     Parameters
@@ -161,6 +161,8 @@ def class_index(target: Any, classes: Sequence[Any]) -> int:
     target : object
         What the user wrote.
     classes : sequence of labels
+    what : str
+        Where it stands, for the message.
 
     Raises
     ------
@@ -170,7 +172,7 @@ def class_index(target: Any, classes: Sequence[Any]) -> int:
     named = [bool(target == label) or str(target) == str(label) for label in classes]
     named = named if any(named) else [_reads_as(target, label) for label in classes]
     if not any(named):
-        raise ProblemError(f"there is no class {nearest(target, classes)}")
+        raise ProblemError(f"{what and what + ': '}there is no class {nearest(target, classes)}")
     return named.index(True)
 
 

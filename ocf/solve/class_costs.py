@@ -11,6 +11,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.problem.problem import Problem
+from ocf.problem.targets import class_index
 from ocf.support.amounts import real_number
 from ocf.support.messages import quoted
 
@@ -49,13 +50,12 @@ def checked_class_costs(classes: Sequence[Any], class_costs: Mapping[Any, float]
         raise ProblemError("class costs need a classifier, and the model is a regressor")
     out = {}
     for label, price in class_costs.items():
-        known = [c for c in classes if c == label or str(c) == str(label)]
-        if not known:
-            said = quoted(label)
-            raise ProblemError(f"class_costs names the class {said}; the classes are {', '.join(map(str, classes))}")
+        known = classes[class_index(label, classes, "class_costs")]
         if not 0 <= real_number(price) < math.inf:
             raise ProblemError(f"the cost of class {quoted(label)} must be a number of at least 0, not {quoted(price)}")
-        out[known[0]] = float(price)
+        if known in out:
+            raise ProblemError(f"class_costs names the class {quoted(known)} twice")
+        out[known] = float(price)
     if not out:
         raise ProblemError("class_costs is empty: give each admissible class its cost")
     return out

@@ -122,7 +122,7 @@ def test_compress_says_what_is_wrong(folder: Path) -> None:
     for arguments, message in (
         (("data.csv", "--label", "nothing"), "data.csv has no column 'nothing'"),
         (("more.csv",), "say which holds the classes with --label"),
-        (("foreign.csv",), "the model has no class 'x'"),
+        (("foreign.csv",), "there is no class 'x'"),
         (("data.csv", "--drop", "mean radius"), "misses columns"),
         (("data.csv", "-o", "x.csv"), "should end in .json"),
         (("data.csv", "--norm", "l3"), "unknown norm"),

@@ -337,7 +337,7 @@ def test_classes_may_be_given_by_their_texts(corner):
     fitted = [CounterfactualDiscretizer(model, prefit=True).fit(X, labels) for labels in (y, y.astype(str))]
     assert len(fitted[0].rows_)
     assert fitted[0].to_dict() == fitted[1].to_dict()
-    with pytest.raises(DataError, match="y: the model has no class 'no'"):
+    with pytest.raises(DataError, match="y: there is no class 'no'"):
         CounterfactualDiscretizer(model, prefit=True).fit(X, np.where(y, "yes", "no"))
 
 

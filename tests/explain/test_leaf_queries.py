@@ -44,8 +44,11 @@ def test_class_costs_weigh_against_the_change(explainer: Explainer) -> None:
         totals = {k: price + (0.0 if k == 0 else alone[k]) for k, price in prices.items()}
         assert found.verified
         assert prices[found.decided] + found.cost == pytest.approx(min(totals.values()))
-    with pytest.raises(ProblemError, match="class_costs"):
+    with pytest.raises(ProblemError, match="class_costs: there is no class 7"):
         explainer.explain(row, class_costs={7: 1.0})
+    assert explainer.explain(row, class_costs={"1.0": 1.0})[0].counterfactual is not None
+    with pytest.raises(ProblemError, match="class_costs names the class 1 twice"):
+        explainer.explain(row, class_costs={"1": 1.0, 1: 2.0})
     for price in (-1.0, "dear", True):
         with pytest.raises(ProblemError, match=f"the cost of class 1 must be a number of at least 0, not {price!r}"):
             explainer.explain(row, class_costs={np.int64(1): price})

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ocf import CounterfactualDiscretizer, CounterfactualRules, Explainer, Explanations
 from ocf.errors import DataError, ProblemError
-from ocf.models.labels import LabelledRows, class_array, labelled
+from ocf.models.labels import LabelledRows, as_classes, class_array, labelled
 from ocf.problem.targets import parse_target
 from ocf.verify.check import verify_file
 
@@ -132,3 +132,9 @@ def test_classes_beyond_int64_stay_whole(table: pd.DataFrame) -> None:
     assert rules.classes == tuple(names.tolist())
     assert rules.local(table.iloc[[0]], str(names[1])).target == str(names[1])
     assert CounterfactualDiscretizer(model, prefit=True).fit(table, labels).classes_.tolist() == names.tolist()
+
+
+def test_labels_are_looked_up_as_targets_are() -> None:
+    assert as_classes(["1", 0, np.nan, "1.0", 1.0], (0, 1)) == [1, 0, None, 1, 1]
+    with pytest.raises(DataError, match="column 'y': there is no class '2'; known: 0, 1"):
+        as_classes([0, "2"], (0, 1), "column 'y'")
