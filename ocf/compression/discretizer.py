@@ -195,7 +195,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         """
         self._check_settings()
         table = self._table(X, reset=True)
-        y = self._labels(X, y)
+        y = self._labels(X, y, fitting=not self.prefit)
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()
         self.estimator_ = self._fitted(seen, y)
         with within(memory=memory_of(self.memory_limit)):

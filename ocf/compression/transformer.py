@@ -20,6 +20,7 @@ from ocf.compression.thresholds import BitArray, Threshold, binarize, check_thre
 from ocf.errors import DataError
 from ocf.features.space import FeatureSpace
 from ocf.support.documents import fit, read_json, refused
+from ocf.support.messages import quoted
 from ocf.support.schemas import ThresholdsSchema
 
 #: Schema of the JSON of thresholds.
@@ -108,13 +109,16 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
             raise DataError(f"Input X contains NaN or infinity, in column {column!r}: fill in or drop such rows")
         return table
 
-    def _labels(self, X: Any, y: Any) -> NDArray[Any]:
+    def _labels(self, X: Any, y: Any, fitting: bool = True) -> NDArray[Any]:
+        """Labels of the rows, of two classes at least where a model is fitted to them."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels = np.asarray(column_or_1d(y, warn=True))
         assert_all_finite(labels, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(labels)
         check_consistent_length(X, labels)
+        if fitting and len(set(labels.tolist())) == 1:
+            raise DataError(f"y holds 1 class, {quoted(labels[0])}: give rows of at least two classes")
         return labels
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray
@@ -169,7 +170,7 @@ def class_index(target: Any, classes: Sequence[Any], what: str = "") -> int:
     ProblemError
         None of them.
     """
-    named = [bool(target == label) or str(target) == str(label) for label in classes]
+    named = [str(target) == str(label) or (target is not pd.NA and bool(target == label)) for label in classes]
     named = named if any(named) else [_reads_as(target, label) for label in classes]
     if not any(named):
         raise ProblemError(f"{what and what + ': '}there is no class {nearest(target, classes)}")

@@ -341,6 +341,19 @@ def test_classes_may_be_given_by_their_texts(corner):
         CounterfactualDiscretizer(model, prefit=True).fit(X, np.where(y, "yes", "no"))
 
 
+@pytest.mark.parametrize("method", [CounterfactualDiscretizer(), GuessingThresholds()])
+def test_labels_of_one_class_are_refused_before_a_model_is_fitted(corner, method):
+    X, y = corner[:2]
+    with pytest.raises(DataError, match="y holds 1 class, 'no': give rows of at least two classes"):
+        method.fit(X, np.full(len(y), "no"))
+
+
+def test_a_fitted_model_explains_rows_of_one_class(corner):
+    X, y = corner[:2]
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    assert len(CounterfactualDiscretizer(model, prefit=True).fit(X[y == 0], y[y == 0]).rows_)
+
+
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
 def test_linear_targets(cancer, model):
     X, y = cancer

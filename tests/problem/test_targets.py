@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -112,6 +113,7 @@ def test_classes_are_found_by_label_or_text() -> None:
         (BINARY, "opposite", "'opposite' needs two classes"),
         (NUMBERS, "opposite", "name one of 1, 2, 5"),
         (NUMBERS, 0, "known: 1, 2, 5"),
+        (NUMBERS, pd.NA, "no class <NA>; known: 1, 2, 5"),
     ],
 )
 def test_targets_that_do_not_exist(ensemble: Ensemble, target: object, message: str) -> None:
