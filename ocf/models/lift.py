@@ -22,6 +22,7 @@ from ocf.models.unfolding import Fold, unfold
 from ocf.readers.transformers.flow import REACH, pieces
 from ocf.support.messages import listed
 from ocf.trees.ensemble import Ensemble, SplitKind
+from ocf.trees.rounding import uncertain
 
 #: Relative distance of a column's turning point from a threshold below which rounding might decide.
 NEAR = 2.0**-40
@@ -610,7 +611,7 @@ def check_lift(
     points = np.where(np.isnan(points), [f.missing_code for f in space.features], points)
     wanted = ensemble.apply(encoding.encode(frame))
     found = lifted.apply(points)
-    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~trees.uncertain(points))
+    wrong = np.flatnonzero((wanted != found).any(axis=1) & ~uncertain(trees, points))
     if len(wrong):
         gapless = [space.names[i] for i in sorted(supplied) if not holds_gaps(space.features[i].dtype)]
         floats = f", or give {listed(gapless)} as floats: a gap makes another dtype of its column" if gapless else ""

@@ -17,6 +17,7 @@ from ocf.models.encoding import Encoder, Encoding
 from ocf.models.lift import Lifted
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 from ocf.trees.links import apply, compared_between
+from ocf.trees.rounding import uncertain
 
 #: Relative rounding of sums of float32 leaf values that no answer is held against.
 SURE = 1e-4
@@ -74,7 +75,7 @@ def check_three_ways(
     trees = lifted.ensemble
     wanted, reached = ensemble.apply(columns), trees.apply(coded)
     found = lifted.leaf[reached]
-    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & ~trees.uncertain(coded)[:, None])
+    wrong = np.argwhere((wanted != found[:, : wanted.shape[1]]) & ~uncertain(trees, coded)[:, None])
     if len(wrong):
         row, tree = (int(k) for k in wrong[0])
         i = _parting(ensemble, lifted, columns[row], coded[row], tree)

@@ -19,6 +19,7 @@ from ocf.errors import ConformanceError
 from ocf.readers.base import Rows, TreeModel, whole
 from ocf.trees import links
 from ocf.trees.ensemble import Ensemble, SplitKind, line_rounding, shown_totals
+from ocf.trees.rounding import uncertain
 
 _MAX_CELLS = 2_000_000  # numbers in the boxes held at once
 MAX_SCORED = 500_000  # rows times trees scored at once
@@ -285,7 +286,7 @@ def _compare(model: TreeModel, points: FloatArray) -> None:
     """Raise `ConformanceError` at the first point where library and ensemble disagree."""
     if model.ensemble.is_oblique:
         # a sum within rounding of its threshold may fall on either side, in the library's order of summation
-        points = points[~model.ensemble.uncertain(points)]
+        points = points[~uncertain(model.ensemble, points)]
     if len(points) == 0:
         return
     native, ours = model.scores(points), model.ensemble.scores(points)

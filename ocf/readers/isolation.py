@@ -30,6 +30,7 @@ from ocf.readers.sklearn import tree_of
 from ocf.readers.sklearn_checks import average_path_length
 from ocf.readers.sklearn_common import RowLayout, Tree, check_fitted, stack_trees
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
+from ocf.trees.rounding import uncertain
 
 _UNIT = 2.0**-53
 
@@ -122,7 +123,7 @@ def _check(read: IsolationModel) -> None:
     rows = np.column_stack([rng.permutation(np.resize(c, count)) for c in columns])
     depth, _ = read.measure(rows)
     total = ensemble.scores(rows)[:, 0]
-    wrong = np.flatnonzero((np.abs(depth * ensemble.n_trees - total) > read.error_bound) & ~ensemble.uncertain(rows))
+    wrong = np.flatnonzero((np.abs(depth * ensemble.n_trees - total) > read.error_bound) & ~uncertain(ensemble, rows))
     if len(wrong):
         k = int(wrong[0])
         raise ConformanceError(

@@ -64,6 +64,7 @@ def solve_globally(
     relaxed : Outcome, optional
         Of the same problem with less asked of it: its bound holds, and its point may serve.
     """
+    query.settle_by(confirm)
     run = _Global(query, confirm, formulation)
     if relaxed is not None:
         run.begin(relaxed)

@@ -57,7 +57,7 @@ class LeafModel:
         lower, upper = self.domain.bounds(leaf, eps)
         rows = self.planes.path_rows(leaf, eps)
         rows = None if rows is None else self.planes.with_lines(rows, bounds)
-        if rows is None or self.domain.is_empty(lower, upper):
+        if rows is None or self.matrix.contradictory or self.domain.is_empty(lower, upper):
             return None
         return LeafTask(leaf, eps, *self.planes.not_implied(rows, lower, upper), lower, upper)
 

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.formulations.blocks.columns import grid_unit
 from ocf.problem.lines import LineBound
 from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_domain import RowDomain
 from ocf.solve.tree_search import LeafMatrix, TreeSearch
+from ocf.trees.rounding import is_exact, unit_of_totals, units
 
 #: Nodes and weights.
 _Parts = tuple[tuple[int, float], ...]
@@ -138,6 +140,16 @@ class RowPlanes:
             total.append(most)
         return PathRows(np.array(place, int), np.array(sign), np.array(side), np.array(total))
 
+    def of_lines(self, place: IntArray) -> BoolArray:
+        """Which hyperplanes are lines, or sums of lines, (m,).
+
+        Parameters
+        ----------
+        place : (m,) int64
+        """
+        own = [r for v, r in self.place.items() if v in self._lines]
+        return np.isin(place, own) | (place >= len(self))
+
     def _sum(self, parts: _Parts) -> int:
         """Place of a sum of lines, behind the hyperplanes of the tree itself."""
         if parts not in self._sums:
@@ -214,22 +226,25 @@ class RowPlanes:
 
     @cached_property
     def _between(self) -> dict[int, tuple[float, float]]:
-        """What to ask to the left and to the right of nodes that weigh listed features alone.
+        """What to ask to the left and to the right of nodes that weigh listed features, or numbers on grids, alone.
 
-        Such totals are few. A closed half-space lets those through to the right that the tree sends to the left, as a
-        total of 0 at a threshold of 0, and to the left it gives them no room for rounding. The middle between what may
-        go to a side and what surely does not is as good a threshold, and clear of both; infinite where there is nothing
-        that may.
+        Such totals are few, or lie on a grid. A closed half-space lets those through to the right that the tree sends
+        to the left, as a total of 0 at a threshold of 0, and to the left it gives them no room for rounding. The middle
+        between what may go to a side and what surely does not is as good a threshold, and clear of both; infinite
+        where there is nothing that may.
         """
         domain, tree = self.domain, self.tree
-        if not domain.levels:
+        if not domain.levels and not len(domain.grid):
             return {}
         out = {}
         error_bounds = self.error_bounds(np.arange(len(self)), *domain.limit_bounds())
         listed = domain.columns.role == "level"
         for v, r in self.place.items():
             row = self.over_columns[r]
-            if row[~listed].any() or np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any():
+            if np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any():
+                continue
+            if row[~listed].any():
+                out.update(self._on_a_grid(v, r))
                 continue
             values = [np.unique(row[own]) for own in domain.levels.values() if row[own].any()]
             if math.prod(map(len, values)) > MOST_TOTALS:
@@ -245,6 +260,26 @@ class RowPlanes:
                 np.inf if left.all() else _middle(totals[left], totals[~left]),
             )
         return out
+
+    def _on_a_grid(self, v: int, r: int) -> dict[int, tuple[float, float]]:
+        """The threshold of a node whose totals are multiples of a number and not rounded: between two of them."""
+        domain, tree = self.domain, self.tree
+        features, codes, weights = tree.oblique_entries(v)
+        if tree.oblique_slack[tree.oblique_index[v]] or np.isin(features, domain.smooth).any():
+            return {}
+        steps = np.array([grid_unit(f) or 1.0 for f in domain.problem.space.features])
+        own = np.minimum(units(steps), units(domain.origin))
+        for i, columns in domain.levels.items():
+            own[i] = units(domain.columns.value[columns]).min()
+        t = float(tree.threshold[v])
+        unit = float(unit_of_totals(weights, np.where(codes < 0, own[features], 1.0)[None], t)[0])
+        lower, upper = domain.limit_bounds()
+        reach = np.abs(self.weights[r]) @ np.abs(domain.base) + abs(t)
+        reach += np.abs(self.over_columns[r]) @ np.maximum(np.abs(lower), np.abs(upper))
+        if not is_exact(unit, reach):
+            return {}
+        middle = math.floor(t / unit) * unit + unit / 2
+        return {v: (middle, middle)}
 
     # -- rounding ---------------------------------------------------------------------------------------------
 

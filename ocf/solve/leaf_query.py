@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -14,6 +14,7 @@ from ocf.formulations.oblique import closest_in_boxes
 from ocf.problem.lines import LineBound
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask, Leaves
+from ocf.solve.leaf_branching import LeafBranching
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
@@ -38,7 +39,8 @@ class Query:
     solver : {"highs", "scip"}
         Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP. With any other name, such as
         ``"auto"``, leaves without integers go to methods of our own and to HiGHS where they do not suffice, and of the
-        others HiGHS is asked first, and SCIP where it errs.
+        others HiGHS is asked first, and SCIP where it errs; integers with squares that are separable, and what a
+        solver's tolerances leave open, go to `ocf.solve.leaf_branching`.
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "auto") -> None:
@@ -47,6 +49,7 @@ class Query:
         self.solver = solver if solver in SOLVERS else "highs"
         self.may_switch = solver not in SOLVERS
         self._smooth = SmoothLeaves(self.model, options, solver if solver in SOLVERS else "")
+        self._branching = LeafBranching(self.model, self._smooth, options)
 
     @property
     def method_name(self) -> str:
@@ -56,6 +59,16 @@ class Query:
     def restart(self) -> None:
         """Start the clock and the statistics anew; what an earlier answer left to start from stays."""
         self.run = LeafRun(self.options)
+
+    def settle_by(self, judge: Callable[[FloatArray], bool] | None) -> None:
+        """Ask the user's own model about single points whose side rounding decides; None asks nobody.
+
+        Parameters
+        ----------
+        judge : callable, optional
+            Whether the model gives the target to a coded point.
+        """
+        self._smooth.judge = judge
 
     def solve_leaf(
         self, leaf: Leaves, cutoff: float = np.inf, eps: float = 0.0, bounds: Sequence[LineBound] = ()
@@ -128,7 +141,10 @@ class Query:
 
     def _mixed(self, task: LeafTask, cutoff: float, known: LeafAnswer) -> LeafAnswer:
         """The solver chooses the integers, the rest is solved again for each of its choices."""
+        separable = self.model.form is None
         form = self._form(task)
+        if separable and form.Q is not None and self.may_switch:
+            return self._branching.answer(task, cutoff, known, self.run)
         best = replace(known, bound=np.inf) if known.point is not None else replace(EMPTY, leaf=task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
@@ -159,11 +175,15 @@ class Query:
             if not near:
                 undecided = min(undecided, self._left_open(found, result.x))
             settled = finished(result) and not binary[loose].all()
+            if separable and settled and not near:
+                return self._branching.answer(task, cutoff, best, self.run)
             if near or settled or not finished(result) or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
                 bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
             form = _cut_off(form, binary, result.x > 0.5)
+        if separable:
+            return self._branching.answer(task, cutoff, best, self.run)
         return replace(best, bound=min(result.bound, undecided), claim="open")
 
     def _left_open(self, found: LeafAnswer, x: FloatArray) -> float:

@@ -13,6 +13,7 @@ from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_polytope import ContinuousPart
 from ocf.solve.move_inside import move_inside
 from ocf.solve.polytope import UNIT, Polytope
+from ocf.trees.rounding import uncertain
 
 #: Multiples of the error bounds by which a point is moved inside, in turn, until the tree takes it.
 FACTORS = (1.0, 4.0, 64.0, 4096.0)
@@ -46,7 +47,7 @@ class LeafRounding:
         return replace(
             outer,
             h=outer.h + self._in_box(part, outer),
-            k=outer.k + (rounding + self._allowances(part.completed(size))),
+            k=outer.k + (rounding + self.allowances(part.completed(size))),
         )
 
     def inside(self, part: ContinuousPart, x: FloatArray) -> FloatArray | None:
@@ -58,7 +59,7 @@ class LeafRounding:
         x : (n,) float64
             Values of the used features.
         """
-        model, whole, lines = self.model, part.point.copy(), self.model.tree.lines[:, 0]
+        model, whole = self.model, part.point.copy()
         least = self._in_box(part, part.polytope)
         for factor in FACTORS:
             margin = partial(self._margin, part, whole, least, factor)
@@ -67,11 +68,33 @@ class LeafRounding:
                 continue
             whole[part.used] = found
             whole = self._settled(whole, part.used)
-            reached, wanted = model.tree.apply(whole[None])[0], np.atleast_1d(part.task.leaf)
-            inside = (np.delete(reached, lines) == np.delete(wanted, lines)).all()
-            if inside and satisfied(model.relations, model.problem.space, whole):
+            if self._reaches_leaf(part, whole) and satisfied(model.relations, model.problem.space, whole):
                 return whole
         return None
+
+    def takes(self, part: ContinuousPart) -> bool | None:
+        """Whether the point of a part without used features is in the leaf; None where rounding decides.
+
+        Parameters
+        ----------
+        part : ContinuousPart
+        """
+        model, task, room = self.model, part.task, part.polytope.h
+        if not satisfied(model.relations, model.problem.space, part.point):
+            return False
+        if task.eps > 0 and (room < 0).any():
+            return False
+        of_lines, error_bounds = model.planes.of_lines(task.place), self._in_box(part, part.polytope)
+        if (room < -error_bounds)[of_lines].any():
+            return False
+        if (room < error_bounds)[of_lines].any() or uncertain(model.tree, part.point[None])[0]:
+            return None
+        return self._reaches_leaf(part, part.point)
+
+    def _reaches_leaf(self, part: ContinuousPart, point: FloatArray) -> bool:
+        lines = self.model.tree.lines[:, 0]
+        reached, wanted = self.model.tree.apply(point[None])[0], np.atleast_1d(part.task.leaf)
+        return bool((np.delete(reached, lines) == np.delete(wanted, lines)).all())
 
     def _rounded(self, part: ContinuousPart, values: FloatArray) -> FloatArray:
         """Nearest values of the used features that their columns can hold."""
@@ -97,7 +120,7 @@ class LeafRounding:
         ]
         rounded = np.abs(polytope.rows_at(values)[0]) @ np.array(gaps).reshape(-1)
         _, rounding = self._relation_rounding(polytope, np.abs(values))
-        related = np.where(self._equation, -0.5 * self._allowances(whole), rounding)
+        related = np.where(self._equation, -0.5 * self.allowances(whole), rounding)
         return np.concatenate([factor * error_bound, np.where(related > 0, factor, 1.0) * related]) + rounded
 
     def _in_box(self, part: ContinuousPart, polytope: Polytope) -> FloatArray:
@@ -112,8 +135,14 @@ class LeafRounding:
         total = np.maximum(np.abs(polytope.K_up), np.abs(polytope.K_down)) @ size + np.abs(polytope.k)
         return size, 4 * (len(self.model.columns.feature) + 4) * UNIT * total
 
-    def _allowances(self, point: FloatArray) -> FloatArray:
-        """What each relation may miss its limit by at a point, for the rounding of numbers, (r,)."""
+    def allowances(self, point: FloatArray) -> FloatArray:
+        """What each relation may miss its limit by at a point, for the rounding of numbers, (r,).
+
+        Parameters
+        ----------
+        point : (n_features,) float64
+            Coded.
+        """
         space = self.model.problem.space
         return np.array([float(row.allowance(space, point)) for row in self.model.relations]).reshape(-1)
 

@@ -23,7 +23,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import LeafAnswer, Leaves
-from ocf.solve.outcome import Outcome
+from ocf.solve.outcome import ROUNDED, Outcome
 from ocf.solvers.result import Progress, Status
 from ocf.support.tolerances import meets
 
@@ -84,6 +84,8 @@ def solve_leaves(
     """
     chosen = list(target_leaves(query.model.problem, query.model.search.part) if leaves is None else leaves)
     extra = np.zeros(query.model.tree.n_leaves) if offsets is None else offsets
+    # the model knows the target, and neither the leaf nor its margin
+    query.settle_by(confirm if offsets is None and not every and eps == 0 else None)
     search = _LeafSearch(query, confirm, extra, eps, every)
     search.bound(chosen)
     search.solve(chosen)
@@ -190,13 +192,12 @@ class _LeafSearch:
                 bound, status = best.cost, Status.OPTIMAL
             else:
                 status = Status.FEASIBLE
-                left = run.seconds_left()
-                if left is None or left > 0:
-                    run.message = "rounding (a narrow dtype, or a solver's tolerance) leaves a gap to the proven bound"
-        elif any(a.claim == "open" for a in answers):
-            status = Status.UNKNOWN
         else:
-            status = Status.INFEASIBLE
+            status = Status.UNKNOWN if any(a.claim == "open" for a in answers) else Status.INFEASIBLE
+        left = run.seconds_left()
+        if status in (Status.FEASIBLE, Status.UNKNOWN) and (left is None or left > 0):
+            left_open = "open whether there is a point" if best is None else "a gap to the proven bound"
+            run.message = f"{ROUNDED} leaves {left_open}"
         run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
         sizes = {
             "leaves": model.tree.n_leaves,

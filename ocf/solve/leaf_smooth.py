@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -49,11 +50,17 @@ class SmoothLeaves:
     solver : {"", "highs", "scip"}
         What every leaf is given to. By default separable strictly convex costs go to `ocf.solve.dual_ascent`, quadratic
         forms to `ocf.solve.active_set`, and the rest, and what these leave open, to HiGHS.
+
+    Attributes
+    ----------
+    judge : callable, optional
+        Whether the user's own model gives the target to a coded point, where leaves that have it are all one.
     """
 
     def __init__(self, model: LeafModel, options: SolverOptions, solver: str = "") -> None:
         self.model, self.options, self.solver = model, options, solver
         self.rounding = LeafRounding(model)
+        self.judge: Callable[[FloatArray], bool] | None = None
         self._families: dict[Any, tuple[WarmHighs | ColdSolver, FloatArray]] = {}
         self._multipliers: dict[Any, FloatArray] = {}
 
@@ -69,6 +76,8 @@ class SmoothLeaves:
             Whose clock holds.
         """
         model, part = self.model, continuous_part(self.model, task)
+        if not len(part.used):
+            return self._of_one_point(part, run)
         polytope, spent = part.polytope, part.spent
         begin = time.perf_counter()
         x, y, claim = self._cheapest(part, cutoff - spent, run)
@@ -88,6 +97,18 @@ class SmoothLeaves:
         if meets(bound, cost):
             bound = cost
         return LeafAnswer(task.leaf, point, cost, bound, "solved" if bound == cost else "open")
+
+    def _of_one_point(self, part: ContinuousPart, run: LeafRun) -> LeafAnswer:
+        """A leaf in which nothing is left to choose; where rounding decides its side, the user's model is asked."""
+        run.called("closed form")
+        model, leaf, point = self.model, part.task.leaf, part.point
+        taken = self.rounding.takes(part)
+        if taken is None and self.judge is not None:
+            taken = run.ask(self.judge, point)
+        cost = model.problem.cost.total(model.problem.space, model.origin, point)
+        if taken is None:
+            return LeafAnswer(leaf, None, np.inf, cost, "open")
+        return LeafAnswer(leaf, point, cost, cost, "solved") if taken else replace(EMPTY, leaf=leaf)
 
     def _cheapest(self, part: ContinuousPart, cutoff: float, run: LeafRun) -> Found:
         """Point and multipliers that are optimal as far as the solver's tolerances go."""
@@ -114,9 +135,6 @@ class SmoothLeaves:
     def _by_hand(self, part: ContinuousPart, key: Any, cutoff: float, run: LeafRun) -> Found | None:
         """Point and multipliers by methods of our own; None where they do not suffice."""
         polytope = part.polytope
-        if not len(polytope.h) and not len(polytope.k) and not len(part.used):
-            run.called("closed form")
-            return polytope.xbar, np.zeros(0), Claim.OPTIMAL
         if polytope.strictly_convex:
             y = ascend(polytope, self._multipliers.get(key))
             x = polytope.argmin(y @ polytope.G)
@@ -164,7 +182,7 @@ class SmoothLeaves:
             run.times["instance"] += time.perf_counter() - begin
         family, shift = self._families[name, key]
         lower, upper = self._opened(task, own)
-        sides = np.concatenate([task.side, [side for _, side in model.relation_rows]])
+        sides = np.concatenate([task.side, [model.relation_rows[r][1] for r in model.matrix.relations]])
         left = run.seconds_left()
         # the last point that a solver saw is only worth something with its numbers
         answer = family.solve(sides - shift, lower, upper, time_limit=None if left is None else max(left, LAST_LP))
@@ -201,7 +219,7 @@ class SmoothLeaves:
         shift = np.concatenate(
             [
                 task.sign * (model.planes.over_columns[task.place] @ fixed),
-                [row @ fixed for row, _ in model.relation_rows],
+                [model.relation_rows[r][0] @ fixed for r in model.matrix.relations],
             ]
         )
         # raw options are meant for the solver that was asked for

@@ -25,6 +25,9 @@ ROUNDING = 1e-12
 #: A relative gap that numbers of many digits leave open, and more time seldom closes.
 CLOSE = 1e-6
 
+#: How a message begins where no limit ended the search.
+ROUNDED = "rounding (a narrow dtype, or a solver's tolerance)"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -153,6 +156,8 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     if outcome.point is not None and gap <= CLOSE:
         left = f"no answer is cheaper by more than {gap:.1g} of its cost; rounding leaves that open"
         return replace(outcome, message="; ".join(filter(None, (outcome.message, left))))
+    if outcome.message.startswith(ROUNDED):
+        return outcome
     limit = options.time_limit
     struck = "a limit was reached" if limit is None or options.options else f"the time limit of {limit:g} s was reached"
     more = "give it more" if limit is None or options.options else f"give it more (time_limit={10 * limit:g})"

@@ -123,12 +123,18 @@ class TreeSearch:
 
 @dataclass(frozen=True, eq=False)
 class LeafMatrix:
-    """The hyperplanes as rows over the columns, the rows that every leaf has, and the quadratic costs."""
+    """The hyperplanes as rows over the columns, the rows that every leaf has, and the quadratic costs.
+
+    `relations` are the constraints that have a row, at `relation_places` of the rows that every leaf has; others say
+    something of features that cannot change. With `contradictory` none of the leaves has a point.
+    """
 
     planes: FloatArray
     place: Mapping[int, int]
     always: StandardForm
+    relations: IntArray
     relation_places: IntArray
+    contradictory: bool
     build_seconds: float
     compile_seconds: float
 
@@ -141,12 +147,15 @@ class LeafMatrix:
         form = compile_model(models.model, models.variables, names=True)
         assert form.row_names is not None
         rows = {name: r for r, name in enumerate(form.row_names)}
-        planes = [rows[f"hyperplane[{v}]"] for v in models.nodes]
+        planes = [] if form.infeasible else [rows[f"hyperplane[{v}]"] for v in models.nodes]
         rest = sorted(set(range(form.n_rows)) - set(planes))
         always = replace(
             form, A=form.A[rest], row_lower=form.row_lower[rest], row_upper=form.row_upper[rest], row_names=None
         )
         done = time.perf_counter()
         place = {v: r for r, v in enumerate(models.nodes)}
-        relations = [rest.index(rows[f"relation[{r}]"]) for r in range(len(rest)) if f"relation[{r}]" in rows]
-        return cls(form.A[planes].toarray(), place, always, np.array(relations, int), built - start, done - built)
+        over_columns = form.A[planes].toarray() if planes else np.zeros((len(place), form.n_cols))
+        named = {r: f"relation[{r}]" for r in range(len(models.model.relation))}
+        relations = {r: rest.index(rows[name]) for r, name in named.items() if name in rows}
+        at, places = np.array([*relations], int), np.array([*relations.values()], int)
+        return cls(over_columns, place, always, at, places, form.infeasible, built - start, done - built)

@@ -369,19 +369,6 @@ class Ensemble:
         unit = 2.0**-53
         return n * unit / (1 - n * unit) * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
 
-    def uncertain(self, x: FloatArray) -> BoolArray:
-        """Rows so close to an oblique split of their path that rounding may decide their side, (n,)."""
-        out = np.zeros(len(x), bool)
-        if not self.is_oblique:
-            return out
-        reached = self.apply(x)
-        for v in np.flatnonzero(self.kind == SplitKind.OBLIQUE).tolist():
-            terms = self.oblique_terms(v, x)
-            gap = np.abs(terms.sum(axis=1) - self.threshold[v])
-            near = np.flatnonzero(gap <= 2 * self.oblique_error_bound(v, np.abs(terms).sum(axis=1)))
-            out[near[np.isin(reached[near, self.node_tree[v]], self.leaves_below(v))]] = True
-        return out
-
     def leaves_below(self, v: int) -> IntArray:
         """Leaves that are reached through a node."""
         found, level = [], np.array([v])

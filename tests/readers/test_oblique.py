@@ -23,6 +23,7 @@ from ocf.oblique.tree import ObliqueTree
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
 from ocf.trees.ensemble import SplitKind
+from ocf.trees.rounding import uncertain
 
 X, Y = load_breast_cancer(return_X_y=True)
 MODELS = [
@@ -39,7 +40,7 @@ def test_scores_are_the_models_own(model: Any) -> None:
     read = read_model(model.fit(X, Y))
     check_conformance(read, X)
     ensemble = read.ensemble
-    sure = ~ensemble.uncertain(X)
+    sure = ~uncertain(ensemble, X)
     assert sure.mean() > 0.99
     own = model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)[:, None]
     np.testing.assert_allclose(ensemble.scores(X)[sure], own[sure], rtol=0, atol=2 * ensemble.rounding)

@@ -6,7 +6,7 @@ import numpy as np
 from small_problems import random_problem
 
 from ocf.cells.incumbent import Incumbent
-from ocf.solve.outcome import Outcome, Run, advised, no_dearer_than_its_point
+from ocf.solve.outcome import ROUNDED, Outcome, Run, advised, no_dearer_than_its_point
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 
@@ -58,6 +58,8 @@ def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
     )
     for other in (replace(near, bound=0.9), replace(near, bound=-np.inf), replace(near, point=None, cost=None)):
         assert "limit" in advised(other, SolverOptions()).message
+        told = replace(other, message=f"{ROUNDED} leaves it open")
+        assert advised(told, SolverOptions()) == told
     assert advised(replace(near, status=Status.OPTIMAL), SolverOptions()).message == "odd"
 
 

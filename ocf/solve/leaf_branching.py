@@ -1,0 +1,223 @@
+"""Branch and bound on the integers of a leaf, where a solver's tolerances leave its answer open.
+
+::
+
+    box of the columns ──▶ LP or QP without integers ──▶ multipliers ──▶ bound by weak duality ──▶ dearer than the best?
+                                     │
+                                     ├── whole numbers ──▶ the rest is solved exactly ──▶ the tree takes the point?
+                                     └── otherwise, or where it does not: one column is split, and both sides follow
+
+A choice of integers that the tree does not take is cut off by boxes around it, so that a total within a solver's
+tolerance of a hyperplane, on its wrong side, ends nothing. The bound of a box holds whatever HiGHS returns.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
+from ocf.solve.leaf_model import LeafModel
+from ocf.solve.leaf_run import LeafRun
+from ocf.solve.leaf_smooth import SmoothLeaves
+from ocf.solvers.adapter import Claim
+from ocf.solvers.highs_warm import WarmHighs
+from ocf.solvers.result import SolverOptions
+from ocf.support.tolerances import meets
+
+#: Boxes of one leaf, and choices of its integers that the tree does not take, at most.
+MOST_BOXES, MOST_REFUSED = 20_000, 200
+
+#: Distance from a whole number up to which a column of a relaxation counts as one.
+WHOLE = 1e-6
+
+#: Relative rounding of a sum of a few hundred products, and of what it is compared with.
+ROUNDING = 2.0**-44
+
+
+@dataclass(order=True)
+class _Box:
+    """Bounds of the columns, and a bound of what they cost."""
+
+    bound: float
+    number: int
+    lower: FloatArray = field(compare=False)
+    upper: FloatArray = field(compare=False)
+
+
+class LeafBranching:
+    """Solves leaves with integers and a cost that is separable.
+
+    Parameters
+    ----------
+    model : LeafModel
+    smooth : SmoothLeaves
+        Solves a leaf whose integers are fixed.
+    options : SolverOptions
+    """
+
+    def __init__(self, model: LeafModel, smooth: SmoothLeaves, options: SolverOptions) -> None:
+        self.model, self.smooth, self.options = model, smooth, options
+
+    def answer(self, task: LeafTask, cutoff: float, known: LeafAnswer, run: LeafRun) -> LeafAnswer:
+        """The cheapest point of a leaf, if it can be cheaper than the cutoff.
+
+        Parameters
+        ----------
+        task : LeafTask
+        cutoff : float
+        known : LeafAnswer
+            The best point of the leaf so far, if any.
+        run : LeafRun
+            Whose clock holds.
+        """
+        run.called("branch and bound")
+        search = _ChoiceSearch(self, task, cutoff, known, run)
+        search.run()
+        return search.answer()
+
+
+class _ChoiceSearch:
+    """State of the search of one leaf."""
+
+    def __init__(self, of: LeafBranching, task: LeafTask, cutoff: float, known: LeafAnswer, run: LeafRun) -> None:
+        self.model, self.smooth, self.task, self.clock, self.cutoff = of.model, of.smooth, task, run, cutoff
+        self.best = known if known.point is not None else replace(EMPTY, leaf=task.leaf)
+        self.gap = of.options.mip_gap
+        self.form = self.model.standard_form(task)
+        self.integer = self.form.integer
+        self.relaxed = WarmHighs(
+            replace(self.form, integer=np.zeros(self.form.n_cols, bool)), replace(of.options, options={})
+        )
+        self.weights = np.abs(self.form.A).sum(axis=0)
+        self.room = self._room()
+        self.boxes = [_Box(-np.inf, 0, task.lower, task.upper)]
+        self.numbered = self.refused = 0
+        self.closed = np.inf  # bound of boxes that are not looked at further
+
+    @property
+    def limit(self) -> float:
+        """What a box must be able to undercut."""
+        return min(self.cutoff, self.best.cost)
+
+    def run(self) -> None:
+        """Search until every box is dearer than the best point, or a limit is reached."""
+        here: _Box | None = None
+        while here is not None or self.boxes:
+            box = here or heapq.heappop(self.boxes)
+            left = self.clock.seconds_left()
+            if self.numbered > MOST_BOXES or self.refused > MOST_REFUSED or (left is not None and left <= 0):
+                self.closed = min(self.closed, box.bound)
+                return
+            here = None if self._is_dear(box.bound) else self._followed(box, left)
+
+    def answer(self) -> LeafAnswer:
+        """What the search has found."""
+        bound = min([self.closed, *(box.bound for box in self.boxes)], default=np.inf)
+        bound = max(min(bound, self.limit), 0.0 if self.model.domain.credit == 0 else -np.inf)
+        if self.best.point is None:
+            claim = "open" if bound < self.cutoff else "pruned" if np.isfinite(self.cutoff) else "empty"
+            return LeafAnswer(self.task.leaf, None, np.inf, bound, claim)
+        proven = meets(bound, self.best.cost)
+        return replace(self.best, bound=self.best.cost if proven else bound, claim="solved" if proven else "open")
+
+    def _is_dear(self, bound: float) -> bool:
+        """Whether nothing in a box undercuts the best point by more than a hair; keeps its bound then."""
+        dear = bound >= self.limit or meets(bound, self.limit, self.gap)
+        if dear:
+            self.closed = min(self.closed, bound)
+        return dear
+
+    def _followed(self, box: _Box, left: float | None) -> _Box | None:
+        """Solve the relaxation of a box, and split it where that does not settle it; the half to go on with."""
+        found = self.relaxed.solve(lower=box.lower, upper=box.upper, time_limit=left)
+        if found.claim is Claim.INFEASIBLE:
+            return None
+        bound = box.bound
+        if found.multipliers is not None:
+            bound = max(bound, self._bound(found.multipliers, box))
+        if self._is_dear(bound):
+            return None
+        loose = self.integer & (box.lower < box.upper)
+        x = np.clip(0.0 if found.x is None else found.x, box.lower, box.upper)
+        broken = np.where(loose, np.abs(x - np.rint(x)), 0.0)
+        if broken.max(initial=0.0) > WHOLE:
+            j = int((broken * (1.0 + self.weights)).argmax())
+            low, high = np.floor(x[j]), np.ceil(x[j])
+            near = low if x[j] - low < 0.5 else high
+            return self._split(box, bound, j, [(box.lower[j], low), (high, box.upper[j])], near)
+        if self._settles(box, x, loose, bound):
+            return None
+        j = int(np.where(loose, self.weights + (x != box.lower), -1.0).argmax())
+        z = np.rint(x[j])
+        return self._split(box, bound, j, [(box.lower[j], z - 1), (z, z), (z + 1, box.upper[j])], z)
+
+    def _settles(self, box: _Box, x: FloatArray, loose: BoolArray, bound: float) -> bool:
+        """Ask for the rest of a choice of integers, and whether that is all there is in the box."""
+        part = replace(self.task, lower=box.lower, upper=box.upper).fixed(x, self.integer)
+        found = self.smooth.answer(part, np.inf, self.clock)
+        self.refused += found.point is None
+        if found.cost < self.best.cost:
+            self.best = found
+        if self._is_dear(bound):
+            return True
+        if loose.any():
+            return False
+        if found.claim == "open":
+            self.closed = min(self.closed, max(bound, found.bound))
+        return True
+
+    def _split(self, box: _Box, bound: float, j: int, parts: list[tuple[float, float]], near: float) -> _Box | None:
+        """Parts of a box by the range of one column; the one that holds a value comes next, the others wait."""
+        following = None
+        for low, high in parts:
+            if low > high:
+                continue
+            lower, upper = box.lower.copy(), box.upper.copy()
+            lower[j], upper[j] = low, high
+            self.numbered += 1
+            part = _Box(bound, self.numbered, lower, upper)
+            if low <= near <= high:
+                following = part
+            else:
+                heapq.heappush(self.boxes, part)
+        return following
+
+    def _bound(self, multipliers: FloatArray, box: _Box) -> float:
+        """Lower bound on what a box costs, by weak duality: with prices of the rows each column is by itself."""
+        form, columns = self.form, self.model.columns
+        side = np.where(multipliers > 0, form.row_upper + self.room, form.row_lower - self.room)
+        y = np.where(np.isfinite(side), multipliers, 0.0)
+        side = np.where(np.isfinite(side), side, 0.0)
+        slope = form.c + form.A.T @ y
+        at = _cheapest(slope, columns.square, box, self.integer)
+        values = slope * at + columns.square * at * at
+        if not np.isfinite(values).all():
+            return -np.inf
+        size = (np.abs(form.c) + np.abs(form.A).T @ np.abs(y)) @ np.abs(at) + np.abs(y) @ np.abs(side)
+        return float(values.sum() - y @ side) - ROUNDING * float(size + columns.square @ (at * at))
+
+    def _room(self) -> FloatArray:
+        """By how much rounding may decide each row of the form within the leaf, (n_rows,)."""
+        task, model, out = self.task, self.model, np.zeros(self.form.n_rows)
+        m = len(task.place)
+        out[:m] = model.planes.error_bounds(task.place, task.lower, task.upper)
+        reach = np.abs(np.stack(model.domain.box(task.leaf, task.eps))).max(axis=0)
+        allowed = self.smooth.rounding.allowances(np.where(np.isfinite(reach), reach, np.abs(model.origin)))
+        out[m + model.matrix.relation_places] = allowed[model.matrix.relations]
+        return out
+
+
+def _cheapest(slope: FloatArray, square: FloatArray, box: _Box, integer: BoolArray) -> FloatArray:
+    """Value of each column where ``slope * x + square * x**2`` is least within a box, (n_cols,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = np.where(square > 0, -slope / (2 * square), np.where(slope > 0, -np.inf, np.inf))
+    inner = np.where((square == 0) & (slope == 0), 0.0, inner)
+    at = np.clip(inner, box.lower, box.upper)
+    low, high = np.clip(np.floor(at), box.lower, box.upper), np.clip(np.ceil(at), box.lower, box.upper)
+    with np.errstate(invalid="ignore"):
+        whole = np.where(slope * low + square * low * low <= slope * high + square * high * high, low, high)
+    return np.where(integer, whole, at)

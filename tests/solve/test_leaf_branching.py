@@ -1,0 +1,120 @@
+"""Oblique trees over grids whose totals fall upon thresholds, by the tree's own answers on every point of the grid."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from solve.oblique_cases import NORMS, assert_same
+
+from ocf import Cost, Explainer
+from ocf.oblique.tree import ObliqueTree
+from ocf.solve import leaf_branching
+
+#: Weights of the hyperplanes: sums of the first two kinds are exact in float64, those of tenths round.
+WEIGHTS = {
+    "whole": lambda rng, n: rng.integers(-3, 4, n).astype(float),
+    "quarters": lambda rng, n: rng.integers(-4, 5, n) / 4,
+    "tenths": lambda rng, n: rng.integers(-9, 10, n) / 10,
+    "any": lambda rng, n: rng.normal(size=n),
+}
+
+
+def tree_through_the_grid(rng: np.random.Generator, n: int, depth: int, kind: str) -> ObliqueTree:
+    """A complete tree, most of whose hyperplanes hold points of whole numbers."""
+    n_inner = 2**depth - 1
+    n_nodes = 2 * n_inner + 1
+    weights, threshold = np.zeros((n_nodes, n)), np.zeros(n_nodes)
+    for v in range(n_inner):
+        weights[v] = WEIGHTS[kind](rng, n)
+        weights[v, rng.integers(n)] += not weights[v].any()
+        threshold[v] = weights[v] @ rng.integers(-2, 5, n) if rng.random() < 0.8 else 3 * rng.normal()
+    inner = np.arange(n_nodes) < n_inner
+    left, right = np.where(inner, 2 * np.arange(n_nodes) + 1, -1), np.where(inner, 2 * np.arange(n_nodes) + 2, -1)
+    return ObliqueTree(weights, threshold, left, right, np.eye(2)[rng.integers(2, size=n_nodes)], classes=(0, 1))
+
+
+def least(tree: ObliqueTree, grid: np.ndarray, row: np.ndarray, target: int, norm: Any) -> float:
+    """Cost of the cheapest point of a grid that the tree gives the target; features range over 6."""
+    d, cost = np.abs(grid - row) / 6, Cost.parse(norm)
+    prices = cost.l0 * (d > 0).sum(axis=1) + cost.l1 * d.sum(axis=1) + cost.l2 * (d * d).sum(axis=1)
+    return float(prices[tree.predict(grid) == target].min(initial=np.inf))
+
+
+def check(kind: str, seed: int, solver: str) -> None:
+    """Two rows of a random grid against the tree's own answers on all of it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    tree = tree_through_the_grid(rng, n, int(rng.integers(1, 4)), kind)
+    names, halves = [f"x{j}" for j in range(n)], rng.random(n) < 0.4
+    table = pd.DataFrame(np.vstack([np.full(n, -2), np.full(n, 4), rng.integers(-2, 5, (20, n))]), columns=names)
+    table = table.astype({name: float for name, half in zip(names, halves, strict=True) if half})
+    grid = np.array(list(itertools.product(*(np.arange(-2, 4.1, 0.5 if half else 1) for half in halves))))
+    explainer = Explainer(tree, data=table, features={name: {"step": 0.5} for name in table.columns[halves]})
+    for k in (3, 4):
+        row = table.iloc[[k]]
+        target, norm = 1 - int(tree.predict(row)[0]), NORMS[rng.integers(len(NORMS))]
+        found = explainer.explain(row, target=target, norm=norm, solver=solver)[0]
+        assert_same(found, least(tree, grid, row.to_numpy(float)[0], target, norm))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+def test_every_point_of_a_grid_is_on_its_own_side(solver: str, kind: str, seed: int) -> None:
+    check(kind, seed, solver)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("tenths", 22), ("tenths", 40), ("any", 49)])
+def test_a_choice_that_the_tree_refuses_leaves_those_beside_it(kind: str, seed: int) -> None:
+    check(kind, seed, "auto")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 64))
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_every_point_of_many_grids_is_on_its_own_side(kind: str, seed: int) -> None:
+    check(kind, seed, "auto")
+
+
+def knapsack() -> tuple[Explainer, pd.DataFrame]:
+    """Ten whole numbers whose weighted sum must rise above a threshold, dearer the farther each goes."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(11, 40, 10).astype(float)
+    tree = ObliqueTree(
+        np.vstack([weights, np.zeros((2, 10))]), [301.0, 0, 0], [1, -1, -1], [2, -1, -1], np.eye(2)[[0, 0, 1]],
+        classes=(0, 1),
+    )  # fmt: skip
+    table = pd.DataFrame(np.vstack([np.zeros(10), np.full(10, 6), np.ones(10)]).astype(int))
+    table.columns = [f"x{j}" for j in range(10)]
+    return Explainer(tree, data=table), table.iloc[[0]]
+
+
+def test_a_search_that_ends_early_claims_no_more_than_it_has_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    explainer, row = knapsack()
+    whole = explainer.explain(row, target=1, norm="l2")[0]
+    assert whole.status == "optimal"
+    assert "branch and bound" in whole.method["solver"]
+    bounds = []
+    for most in (1, 10, 100):
+        monkeypatch.setattr(leaf_branching, "MOST_BOXES", most)
+        found = explainer.explain(row, target=1, norm="l2")[0]
+        assert found.status in ("feasible", "unknown", "optimal")
+        assert found.bound <= whole.cost * (1 + 1e-9)
+        assert not found.found or found.cost >= whole.cost * (1 - 1e-9)
+        bounds.append(found.bound)
+    assert bounds[0] < whole.cost * (1 - 1e-6)
+    assert bounds == sorted(bounds)
+
+
+def test_a_point_whose_side_rounding_decides_is_put_to_the_model() -> None:
+    # 0.1 + 0.2 is more than 0.3 in float64, and neither feature can stand anywhere else
+    table = pd.DataFrame({"a": [0, 1, 0], "b": [0, 1, 1]})
+    tree = ObliqueTree([[0.1, 0.2], [0, 0], [0, 0]], [0.3, 0, 0], [1, -1, -1], [2, -1, -1], np.eye(2)[[0, 0, 1]],
+                       classes=(0, 1))  # fmt: skip
+    assert_same(Explainer(tree, data=table).explain(table.iloc[[0]], target=1)[0], 2.0)
+    over = ObliqueTree(tree.weights, [0.1 + 0.2, 0, 0], tree.left, tree.right, tree.value, classes=(0, 1))
+    assert_same(Explainer(over, data=table).explain(table.iloc[[0]], target=1)[0], np.inf)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ocf.trees.rounding import is_exact, units
+
+finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300).filter(
+    lambda v: v == 0 or abs(v) > 1e-290
+)
+
+
+@given(finite)
+def test_the_unit_is_the_largest_power_of_two_that_divides(value: float) -> None:
+    unit = float(units(value))
+    if value == 0:
+        assert unit == math.inf
+        return
+    assert math.frexp(unit)[0] == 0.5
+    assert (Fraction(value) / Fraction(unit)).denominator == 1
+    assert (Fraction(value) / (2 * Fraction(unit))).denominator == 2
+
+
+def test_what_is_not_finite_divides_nothing() -> None:
+    assert units([np.nan, np.inf, -0.0, 3.0, 0.75]).tolist() == [np.inf, np.inf, np.inf, 1.0, 0.25]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1000, 1000), st.integers(-12, 12)), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_sums_that_are_called_exact_are_so_in_every_order(parts: list[tuple[int, int]], random: object) -> None:
+    values = [number * 2.0**power for number, power in parts]
+    assert is_exact(units(values).min(), np.abs(values).sum())
+    random.shuffle(values)  # type: ignore[attr-defined]
+    total = 0.0
+    for value in values:
+        total += value
+    assert Fraction(total) == sum(map(Fraction, values))
+
+
+def test_sums_that_round_are_not_called_exact() -> None:
+    for values in ([0.1, 0.2, 0.3], [2.0**53, 1.0], [1.0, 2.0**-53]):
+        assert not is_exact(units(values).min(), np.abs(values).sum())
