@@ -114,6 +114,7 @@ def verify(
     """
     from collections import Counter
 
+    from ocf.explain.explanation import Explanations
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
     from ocf.verify.check import verify_file
@@ -127,6 +128,8 @@ def verify(
 
         recount = recounter(load_model(forest, trust_pickle=trust_pickle), user_model)
     found = verify_file(results, user_model, recount)
+    if all(check.ok for _, check in found):
+        Explanations.from_json(results)  # what cannot be read again is refused
     failed = [(row, check) for row, check in found if not check.ok]
     for row, check in failed:
         typer.echo(f"row {row}: {' '.join(check.problems)}")

@@ -132,7 +132,7 @@ def _write(table: pd.DataFrame, path: Path | None) -> None:
     if path is not None and path.suffix.lower() == ".json":
         import json
 
-        from ocf.support.json_records import plain
+        from ocf.support.json_dtypes import plain
 
         path.write_text(json.dumps(plain(table.to_dict("records")), indent=1) + "\n", encoding="utf-8")
         return

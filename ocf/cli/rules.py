@@ -263,7 +263,7 @@ def _trade_off(
 
     import pandas as pd
 
-    from ocf.support.json_records import plain
+    from ocf.support.json_dtypes import plain
 
     try:
         asked = [float(word) for word in levels.split(",")]

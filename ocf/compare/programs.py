@@ -28,6 +28,7 @@ from ocf.compare.process import Ended, Process, short
 from ocf.errors import OcfError
 from ocf.support import json_records as records
 from ocf.support.documents import Label, fit
+from ocf.support.json_dtypes import plain
 
 if TYPE_CHECKING:
     from ocf.compare.recipes import Case
@@ -252,7 +253,7 @@ def record(said: Any, asked: Mapping[str, Any], problem: Problem) -> dict[str, A
     gap = math.inf if cost is None or math.isinf(bound) else (cost - bound) / max(abs(cost), 1e-300)
     about = {"status": answer.status, "counterfactual": table, "changes": None, "message": answer.message}
     rest = {key: value for key, value in asked.items() if key not in ("verified", "checks")}  # which no program says
-    return {**rest, **about, **records.plain({"cost": cost, "bound": bound, "gap": gap})}
+    return {**rest, **about, **plain({"cost": cost, "bound": bound, "gap": gap})}
 
 
 def _changed(original: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from typing import Any
 
 from ocf.compare.schemas import LINES
 from ocf.errors import DataError
-from ocf.support import json_records as records
 from ocf.support.documents import as_table, fit, keep_aside, parse_json
+from ocf.support.json_dtypes import plain
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ class Writer:
         DataError
             The disk is full, or the like; what was there before is still there.
         """
-        data = json.dumps(records.plain(line), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        data = json.dumps(plain(line), ensure_ascii=False, allow_nan=False).encode() + b"\n"
         before = os.fstat(self._fd).st_size
         try:
             written = 0

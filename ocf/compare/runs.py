@@ -16,6 +16,7 @@ from ocf.solve.compile import compile_formulation
 from ocf.solvers import available
 from ocf.solvers.result import SolverOptions
 from ocf.support import json_records as records
+from ocf.support.json_dtypes import plain
 from ocf.verify.check import verify_file
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
         times["compile"] += compiled.compile_seconds
         times["solve"] += time.perf_counter() - begin
         sizes.update(rows=form.n_rows, columns=form.n_cols, nonzeros=form.A.nnz, binaries=form.integer.sum())
-    return {"bound": records.plain(bound), "times": times, "sizes": records.plain(sizes)}
+    return {"bound": plain(bound), "times": times, "sizes": plain(sizes)}
 
 
 def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[s
         path = Path(folder) / "answer.json"
         records.dumps(record, path)
         ((_, verification),) = verify_file(path, case.explainer.model, detector.recount if detector else None)
-    return {"problems": problems + list(verification.problems), "cost": records.plain(verification.cost)}
+    return {"problems": problems + list(verification.problems), "cost": plain(verification.cost)}
 
 
 def warm_up(case: Case, request: dict[str, Any]) -> None:
@@ -224,7 +225,7 @@ def _asked(case: Case, request: dict[str, Any], problem: Problem) -> dict[str, A
     row = case.row(request["position"])
     asked = failed(row.index[0], row, "unknown", "", problem=problem).to_dict()
     return asked | {
-        "target": records.plain(problem.target.named(case.explainer.classes)),
+        "target": plain(problem.target.named(case.explainer.classes)),
         "probability": problem.target.probability,
-        "constraints": records.plain([c.to_dict() for c in problem.constraints]),
+        "constraints": plain([c.to_dict() for c in problem.constraints]),
     }

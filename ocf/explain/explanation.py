@@ -16,6 +16,7 @@ from ocf.errors import DataError
 from ocf.explain import pages, plots
 from ocf.explain import text as render
 from ocf.explain.answer import STATUSES, Answer
+from ocf.features.feature import Feature
 from ocf.features.frames import PANDAS, FrameKind, as_pandas
 from ocf.features.reading import Reading
 from ocf.features.space import FeatureSpace
@@ -24,6 +25,7 @@ from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
+from ocf.support.json_dtypes import plain, stand_as_texts, value_like
 from ocf.support.schemas import BoxSchema, EndsSchema, ExplanationSchema, SpaceSchema
 
 
@@ -153,43 +155,43 @@ class Explanation(Answer):
         changes = self.changes_to(self.counterfactual)  # `own_changes` would stay in memory
         return {
             "schema": records.ONE,
-            "row": records.plain(self.row),
+            "row": plain(self.row),
             "rank": int(self.rank),
             "status": self.status,
             "conflict": list(self.conflict),
-            "predicted": records.plain(self.predicted),
-            "target": records.plain(self.target),
-            "probability": records.plain(self.probability),
-            "probabilities": records.plain(self.probabilities),
-            "partway": records.plain(self.partway),
-            "margins": records.plain(self.margins),
-            "decided": records.plain(self.decided),
-            "cost": records.plain(self.cost),
-            "bound": records.plain(self.bound),
-            "gap": records.plain(self.gap),
+            "predicted": plain(self.predicted),
+            "target": plain(self.target),
+            "probability": plain(self.probability),
+            "probabilities": plain(self.probabilities),
+            "partway": plain(self.partway),
+            "margins": plain(self.margins),
+            "decided": plain(self.decided),
+            "cost": plain(self.cost),
+            "bound": plain(self.bound),
+            "gap": plain(self.gap),
             "verified": bool(self.verified),
             "checks": list(self.checks),
             "message": self.message,
-            "changes": records.plain(changes.to_dict("records")),
+            "changes": plain(changes.to_dict("records")),
             "original": _record(self.original),
             "counterfactual": None if self.counterfactual is None else _record(self.counterfactual),
             "ties": [_record(table) for table in self.ties],
             "ties_complete": self.ties_complete,
-            "ranges": records.plain(self.ranges),
-            "times": records.plain(self.times),
+            "ranges": plain(self.ranges),
+            "times": plain(self.times),
             "nodes": int(self.nodes),
             "refused": int(self.refused),
             "proved_by": self.proved_by,
-            "sizes": records.plain(self.sizes),
-            "history": records.plain(self.history),
-            "method": records.plain(self.method),
-            "norm": None if self.norm is None else records.plain(self.norm.to_dict()),
-            "plausibility": None if self.plausibility is None else records.plain(self.plausibility),
-            "constraints": records.plain([c.to_dict() for c in self.constraints]),
-            "imputations": None if self.imputations is None else records.plain(self.imputations),
-            "box": None if self.box is None else records.plain(self.box),
-            "classes": records.plain(self.classes),
-            "features": None if self.space is None else records.plain(self.space.to_dict()),
+            "sizes": plain(self.sizes),
+            "history": plain(self.history),
+            "method": plain(self.method),
+            "norm": None if self.norm is None else plain(self.norm.to_dict()),
+            "plausibility": None if self.plausibility is None else plain(self.plausibility),
+            "constraints": plain([c.to_dict() for c in self.constraints]),
+            "imputations": None if self.imputations is None else plain(self.imputations),
+            "box": None if self.box is None else plain(self.box),
+            "classes": plain(self.classes),
+            "features": None if self.space is None else plain(self.space.to_dict()),
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -407,6 +409,9 @@ class Explanations(Sequence[Explanation]):
 def _from_schema(found: ExplanationSchema) -> Explanation:
     row = _label(found.row)
     tables = [None if t is None else records.table_from_schema(t, row) for t in (found.original, found.counterfactual)]
+    told, wanted = found.probabilities, 1 + (found.counterfactual is not None)
+    if told is not None and len(told) < wanted:
+        raise DataError(f"it holds probabilities of {len(told)} rows in the place of {wanted}")
     bound, gap = records.number(found.bound), records.number(found.gap)
     made = asdict(found) | {
         "row": row,
@@ -418,7 +423,7 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
         "gap": np.inf if gap is None else gap,
         "history": tuple(Progress(*map(float, record)) for record in found.history),
         "checks": tuple(found.checks),
-        "space": None if found.features is None else _space(found.features, found.method),
+        "space": None if found.features is None else _space(found.features, found.method, tables),
         "norm": None if found.norm is None else Cost(**asdict(found.norm)),
         "classes": tuple(found.classes),
         "ties": tuple(records.table_from_schema(table, row) for table in found.ties),
@@ -435,10 +440,23 @@ def _from_schema(found: ExplanationSchema) -> Explanation:
     return Explanation(**made)
 
 
-def _space(features: SpaceSchema, method: Mapping[str, Any]) -> FeatureSpace:
-    """The features, and how the table was read where the method keeps that."""
+def _space(features: SpaceSchema, method: Mapping[str, Any], tables: Sequence[pd.DataFrame | None]) -> FeatureSpace:
+    """The features, with levels as the tables hold them, and how the table was read where the method keeps that."""
     space = FeatureSpace.from_schema(features)
+    space = replace(space, features=tuple(_with_levels_of(tables, feature) for feature in space.features))
     return replace(space, reading=Reading.from_dict(method["table"])) if "table" in method else space
+
+
+def _with_levels_of(tables: Sequence[pd.DataFrame | None], feature: Feature) -> Feature:
+    """A feature whose levels are no longer texts where these stood for something else."""
+    if not feature.discrete or len(feature.columns) > 1:
+        return feature
+    columns = [table[feature.columns[0]] for table in tables if table is not None and feature.columns[0] in table]
+    like = next((column for column in columns if column.notna().all()), None)
+    if like is None or not stand_as_texts(like):
+        return feature
+    permitted = feature.permitted and tuple(value_like(level, like) for level in feature.permitted)
+    return replace(feature, levels=tuple(value_like(level, like) for level in feature.levels), permitted=permitted)
 
 
 def _record(table: Any) -> dict[str, Any]:

@@ -382,11 +382,12 @@ def _feature_from_schema(found: FeatureSchema) -> Feature:
 
 
 def _plain(value: Any) -> Any:
-    """Value with NumPy scalars made Python's and infinities made words."""
+    """Value with NumPy scalars made Python's, and infinities and what JSON does not know made words."""
     if isinstance(value, Mapping):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, np.generic):
         value = value.item()
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
+    known = value is None or isinstance(value, bool | int | float | str)
+    return str(value) if not known or (isinstance(value, float) and math.isinf(value)) else value

@@ -37,7 +37,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.rows import ONE, ZERO, Part, Row, satisfied
 from ocf.support.amounts import real_number
 from ocf.support.documents import fit, refused
-from ocf.support.json_records import plain
+from ocf.support.json_dtypes import plain
 from ocf.support.messages import nearest
 from ocf.support.schemas import ConstraintSchema
 from ocf.support.wording import word

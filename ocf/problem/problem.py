@@ -22,7 +22,7 @@ from ocf.problem.requirements import Requirements
 from ocf.problem.rows import Row
 from ocf.problem.targets import Target, target_from_schema
 from ocf.support.documents import fit, parse_json, refused
-from ocf.support.json_records import plain
+from ocf.support.json_dtypes import plain
 from ocf.support.schemas import ProblemSchema
 from ocf.trees.dead_zones import with_dead_zones
 from ocf.trees.ensemble import Ensemble

@@ -474,6 +474,10 @@ def _without_probabilities(rule: Decision) -> str:
 
 def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
     bounds = list(target) if _is_collection(target) else []
+    if len(bounds) == 2 and any(isinstance(b, float) and math.isnan(b) for b in bounds):
+        raise ProblemError(
+            f"an end of the target interval {target!r} is no number: give a number, or None for an open end"
+        )
     if len(bounds) != 2 or not all(b is None or not math.isnan(real_number(b)) for b in bounds):
         raise ProblemError(
             f"the model is a regressor and has no class {target!r}: give the target as an interval of its value, "

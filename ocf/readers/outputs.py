@@ -22,6 +22,9 @@ from ocf.readers.sklearn_common import check_fitted
 
 _HOLDERS = ("MultiOutputClassifier", "MultiOutputRegressor")
 
+#: Whoever reads them refuses them, with the reason.
+_CHAINS = ("ClassifierChain", "RegressorChain")
+
 
 class ModelOutput(Around):
     """One output of a tree or forest of scikit-learn, or of an XGBoost model, that has several.
@@ -106,6 +109,8 @@ def one_output(model: Any, output: int | str) -> Any:
         check_fitted(last)
     count = n_outputs(model)
     number = int(output) if isinstance(output, int | np.integer) or output.isdecimal() else -1
+    if type(last).__name__ in _CHAINS:
+        return model
     if isinstance(output, bool) or not 0 <= number < count:
         many = f"the outputs 0 to {count - 1}, without names" if count > 1 else "a single output: leave output out"
         raise ModelError(f"there is no output {output!r}: this {type(last).__name__} predicts {many}")

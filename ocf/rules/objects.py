@@ -14,7 +14,7 @@ from ocf.arrays import BoolArray
 from ocf.features.feature import Feature
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.points import RuleInterval
-from ocf.support.json_records import plain
+from ocf.support.json_dtypes import plain
 from ocf.support.optional import optional
 from ocf.support.pages import table_fragment
 from ocf.support.wording import plain_number, word

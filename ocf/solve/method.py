@@ -130,12 +130,17 @@ def formulation_for(ensemble: Ensemble, asked: str, of_tree: bool, wish: Plausib
         asked = ("oblique" if single or of_tree else "hyperplanes") if oblique or of_tree else BOUNDS_FROM
     if oblique:
         asked = WITH_VALUES.get(asked, asked)
+    if of_tree and not single:
+        raise ProblemError(
+            "class costs and split margins are weighed leaf by leaf, in a single tree, and the model has "
+            f"{ensemble.n_trees}{'' if wish is None else ', and a plausibility adds more'}; leave them out"
+        )
     if of_tree and asked != "oblique":
         raise ProblemError(f"class costs and split margins need formulation='oblique', not {asked!r}")
     if asked == "oblique" and not single:
         raise ProblemError(
-            "the formulation 'oblique' (and class costs and split margins with it) goes through the leaves of a "
-            f"single tree; the model has {ensemble.n_trees}, and a plausibility adds more: use 'hyperplanes'"
+            f"the formulation 'oblique' goes through the leaves of a single tree: the model has {ensemble.n_trees}"
+            f"{'' if wish is None else ', and a plausibility adds more'}; use 'hyperplanes'"
         )
     if oblique and asked not in VALUE_FORMULATIONS:
         raise ProblemError(

@@ -320,10 +320,11 @@ class ProblemSchema(Struct):
 
 
 class CategoriesSchema(Struct):
-    """Dtype of a column of categories."""
+    """Dtype of a column of categories, and what their texts stand for where they are no words."""
 
     categories: list[Label]
     ordered: bool
+    kind: str = ""
 
 
 class TableSchema(Struct):

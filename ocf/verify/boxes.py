@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ocf.support import json_records as records
+from ocf.support.json_dtypes import value_like
 from ocf.verify.constraints import Change, stands_apart
-from ocf.verify.times import is_time
+from ocf.verify.times import is_time, moment_within
 
 #: Widths and values that differ by less are the same.
 SAME = 1e-6
@@ -124,7 +125,7 @@ def _part(held: Any, free: bool, feature: Mapping[str, Any], old: float | None, 
 def points_of(
     ranges: Mapping[str, Any], changes: Mapping[str, Change], answer: pd.DataFrame, number: int
 ) -> pd.DataFrame:
-    """Corners and other points of a box, the same each time; dates and durations stay those of the answer.
+    """Corners and other points of a box, the same each time.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def points_of(
     places = {str(column): k for k, column in enumerate(table.columns)}
     for name, held in ranges.items():
         feature, _, new = changes[name]
-        if held is None or new is None or is_time(feature):
+        if held is None or new is None:
             continue
         if isinstance(held, list):
             codes = [feature["levels"].index(level) for level in held]
@@ -147,12 +148,14 @@ def points_of(
         else:
             chosen = [_value(feature, *_ends(held), new, rng) for _ in range(number)]
         for k, column in enumerate(feature["columns"]):
-            values = chosen
+            values, like = chosen, table.iloc[:, places[column]]
             if len(feature["columns"]) > 1 or feature["base"]:
                 values = [int(code == k + feature["base"]) for code in chosen]
             elif feature["levels"]:
-                values = [feature["levels"][code] for code in chosen]
-            table.isetitem(places[column], _column(values, table.iloc[:, places[column]]))
+                values = [value_like(feature["levels"][code], like) for code in chosen]
+            elif is_time(feature):
+                values = [moment_within(value, like.iloc[0], feature["dtype"], *_ends(held)) for value in chosen]
+            table.isetitem(places[column], _column(values, like))
     return table
 
 
@@ -178,7 +181,7 @@ def _column(values: Sequence[Any], like: pd.Series[Any]) -> Any:
         known += [value for value in dict.fromkeys(values) if value not in known]
         return pd.Series(pd.Categorical(values, categories=known, ordered=like.dtype.ordered))
     if like.dtype == object and any(isinstance(value, Decimal) for value in like):
-        values = [Decimal(repr(value)) for value in values]
+        values = [value if isinstance(value, Decimal) else Decimal(repr(value)) for value in values]
     held = pd.Series(list(values), dtype=object)
     try:
         cast = held.astype(like.dtype)

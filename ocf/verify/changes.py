@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
+from ocf.support.json_dtypes import plain
 from ocf.verify.constraints import Change, broken, coupled_parts, curve_amount, stands_apart
 from ocf.verify.times import days, is_time
 
@@ -153,9 +154,9 @@ def value_of(row: Mapping[Any, Any], feature: Mapping[str, Any]) -> float | None
     if pd.isna(cell):
         return None
     if levels:
-        if cell not in levels:
+        if plain(cell) not in levels:
             raise DataError(f"{name!r}: {cell!r} is none of its levels.")
-        return float(levels.index(cell))
+        return float(levels.index(plain(cell)))
     try:
         value = days(cell, feature["dtype"]) if is_time(feature) else float(cell)
     except (TypeError, ValueError, AttributeError):

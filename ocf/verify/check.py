@@ -22,6 +22,7 @@ from ocf.features.row_dtypes import exact_in
 from ocf.models.giving import matching_columns
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
+from ocf.support.json_dtypes import plain
 from ocf.support.messages import listed
 from ocf.support.schemas import ClaimsSchema
 from ocf.verify.boxes import misboxed, outside, points_of
@@ -237,6 +238,13 @@ def _asked_tables(model: UserModel, record: Mapping[str, Any]) -> UserModel:
     return model.in_frames(kind_of(table), table)
 
 
+def _misnamed(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
+    """Whether the classes, by whose order probabilities are told, are those of the model."""
+    said, own = record.get("classes"), [*map(plain, model.classes)]
+    if said and [*map(plain, said)] != own:
+        yield f"The classes {said} are not those of the model in their order, {own}."
+
+
 def _refuse_other_columns(record: Mapping[str, Any], model: UserModel, path: str | Path) -> None:
     """Refuse results about a table that the model does not take, once for all rows."""
     if model.columns is None:
@@ -271,7 +279,7 @@ def _verify_record(
             problems += ("There is an answer, but no description of the features to check it by.",)
         return Verification(not problems, problems, status=claims.status)
 
-    faults = tuple(misdescribed(record))
+    faults = (*misdescribed(record), *_misnamed(record, model))
     if faults:  # by which nothing can be checked
         return Verification(False, faults, status=claims.status)
 
@@ -355,7 +363,7 @@ def _misboxed(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
 
 def _misranged(record: Mapping[str, Any], check: Callable[[pd.DataFrame], Verification]) -> Iterator[str]:
     """Where other values of the ranges of answers are no answers of the same cost."""
-    if record["counterfactual"] is None or record.get("plausibility") is not None or record.get("margins"):
+    if record["counterfactual"] is None:
         return
     answers = [record["counterfactual"], *record.get("ties", ())]
     if len(record.get("ranges", ())) > len(answers):
@@ -453,6 +461,8 @@ def _misquoted(claimed: Sequence[Sequence[float]] | None, shown: Sequence[Sequen
     if shown is None:
         yield "Probabilities are claimed, but the model shows none."
         return
+    if len(claimed) < len(shown):
+        yield f"There are probabilities of {len(claimed)} rows, not of {len(shown)}."
     for which, said, own in zip(("original", "counterfactual"), claimed, shown, strict=False):
         if len(said) != len(own) or not all(map(close, own, said)):
             yield f"The model gives the {which} the probabilities {list(own)}, not {list(said)} as claimed."

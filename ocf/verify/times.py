@@ -37,3 +37,22 @@ def days(cell: Any, dtype: str) -> float:
         cell = moment.to_pydatetime(warn=False) - start.to_pydatetime()
     span = cell if type(cell) is timedelta else pd.Timedelta(cell).to_pytimedelta()
     return span / timedelta(days=1)
+
+
+def moment_within(value: float, like: Any, dtype: str, low: float, high: float) -> Any:
+    """The cell that is so many days, of the kind of another; the other where that falls out of a range of days.
+
+    Parameters
+    ----------
+    value : float
+    like : object
+        A cell of the column.
+    dtype : str
+        Of the column.
+    low, high : float
+    """
+    try:
+        cell = like + timedelta(days=value - days(like, dtype))
+    except (OverflowError, ValueError):
+        return like
+    return cell if low <= days(cell, dtype) <= high else like

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,6 +36,15 @@ def test_leaves_come_cheapest_first(explainer: Explainer) -> None:
     assert all(e.verified for e in found)
     leaves = explainer.model.native.apply(pd.concat([e.counterfactual for e in found]))
     assert len(set(leaves)) == len(found) > 1
+
+
+@pytest.mark.parametrize("asked", [{"class_costs": {1: 1.0}}, {"split_margin": 0.1}])
+@pytest.mark.parametrize("formulation", ["auto", "hyperplanes", "oblique"])
+def test_what_is_weighed_leaf_by_leaf_needs_a_single_tree(asked: dict[str, Any], formulation: str) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = Explainer(RandomForestClassifier(5, max_depth=2, random_state=0).fit(X, y), data=X)
+    with pytest.raises(ProblemError, match=r"in a single tree, and the model has 5; leave them out"):
+        explainer.explain(X.iloc[[0]], target=None if "class_costs" in asked else 1, formulation=formulation, **asked)
 
 
 def test_class_costs_weigh_against_the_change(explainer: Explainer) -> None:

@@ -309,7 +309,7 @@ def test_targets_from_what_users_say(
         (REGRESSOR, "opposite", None, "give the target as an interval"),
         (REGRESSOR, 3.0, None, "give the target as an interval"),
         (REGRESSOR, (1, 2, 3), None, "give the target as an interval"),
-        (REGRESSOR, (float("nan"), 1), None, "give the target as an interval"),
+        (REGRESSOR, (float("nan"), 1), None, "is no number: give a number, or None for an open end"),
         (REGRESSOR, (2, 1), None, "is empty"),
         (REGRESSOR, (None, None), None, "open at both ends"),
         (REGRESSOR, (1, 2), 0.5, "has no probabilities"),

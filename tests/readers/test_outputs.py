@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeRegressor, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 from ocf import Explainer
 from ocf.errors import ModelError, UnsupportedModelError
@@ -84,6 +84,10 @@ def test_what_is_no_output_is_refused() -> None:
     for output in (2, -1, "height", True):
         with pytest.raises(ModelError, match="the outputs 0 to 1, without names"):
             as_user_model(forest, output=output)
+    chain = ClassifierChain(DecisionTreeClassifier()).fit(x, labels == labels[0])
+    for output in (0, 1, None):
+        with pytest.raises(UnsupportedModelError, match="its models see each other's answers"):
+            as_user_model(chain, output=output)
     with pytest.raises(ModelError, match="a single output: leave output out"):
         as_user_model(clone(FOREST).fit(x, labels[:, 0]), output=1)
     with pytest.raises(ModelError, match="not fitted"):

@@ -111,6 +111,8 @@ LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
         lambda r: r.update(status="unknown", counterfactual=None, cost=None, decided=None),
         "between bound and cost is inf, not 0.0",
     ),
+    "classes": (lambda r: r.update(classes=[1, 0]), "The classes [1, 0] are not those of the model in their order"),
+    "probabilities": (lambda r: r["probabilities"].pop(), "There are probabilities of 1 rows, not of 2"),
     "verdict": (lambda r: r.update(verified=False), "It says verified: false"),
     "own checks": (lambda r: r.update(verified=False, checks=["all is wrong"]), "It says of itself: all is wrong"),
     "needless": (lambda r: r.update(target=[0, 1]), "The row has the target as it is"),

@@ -18,6 +18,7 @@ from ocf.arrays import FloatArray
 from ocf.errors import DataError, UnsupportedModelError
 from ocf.features.feature import Feature
 from ocf.features.lattice import Lattice, finite_ends
+from ocf.features.times import DAY
 from ocf.readers.transformers.column import Column
 from ocf.readers.transformers.flow import Flow, objects_of, shown
 
@@ -147,7 +148,10 @@ def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) 
     first, last = column.span(*lattice.keys(flow.source.domain()[column.feature]).tolist())
     inner = np.clip(lattice.keys(np.linspace(*finite_ends(feature, base), _TRIED)), first, last).tolist()
     apart = 2 ** (np.finfo(lattice.dtype).nmant // 2) if lattice.dtype.kind == "f" else 1  # more than rounding
-    keys = np.unique([*inner, *_outwards(inner[0], first, apart), *_outwards(inner[-1], last, apart)])
+    outer = np.array([*_outwards(inner[0], first, apart), *_outwards(inner[-1], last, apart)], np.int64)
+    # far from 1970 a column of seconds holds no time of day that float64 does
+    outer = np.clip(outer // DAY * DAY, first, last) if feature.is_time else outer
+    keys = np.unique([*inner, *outer.tolist()])
     before = flow.at(column.feature, lattice.values(keys), j)
     after = behind.at(column.feature, lattice.values(keys), j) * (1 if word == "increasing" else -1)
     inside = (inner[0] <= keys) & (keys <= inner[-1])
