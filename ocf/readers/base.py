@@ -53,6 +53,8 @@ class TreeModel:
     naming : callable or None
         Of a library that keeps no names of categories: levels by column -> the same model, in which code ``c`` of
         column ``j`` stands for ``levels[j][c]``. Before that it knows no category of the user's.
+    margin_scale : float
+        What a score is multiplied by in the library's own ``decision_function``, where it has one.
     """
 
     ensemble: Ensemble
@@ -65,6 +67,7 @@ class TreeModel:
     absent_is_missing: bool | None = False
     row_by_row: bool = True
     naming: Callable[[Mapping[int, tuple[Any, ...]]], TreeModel] | None = None
+    margin_scale: float = 1.0
 
     @property
     def classes(self) -> tuple[Any, ...]:

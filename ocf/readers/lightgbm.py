@@ -110,6 +110,7 @@ def read(native: Any) -> TreeModel:
         library=f"lightgbm {lightgbm.__version__}",
         probabilities=library.probabilities if ensemble.decision.classes else None,
         categories=categories,
+        margin_scale=divisor,
     )
 
 

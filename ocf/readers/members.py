@@ -27,7 +27,13 @@ from ocf.trees.totals import FLOAT32, FLOAT64, Map, Term, Total
 COMPLEMENT = Map("affine", (-1.0, 1.0))
 
 #: Models whose decision functions are the scores of their trees, one per class.
-_MARGINS = ("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier", "StackingClassifier")
+_MARGINS = (
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "AdaBoostClassifier",
+    "StackingClassifier",
+    "LGBMClassifier",
+)
 
 
 @dataclass(frozen=True)
@@ -156,9 +162,7 @@ class Members:
             return None
         if model.ensemble.decision.stands_on_others or model.ensemble.n_outputs > 1:
             raise UnsupportedModelError(f"the decision function of a {_kind(model)} is no single score of trees")
-        # twice the margin is what ocf reads of the exponential loss
-        doubled = type(native).__name__ == "GradientBoostingClassifier" and native.loss == "exponential"
-        return Total((Term(self.starts[k], (), 0.5 if doubled else 1.0),))
+        return Total((Term(self.starts[k], (), model.margin_scale),))
 
     def responses(self, k: int) -> tuple[Total, ...]:
         """What member k, of several classes, gives as its decision function, else as probabilities: one per class.
@@ -172,7 +176,7 @@ class Members:
         native, own = _last(model.native), model.ensemble
         if not hasattr(native, "decision_function"):
             return self.shares(k)
-        scale = {"AdaBoostClassifier": len(model.classes) - 1.0}.get(type(native).__name__, 1.0)
+        scale = {"AdaBoostClassifier": len(model.classes) - 1.0}.get(type(native).__name__, model.margin_scale)
         if own.decision.stands_on_others or type(native).__name__ not in _MARGINS:
             raise UnsupportedModelError(
                 f"the decision function of a {_kind(model)} is no single score of trees per class"

@@ -13,6 +13,7 @@ How scikit-learn compares and sums (source: ``sklearn/tree/tree_of.pyx`` and ``s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ def _read_gradient_boosting(model: Any) -> TreeModel:
             f"{type(model).__name__}.init_ gives {start.shape[-1]} scores, the trees {n_outputs}: fit it again"
         )
     score = model.decision_function if classes else model.predict
-    return tree_model(
+    read = tree_model(
         model,
         trees,
         weights=np.full(len(trees), scale * model.learning_rate),
@@ -180,6 +181,7 @@ def _read_gradient_boosting(model: Any) -> TreeModel:
         decision=decision,
         native_scores=lambda rows: scale * score(rows),
     )
+    return replace(read, margin_scale=1.0 / scale)
 
 
 def check_constant_init(model: Any) -> None:

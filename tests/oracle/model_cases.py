@@ -215,11 +215,21 @@ def of_xgboost() -> dict[str, ModelCase]:
 
 def of_lightgbm() -> dict[str, ModelCase]:
     import lightgbm
+    from sklearn.calibration import CalibratedClassifierCV
 
     few: dict[str, Any] = {"n_estimators": 4, "num_leaves": 6, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
+    averaged = few | {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}
+
+    def calibrated(**settings: Any) -> Any:
+        return CalibratedClassifierCV(lightgbm.LGBMClassifier(**settings), cv=2)
+
     return {
         "LGBMClassifier": classifier(lambda: lightgbm.LGBMClassifier(**few)),
         "LGBMClassifier, several classes": classifier(lambda: lightgbm.LGBMClassifier(**few), 3),
+        "LGBMClassifier(boosting_type='rf')": classifier(lambda: lightgbm.LGBMClassifier(**averaged)),
+        "CalibratedClassifierCV of LGBMClassifier(boosting_type='rf')": classifier(lambda: calibrated(**averaged)),
+        "CalibratedClassifierCV of LGBMClassifier(sigmoid=2.0)": classifier(lambda: calibrated(**few, sigmoid=2.0)),
+        "CalibratedClassifierCV of LGBMClassifier, several classes": classifier(lambda: calibrated(**few), 3),
         "LGBMRegressor": regressor(lambda: lightgbm.LGBMRegressor(**few)),
         "LGBMRegressor(linear_tree=True)": regressor(
             lambda: lightgbm.LGBMRegressor(**few, linear_tree=True), refused="linear"
