@@ -143,8 +143,10 @@ def _renew(last: IntArray, x: IntArray) -> bool:
 @array_kernel
 def best_rounding(
     evaluator: Evaluator, instance: Instance, domain: Domain, share: FloatArray, levels: FloatArray, limit: float
-) -> tuple[float, IntArray]:
+) -> tuple[float, IntArray, IntArray]:
     """Cheapest of the LP point's roundings that meet the requirements, each pulled back; inf when none is of use.
+
+    The roundings come last, (n, n_features), as they were.
 
     Parameters
     ----------
@@ -161,10 +163,13 @@ def best_rounding(
     n_features = len(instance.ordered)
     best, chosen = np.inf, np.zeros(n_features, np.int64)
     x, last = np.empty(n_features, np.int64), np.full(n_features, -1, np.int64)
+    roundings, n = np.empty((len(levels), n_features), np.int64), 0
     for level in levels:
         _round(instance, domain, share, level, x)
         if not _renew(last, x):
             continue
+        copy_to(roundings[n], x)
+        n += 1
         if not meets_target(evaluator, x):
             continue
         pull_back(evaluator, x)
@@ -172,7 +177,7 @@ def best_rounding(
         if cost < limit and cost < best:
             best = cost
             copy_to(chosen, x)
-    return best, chosen
+    return best, chosen, roundings[:n]
 
 
 @helper

@@ -54,11 +54,6 @@ from ocf.support.tolerances import with_ties
 #: Pairs of leaves that the first reduction probes at most: some 10 ms.
 PAIRS = 200_000
 
-#: Visits before which a better incumbent is looked for by local search, 20 ms each. Of 57 such searches whenever visits
-#: had doubled from 8 on, three found one: two at 8, and one at 16 by 0.03 % (breast cancer and spambase, 100 x 5). From
-#: 64 on, 20 rows of breast cancer take 0.318 s in the median and 11.5 together; from 8 on it was 0.338 and 11.8.
-IMPROVEMENTS = frozenset(8**k for k in range(2, 16))
-
 
 @dataclass(frozen=True)
 class BoxResult:
@@ -182,8 +177,8 @@ def _work(worker: Worker, shared: Shared, number: int) -> None:
             node, visits = shared.take(number, own)
             if node is None:
                 return
-            if visits in IMPROVEMENTS:
-                worker.improve(visits)
+            if visits >= shared.searches.due:
+                shared.searches.tell(visits, worker.improve(visits) > 0)
             left = worker.visit(node)
             # a worker with an LP plunges; after a dive the best of all is next
             own = shared.give(number, left, plunge=worker.relaxation is not None)
