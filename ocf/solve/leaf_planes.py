@@ -236,15 +236,17 @@ class RowPlanes:
         domain, tree = self.domain, self.tree
         if not domain.levels and not len(domain.grid):
             return {}
-        out = {}
+        out: dict[int, tuple[float, float]] = {}
         error_bounds = self.error_bounds(np.arange(len(self)), *domain.limit_bounds())
         listed = domain.columns.role == "level"
         for v, r in self.place.items():
             row = self.over_columns[r]
             if np.isnan(domain.origin[tree.oblique_entries(v)[0]]).any():
                 continue
+            if exactly := self._on_a_grid(v, r):
+                out |= exactly
+                continue
             if row[~listed].any():
-                out.update(self._on_a_grid(v, r))
                 continue
             values = [np.unique(row[own]) for own in domain.levels.values() if row[own].any()]
             if math.prod(map(len, values)) > MOST_TOTALS:

@@ -91,7 +91,9 @@ class Query:
         if task is None:
             return replace(EMPTY, leaf=leaf)
         if not len(task.place) and model.form is None and not model.relations:
-            return self._closest(task)
+            closest = self._closest(task)
+            if closest.point is not None and self._smooth.rounding.reaches(leaf, closest.point):
+                return closest
         if task.is_open(model.columns.integer):
             return self._with_integers(task, cutoff)
         return self._smooth.answer(task, cutoff, self.run)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.problem.rows import satisfied
+from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_polytope import ContinuousPart
 from ocf.solve.move_inside import move_inside
@@ -68,7 +69,7 @@ class LeafRounding:
                 continue
             whole[part.used] = found
             whole = self._settled(whole, part.used)
-            if self._reaches_leaf(part, whole) and satisfied(model.relations, model.problem.space, whole):
+            if self.reaches(part.task.leaf, whole) and satisfied(model.relations, model.problem.space, whole):
                 return whole
         return None
 
@@ -89,11 +90,19 @@ class LeafRounding:
             return False
         if (room < error_bounds)[of_lines].any() or uncertain(model.tree, part.point[None])[0]:
             return None
-        return self._reaches_leaf(part, part.point)
+        return self.reaches(task.leaf, part.point)
 
-    def _reaches_leaf(self, part: ContinuousPart, point: FloatArray) -> bool:
+    def reaches(self, leaf: Leaves, point: FloatArray) -> bool:
+        """Whether the tree itself, apart from lines, sends a point to a leaf, or to one leaf per tree.
+
+        Parameters
+        ----------
+        leaf : int or tuple of int
+        point : (n_features,) float64
+            Coded.
+        """
         lines = self.model.tree.lines[:, 0]
-        reached, wanted = self.model.tree.apply(point[None])[0], np.atleast_1d(part.task.leaf)
+        reached, wanted = self.model.tree.apply(point[None])[0], np.atleast_1d(leaf)
         return bool((np.delete(reached, lines) == np.delete(wanted, lines)).all())
 
     def _rounded(self, part: ContinuousPart, values: FloatArray) -> FloatArray:

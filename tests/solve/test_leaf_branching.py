@@ -118,3 +118,32 @@ def test_a_point_whose_side_rounding_decides_is_put_to_the_model() -> None:
     assert_same(Explainer(tree, data=table).explain(table.iloc[[0]], target=1)[0], 2.0)
     over = ObliqueTree(tree.weights, [0.1 + 0.2, 0, 0], tree.left, tree.right, tree.value, classes=(0, 1))
     assert_same(Explainer(over, data=table).explain(table.iloc[[0]], target=1)[0], np.inf)
+
+
+@pytest.mark.parametrize("weights", [[0.0, -1.0], [0.0, -0.1], [0.1, 0.2], [0.3, 0.6]])
+@pytest.mark.parametrize("kind", ["classes", "values", "class costs"])
+def test_a_row_upon_a_threshold_does_not_stand_for_the_leaf_beyond(kind: str, weights: list[float]) -> None:
+    table = pd.DataFrame({"a": [0, 1, 1] * 20, "b": [0, 1, 0] * 20})
+    row = table.iloc[[1]]
+    total = float(row.to_numpy(float)[0] @ weights)
+    shape = ([weights, [0, 0], [0, 0]], [total, 0, 0], [1, -1, -1], [2, -1, -1])
+    for threshold in (total, np.nextafter(total, -1), np.nextafter(total, 1), 0.3 if total > 0 else total):
+        shape = (shape[0], [threshold, 0, 0], *shape[2:])
+        stump = ObliqueTree(*shape, [[0.0], [0.0], [1.0]])
+        here = float(stump.predict(row)[0])
+        others = pd.DataFrame(list(itertools.product([0, 1], repeat=2)), columns=["a", "b"])
+        d = np.abs(others.to_numpy(float) - row.to_numpy(float)).sum(axis=1)
+        optimum = float(d[stump.predict(others) == 1 - here].min(initial=np.inf))
+        if kind == "values":
+            found = Explainer(stump, data=table).explain(row, target=(0.5, None) if here == 0 else (None, 0.5))[0]
+            assert_same(found, optimum)
+            continue
+        classes = ObliqueTree(*shape, np.eye(2)[[0, 0, 1]], classes=(0, 1))
+        if kind == "classes":
+            assert_same(Explainer(classes, data=table).explain(row, target=int(1 - here))[0], optimum)
+            continue
+        found = Explainer(classes, data=table).explain(row, class_costs={int(here): 5.0, int(1 - here): 0.1})[0]
+        # the model is not asked about sides here, as it knows no leaves: what rounding decides stays open
+        assert found.status in ("optimal", "feasible", "unknown")
+        if found.status == "optimal":
+            assert (found.cost, found.decided) == ((optimum, 1 - here) if optimum + 0.1 < 5 else (0.0, here))
