@@ -23,7 +23,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
 from ocf.solve.leaf_answer import LeafAnswer, Leaves
-from ocf.solve.outcome import ROUNDED, Outcome
+from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Progress, Status
 from ocf.support.tolerances import meets
 
@@ -194,10 +194,6 @@ class _LeafSearch:
                 status = Status.FEASIBLE
         else:
             status = Status.UNKNOWN if any(a.claim == "open" for a in answers) else Status.INFEASIBLE
-        left = run.seconds_left()
-        if status in (Status.FEASIBLE, Status.UNKNOWN) and (left is None or left > 0):
-            left_open = "open whether there is a point" if best is None else "a gap to the proven bound"
-            run.message = f"{ROUNDED} leaves {left_open}"
         run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
         sizes = {
             "leaves": model.tree.n_leaves,
