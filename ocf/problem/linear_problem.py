@@ -97,5 +97,5 @@ class LinearProblem:
         feature, move = self.space.features[i], self.moves[i]
         assert move is not None
         step = feature.step or 1.0
-        low, high = (self.origin[i] + feature.scale * end for end in (move.low, move.high))
+        low, high = feature.limits(float(self.origin[i]))  # by its scale, an end would be rounded and lost
         return float(np.rint(feature.at_least(low) / step)), float(np.rint(feature.at_most(high) / step))

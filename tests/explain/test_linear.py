@@ -326,3 +326,21 @@ def test_a_step_that_is_not_read_is_refused() -> None:
 
 def _hole(table: pd.DataFrame) -> pd.DataFrame:
     return table.replace(99.0, 0.0)
+
+
+@pytest.mark.parametrize(("low", "high", "at"), [(0, 22, 15), (0, 23, 13), (0, 39, 31), (3, 49, 32)])
+@pytest.mark.parametrize("step", [1.0, 0.1])
+def test_both_ends_of_a_grid_are_reached(low: int, high: int, at: int, step: float) -> None:
+    """Ends that are told in units of the scale do not come back by it: 15 + 22 * (0 - 15) / 22 is above 0."""
+    values = np.arange(low, high + 1) if step == 1 else np.round(np.arange(low, high + 1) * step, 1)
+    table = pd.DataFrame({"n": np.tile(values, 6)})
+    model = LogisticRegression().fit(table, table.n > values[at - low])
+    row = pd.DataFrame({"n": [values[at - low]]})
+    for end, beside, target in ((values[0], values[1], 0), (values[-1], values[-2], 1)):
+        model.coef_, model.intercept_ = np.array([[1.0]]), np.array([-(end + beside) / 2])
+        found = LinearExplainer(model, table, {} if step == 1 else {"n": {"step": step}}).explain(
+            row, target=bool(target)
+        )[0]
+        assert found.status == "optimal"
+        assert found.counterfactual is not None
+        assert found.counterfactual.n.iloc[0] == end
