@@ -96,6 +96,7 @@ class _ChoiceSearch:
         self.room = self._room()
         self.boxes = [_Box(-np.inf, 0, task.lower, task.upper)]
         self.numbered = self.refused = 0
+        self.tried: dict[bytes, LeafAnswer] = {}
         self.closed = np.inf  # bound of boxes that are not looked at further
 
     @property
@@ -157,9 +158,12 @@ class _ChoiceSearch:
 
     def _settles(self, box: _Box, x: FloatArray, loose: BoolArray, bound: float) -> bool:
         """Ask for the rest of a choice of integers, and whether that is all there is in the box."""
-        part = replace(self.task, lower=box.lower, upper=box.upper).fixed(x, self.integer)
-        found = self.smooth.answer(part, np.inf, self.clock)
-        self.refused += found.point is None
+        choice = self._choice(x)
+        if choice not in self.tried:
+            part = replace(self.task, lower=box.lower, upper=box.upper).fixed(x, self.integer)
+            self.tried[choice] = self.smooth.answer(part, np.inf, self.clock)
+            self.refused += self.tried[choice].point is None
+        found = self.tried[choice]
         if found.cost < self.best.cost:
             self.best = found
         if self._is_dear(bound):
@@ -169,6 +173,15 @@ class _ChoiceSearch:
         if found.claim == "open":
             self.closed = min(self.closed, max(bound, found.bound))
         return True
+
+    def _choice(self, x: FloatArray) -> bytes:
+        """What integers stand for, whichever columns hold it: up 2 and down 1 are up 1, and what may move but stays."""
+        columns, whole = self.model.columns, np.rint(x)
+        own = np.where(columns.role == "level", np.nan_to_num(columns.value), columns.unit) * whole
+        counted = self.integer & (columns.role != "moved")
+        smooth = (columns.role == "moved") & np.isin(columns.feature, self.model.domain.smooth)
+        values = np.bincount(columns.feature[counted], own[counted], len(self.model.origin))
+        return np.concatenate([values, whole[smooth]]).tobytes()
 
     def _split(self, box: _Box, bound: float, j: int, parts: list[tuple[float, float]], near: float) -> _Box | None:
         """Parts of a box by the range of one column; the one that holds a value comes next, the others wait."""

@@ -147,3 +147,29 @@ def test_a_row_upon_a_threshold_does_not_stand_for_the_leaf_beyond(kind: str, we
         assert found.status in ("optimal", "feasible", "unknown")
         if found.status == "optimal":
             assert (found.cost, found.decided) == ((optimum, 1 - here) if optimum + 0.1 < 5 else (0.0, here))
+
+
+def test_one_point_in_several_columns_is_tried_once() -> None:
+    values = [[0.4, 0.6, 0.8, 1.0, 1.2, 1.4], [0, 0.01, 0.02, 0.03, 0.04, 0.05], [-4, -3, -2, -1, 0, 1]]
+    table = pd.DataFrame(list(itertools.product(*values)), columns=["a", "b", "c"])
+    weights = [
+        [-0.32, 0.12, 0.62],
+        [0.31, -1.97, -2.46],
+        [0, 0, 0],
+        [0, 0, 0],
+        [0.34, -1.57, -0.69],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    row = pd.DataFrame({"a": [1.4], "b": [0.0], "c": [-1]})
+    threshold = [float(row.to_numpy(float)[0] @ np.array(weights[0])), 2.89, 0, 0, -0.3, 0, 0]
+    shape = [1, 2, -1, -1, 5, -1, -1], [4, 3, -1, -1, 6, -1, -1], np.eye(3)[[2, 2, 1, 2, 0, 0, 2]]
+    tree = ObliqueTree(weights, threshold, *shape, classes=(0, 1, 2), feature_names=("a", "b", "c"))
+    d = np.abs(table.to_numpy() - row.to_numpy(float))
+    prices = (d / [1, 0.05, 5]).sum(axis=1) + 0.1 * (d > 1e-12).sum(axis=1)
+    explainer = Explainer(tree, table, features={"a": {"step": 0.2}, "b": {"step": 0.01}})
+    for target in {0, 1, 2} - {int(tree.predict(row)[0])}:
+        best = float(prices[tree.predict(table) == target].min(initial=np.inf))
+        for formulation in ("oblique", "hyperplanes"):
+            found = explainer.explain(row, target=target, norm={"l0": 0.1, "l1": 1}, formulation=formulation)[0]
+            assert_same(found, best)
