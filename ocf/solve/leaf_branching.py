@@ -158,7 +158,7 @@ class _ChoiceSearch:
 
     def _settles(self, box: _Box, x: FloatArray, loose: BoolArray, bound: float) -> bool:
         """Ask for the rest of a choice of integers, and whether that is all there is in the box."""
-        choice = self._choice(x)
+        choice = self._meaning(x)
         if choice not in self.tried:
             part = replace(self.task, lower=box.lower, upper=box.upper).fixed(x, self.integer)
             self.tried[choice] = self.smooth.answer(part, np.inf, self.clock)
@@ -174,7 +174,7 @@ class _ChoiceSearch:
             self.closed = min(self.closed, max(bound, found.bound))
         return True
 
-    def _choice(self, x: FloatArray) -> bytes:
+    def _meaning(self, x: FloatArray) -> bytes:
         """What integers stand for, whichever columns hold it: up 2 and down 1 are up 1, and what may move but stays."""
         columns, whole = self.model.columns, np.rint(x)
         own = np.where(columns.role == "level", np.nan_to_num(columns.value), columns.unit) * whole
