@@ -136,9 +136,9 @@ class Worker:
             if not left or search.late:
                 return left
         if search.has_relaxation and not search.generation:
-            seed = 0
-            while self.improve(seed) > WORTHWHILE and seed < MOST_SEARCHES:
-                seed += 1
+            for seed in range(MOST_SEARCHES):
+                if self.improve(seed) <= WORTHWHILE:
+                    break
             bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
             if bound >= search.limit:
                 return []
