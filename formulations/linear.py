@@ -11,7 +11,7 @@ Nomenclature
 ``u[i], v[i]``        := how far numeric feature i goes up and down, in units of its scale, >= 0
 ``a[i], b[i]``        := 1 if it goes up, if it goes down; only where a change as such costs
 ``m[i]``              := whole number of steps, for features with a grid (whole numbers among them)
-``h[i]``              := 1 if a feature leaves a value that is not on its grid
+``h[i]``              := 1 if a feature leaves a value that is not on its grid; always 1 if the value is on it
 ``q[i], p[i]``        := at least the squares of u[i] and v[i], by tangents
 ``nu[i,k]``           := 1 if discrete feature i takes level k
 ``g[r,i]``            := slope of requirement r in numeric feature i, in units of the feature
@@ -77,6 +77,8 @@ class LinearFormulated:
     square_up, square_down : dict of int to variable
         Empty without l2.
     levels : dict of int to tuple of variables
+    steps, on_grid : dict of int to variable
+        By feature with a grid that may move: its number of steps, and whether that is its value.
     unit : float
     """
 
@@ -86,13 +88,14 @@ class LinearFormulated:
     square_up: dict[int, Any]
     square_down: dict[int, Any]
     levels: dict[int, tuple[Any, ...]]
-
+    steps: dict[int, Any]
+    on_grid: dict[int, Any]
     unit: float
 
     @property
     def columns(self) -> list[Any]:
-        """The variables of `up`, `down`, their squares and `levels`, in this order."""
-        parts = (self.up, self.down, self.square_up, self.square_down)
+        """The variables of `up`, `down`, their squares, `steps`, `on_grid` and `levels`, in this order."""
+        parts = (self.up, self.down, self.square_up, self.square_down, self.steps, self.on_grid)
         return [*(v for part in parts for v in part.values()), *(v for own in self.levels.values() for v in own)]
 
 
@@ -110,7 +113,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     model = pyo.ConcreteModel(name="linear")
     numeric = [i for i, move in enumerate(problem.moves) if move is not None]
     ranges = {i: move for i, move in enumerate(problem.moves) if move is not None}
-    grid = [i for i in numeric if problem.space.features[i].kind == "integer" or problem.space.features[i].step]
+    grid = [i for i in numeric if problem.has_grid(i)]
     cost = problem.cost
     unit = FINE if cost.l2 else 1.0
     ranges = {i: move.times(unit) for i, move in ranges.items()}
@@ -142,13 +145,13 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
 
     _first_tangents(model, ranges, squared)
     model.cost = pyo.Objective(expr=linear(_costs(model, problem, levels, unit)))  # (16)
-    by = {name: {i: getattr(model, name)[i] for i in own} for name, own in _owners(numeric, squared)}
+    by = {name: {i: getattr(model, name)[i] for i in own} for name, own in _owners(numeric, squared, grid)}
     chosen = {
         i: tuple(model.nu[i, k] for k in range(len(prices)))
         for i, prices in enumerate(problem.level_costs)
         if len(prices)
     }
-    return LinearFormulated(model, by["u"], by["v"], by["q"], by["p"], chosen, unit)
+    return LinearFormulated(model, by["u"], by["v"], by["q"], by["p"], chosen, by["m"], by["h"], unit)
 
 
 def tangent(move: float) -> tuple[float, float]:
@@ -156,8 +159,8 @@ def tangent(move: float) -> tuple[float, float]:
     return 2 * move, -move * move
 
 
-def _owners(numeric: list[int], squared: list[int]) -> tuple[tuple[str, list[int]], ...]:
-    return (("u", numeric), ("v", numeric), ("q", squared), ("p", squared))
+def _owners(numeric: list[int], squared: list[int], grid: list[int]) -> tuple[tuple[str, list[int]], ...]:
+    return (("u", numeric), ("v", numeric), ("q", squared), ("p", squared), ("m", grid), ("h", grid))
 
 
 def _decided(holds: bool) -> Any:
@@ -212,7 +215,7 @@ def _first_tangents(model: pyo.ConcreteModel, ranges: Mapping[int, Move], square
 def _grids(model: pyo.ConcreteModel, problem: LinearProblem, grid: list[int], unit: float) -> None:
     """Features that take multiples of a step only, or keep their value."""
     model.m = pyo.Var(grid, domain=pyo.Integers)
-    model.h = pyo.Var(grid, domain=pyo.Binary)
+    model.h = pyo.Var(grid, domain=pyo.Binary, bounds=lambda _, i: (int(problem.starts_on_grid(i)), 1))
 
     @model.Constraint(grid)
     def on_grid(m: pyo.ConcreteModel, i: int) -> Any:  # (18)

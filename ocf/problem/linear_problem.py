@@ -92,6 +92,28 @@ class LinearProblem:
                 total = total + table[int(point[i])]
         return np.asarray(total)
 
+    def has_grid(self, i: int) -> bool:
+        """Whether a numeric feature takes whole numbers or multiples of a step only."""
+        return self.space.features[i].kind == "integer" or bool(self.space.features[i].step)
+
+    def multiple(self, i: int, steps: float) -> float:
+        """Value of a feature with a grid at a number of steps.
+
+        Parameters
+        ----------
+        i : int
+            Feature.
+        steps : float
+            A whole number.
+        """
+        feature = self.space.features[i]
+        return float(feature.at_most((steps + 0.5) * (feature.step or 1.0)))
+
+    def starts_on_grid(self, i: int) -> bool:
+        """Whether the row's value is a multiple of the feature's step."""
+        origin = self.origin[i]
+        return bool(self.space.features[i].at_most(origin) == origin)
+
     def steps(self, i: int) -> tuple[float, float]:
         """First and last multiple of its step that a feature with a grid may take."""
         feature, move = self.space.features[i], self.moves[i]

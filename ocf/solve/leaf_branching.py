@@ -13,12 +13,12 @@ tolerance of a hyperplane, on its wrong side, ends nothing. The bound of a box h
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray
+from ocf.solve.column_boxes import ColumnBox, ColumnBoxes
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
@@ -36,16 +36,6 @@ WHOLE = 1e-6
 
 #: Relative rounding of a sum of a few hundred products, and of what it is compared with.
 ROUNDING = 2.0**-44
-
-
-@dataclass(order=True)
-class _Box:
-    """Bounds of the columns, and a bound of what they cost."""
-
-    bound: float
-    number: int
-    lower: FloatArray = field(compare=False)
-    upper: FloatArray = field(compare=False)
 
 
 class LeafBranching:
@@ -94,8 +84,8 @@ class _ChoiceSearch:
         )
         self.weights = np.abs(self.form.A).sum(axis=0)
         self.room = self._room()
-        self.boxes = [_Box(-np.inf, 0, task.lower, task.upper)]
-        self.numbered = self.refused = 0
+        self.boxes = ColumnBoxes(task.lower, task.upper)
+        self.refused = 0
         self.tried: dict[bytes, LeafAnswer] = {}
         self.closed = np.inf  # bound of boxes that are not looked at further
 
@@ -106,18 +96,18 @@ class _ChoiceSearch:
 
     def run(self) -> None:
         """Search until every box is dearer than the best point, or a limit is reached."""
-        here: _Box | None = None
+        here: ColumnBox | None = None
         while here is not None or self.boxes:
-            box = here or heapq.heappop(self.boxes)
+            box = here or self.boxes.pop()
             left = self.clock.seconds_left()
-            if self.numbered > MOST_BOXES or self.refused > MOST_REFUSED or (left is not None and left <= 0):
+            if self.boxes.made > MOST_BOXES or self.refused > MOST_REFUSED or (left is not None and left <= 0):
                 self.closed = min(self.closed, box.bound)
                 return
             here = None if self._is_dear(box.bound) else self._followed(box, left)
 
     def answer(self) -> LeafAnswer:
         """What the search has found."""
-        bound = min([self.closed, *(box.bound for box in self.boxes)], default=np.inf)
+        bound = min(self.closed, self.boxes.bound)
         bound = max(min(bound, self.limit), 0.0 if self.model.domain.credit == 0 else -np.inf)
         if self.best.point is None:
             claim = "open" if bound < self.cutoff else "pruned" if np.isfinite(self.cutoff) else "empty"
@@ -132,7 +122,7 @@ class _ChoiceSearch:
             self.closed = min(self.closed, bound)
         return dear
 
-    def _followed(self, box: _Box, left: float | None) -> _Box | None:
+    def _followed(self, box: ColumnBox, left: float | None) -> ColumnBox | None:
         """Solve the relaxation of a box, and split it where that does not settle it; the half to go on with."""
         found = self.relaxed.solve(lower=box.lower, upper=box.upper, time_limit=left)
         if found.claim is Claim.INFEASIBLE:
@@ -156,7 +146,7 @@ class _ChoiceSearch:
         z = np.rint(x[j])
         return self._split(box, bound, j, [(box.lower[j], z - 1), (z, z), (z + 1, box.upper[j])], z)
 
-    def _settles(self, box: _Box, x: FloatArray, loose: BoolArray, bound: float) -> bool:
+    def _settles(self, box: ColumnBox, x: FloatArray, loose: BoolArray, bound: float) -> bool:
         """Ask for the rest of a choice of integers, and whether that is all there is in the box."""
         choice = self._meaning(x)
         if choice not in self.tried:
@@ -183,23 +173,22 @@ class _ChoiceSearch:
         values = np.bincount(columns.feature[counted], own[counted], len(self.model.origin))
         return np.concatenate([values, whole[smooth]]).tobytes()
 
-    def _split(self, box: _Box, bound: float, j: int, parts: list[tuple[float, float]], near: float) -> _Box | None:
+    def _split(
+        self, box: ColumnBox, bound: float, j: int, parts: list[tuple[float, float]], near: float
+    ) -> ColumnBox | None:
         """Parts of a box by the range of one column; the one that holds a value comes next, the others wait."""
         following = None
         for low, high in parts:
             if low > high:
                 continue
-            lower, upper = box.lower.copy(), box.upper.copy()
-            lower[j], upper[j] = low, high
-            self.numbered += 1
-            part = _Box(bound, self.numbered, lower, upper)
+            part = self.boxes.part(box, bound, j, low, high)
             if low <= near <= high:
                 following = part
             else:
-                heapq.heappush(self.boxes, part)
+                self.boxes.push(part)
         return following
 
-    def _bound(self, multipliers: FloatArray, box: _Box) -> float:
+    def _bound(self, multipliers: FloatArray, box: ColumnBox) -> float:
         """Lower bound on what a box costs, by weak duality: with prices of the rows each column is by itself."""
         form, columns = self.form, self.model.columns
         side = np.where(multipliers > 0, form.row_upper + self.room, form.row_lower - self.room)
@@ -224,7 +213,7 @@ class _ChoiceSearch:
         return out
 
 
-def _cheapest(slope: FloatArray, square: FloatArray, box: _Box, integer: BoolArray) -> FloatArray:
+def _cheapest(slope: FloatArray, square: FloatArray, box: ColumnBox, integer: BoolArray) -> FloatArray:
     """Value of each column where ``slope * x + square * x**2`` is least within a box, (n_cols,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = np.where(square > 0, -slope / (2 * square), np.where(slope > 0, -np.inf, np.inf))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ocf.cells.incumbent import Incumbent
 from ocf.solve.leaf_answer import LeafAnswer
-from ocf.solve.outcome import ROUNDED, Outcome, Run
+from ocf.solve.outcome import Outcome, Run
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 
 #: What takes time besides the solver and the user's model.
@@ -60,11 +60,8 @@ class LeafRun(Run):
         sizes : dict of str to int
             See `ocf.solve.outcome.Outcome`.
         """
-        point, left = best.point if best else None, self.seconds_left()
-        limited = (left is not None and left <= 0) or self.options.mip_gap > 0 or self.options.options
-        if status in (Status.FEASIBLE, Status.UNKNOWN) and not (self.message or limited):
-            left_open = "open whether there is a point" if point is None else "a gap to the proven bound"
-            self.message = f"{ROUNDED} leaves {left_open}"
+        self.blame_rounding(status)
+        point = best.point if best else None
         self.best = Incumbent(np.zeros(0, np.int64), point, best.cost) if best and point is not None else None
         self.status, self.bound, self.sizes = status, bound, sizes
         self.proved_by = self.method_name if status in (Status.OPTIMAL, Status.INFEASIBLE) else ""

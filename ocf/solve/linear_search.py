@@ -8,7 +8,8 @@
 
 A solver meets a constraint within its tolerance only. What it decides (directions, levels, steps) is taken over; the
 continuous values are then moved along a straight line towards the inside until the user's own model gives the class,
-which takes a step of the size of rounding. The bound is the solver's.
+which takes a step of the size of rounding. The bound is the solver's. Where nothing is continuous, what it decides is a
+point: one that the model refuses, at a tie as a rule, is cut off by boxes around it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
-from ocf.solve.outcome import Outcome, Run
+from ocf.solve.column_boxes import ColumnBoxes
+from ocf.solve.outcome import ROUNDED, Outcome, Run
 from ocf.solve.turns import Turns
 from ocf.solvers.protocols import Solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
@@ -40,6 +42,13 @@ if TYPE_CHECKING:
 
 #: Rounds of tangents before the search stops with the gap that is left.
 ROUNDS = 100
+
+#: Multiples of the bound on rounding that are taken off what is asked for, one search after the other: all that may
+#: win, and where the model refused what was found, a certain win, and one by more than a solver's tolerance.
+SLACKS = (1.0, -1.0, -(2.0**36))
+
+#: Calls of a solver for choices of steps and levels that the model may refuse.
+MOST_CHOICES = 1000
 
 #: Distances in units of the scale below which a solver's value may be its tolerance and not a change.
 NOISE = 1e-6
@@ -73,10 +82,12 @@ def solve_linear(
     """
     run = LinearRun(problem, Turns(solver, others), options, confirm, margin)
     run.start_at_origin()
-    slack = 1.0
-    while run.status is None and slack >= -1.0:
-        run.search(slack)
-        slack -= 2.0  # once more, for a certain win, where the model refused what rounding left open
+    if run.status is None and not run.smooth:
+        run.search_choices()
+    for slack in SLACKS[not run.smooth :]:
+        if run.status is None and not run.best:
+            run.search(slack)
+    run.conclude()
     return run.outcome()
 
 
@@ -94,6 +105,8 @@ class LinearRun(Run):
         super().__init__(options, ("build",))
         self._judge = confirm
         self.problem, self.margin = problem, margin
+        #: Features of which a solver's value is moved on.
+        self.smooth = [i for i, move in enumerate(problem.moves) if move is not None and not problem.has_grid(i)]
         self._turns = turns
 
     @property
@@ -119,17 +132,13 @@ class LinearRun(Run):
 
     def search(self, slack: float) -> None:
         """Solve, put the answer onto the boundary, add tangents, until bound and cost meet."""
-        begin = time.perf_counter()
-        built = formulation.build(self.problem, self.margin, slack)
-        form = compile_model(built.model, built.columns)
-        self.times["build"] += time.perf_counter() - begin
-        self.measure(form)
+        built, form = self._built(slack)
         proving = slack > 0  # what the strict model proves is not about the points within rounding of a tie
         stuck = False
         for _ in range(ROUNDS):
             result = self._ask(form)
             if result is not None and result.status is Status.INFEASIBLE:
-                self._nothing_cheaper(proving)
+                self._nothing_cheaper(slack)
             if result is None or self.status is not None or result.x is None:
                 break
             if proving:
@@ -146,22 +155,62 @@ class LinearRun(Run):
                 break
             # once more with the cost as a cutoff: a solver's bound is loose by its tolerance, its cutoff is not
             stuck = not added and self.upper >= before
-        if self.best and self.status is None and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
+
+    def search_choices(self) -> None:
+        """Solve, and leave the boxes around a choice that was tried, until none of them holds a cheaper point."""
+        built, form = self._built(SLACKS[0])
+        boxes = ColumnBoxes(form.lower, form.upper)
+        for _ in range(MOST_CHOICES):
+            if not boxes or self._met():
+                self.close(Status.OPTIMAL if self.best else Status.INFEASIBLE, self.bound, self.solver.name)
+                break
+            box = boxes.pop()
+            result = self._ask(form.with_bounds(box.lower, box.upper))
+            if result is None or self.status is not None:
+                break
+            if result.status is not Status.INFEASIBLE:
+                box.bound = max(box.bound, result.bound)
+                if result.x is None:
+                    boxes.push(box)
+                    break
+                found = self._take(built, result.x)
+                self.record()
+                form, added = _with_tangents(form, built, self.problem, result.x, found)
+                if found is not None and added:
+                    boxes.push(box)
+                else:
+                    boxes.push_around(box, box.bound, *_choice_columns(built, result.x))
+            self.bound = max(self.bound, min(boxes.bound, self.upper))
+
+    def conclude(self) -> None:
+        """End with what there is, where nothing is proven."""
+        if self.status is not None:
+            return
+        status = Status.FEASIBLE if self.best else Status.UNKNOWN
+        if self.best and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
             self.say("columns in float32 hold seven digits, and the optimum is known no better than that")
-        if self.status is None and (self.best or slack < 0 or (self.results and self.results[-1].x is None)):
-            self.close(Status.FEASIBLE if self.best else Status.UNKNOWN, self.bound, "")
+        self.blame_rounding(status)
+        self.close(status, self.bound, "")
+
+    def _built(self, slack: float) -> tuple[LinearFormulated, StandardForm]:
+        """The model, and what a solver is given of it."""
+        begin = time.perf_counter()
+        built = formulation.build(self.problem, self.margin, slack)
+        form = compile_model(built.model, built.columns)
+        self.times["build"] += time.perf_counter() - begin
+        self.measure(form)
+        return built, form
 
     def _met(self) -> bool:
         return meets(self.bound, self.upper, self.options.mip_gap)
 
-    def _nothing_cheaper(self, proving: bool) -> None:
+    def _nothing_cheaper(self, slack: float) -> None:
         """Conclude from a model without a point, or with none that is cheaper than the best."""
-        if proving and self.best:
-            self.close(Status.OPTIMAL, self.upper, self.solver.name)
-        elif proving:
-            self.close(Status.INFEASIBLE, np.inf, self.solver.name)
-        elif not self.best:
-            self.say("only points within rounding of a tie are left, and the model refused those that were tried")
+        if slack > 0:
+            self.prove(self.solver.name)
+        elif not self.best and slack == SLACKS[1]:
+            self.say(f"{ROUNDED} leaves only points next to a tie, and the model refused those that were tried")
+            self.close(Status.UNKNOWN, self.bound, "")
 
     def _ask(self, form: StandardForm) -> SolveResult | None:
         """What a solver says of a form, the next one where it errs; None where there is no time."""
@@ -242,21 +291,40 @@ def _distances(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[float,
     return {i: (float(x[k]) / built.unit, float(x[n + k]) / built.unit) for k, i in enumerate(built.up)}
 
 
+def _grid_columns(built: LinearFormulated) -> dict[int, tuple[int, int]]:
+    """Columns of each grid's number of steps, and of whether that is the value."""
+    first, n = 2 * (len(built.up) + len(built.square_up)), len(built.steps)
+    return {i: (first + k, first + n + k) for k, i in enumerate(built.steps)}
+
+
+def _levels_taken(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[int, int]]:
+    """Level that each discrete feature takes, and its column."""
+    at, out = 2 * (len(built.up) + len(built.square_up) + len(built.steps)), {}
+    for i, own in built.levels.items():
+        level = int(np.argmax(x[at : at + len(own)]))
+        out[i] = (level, at + level)
+        at += len(own)
+    return out
+
+
+def _choice_columns(built: LinearFormulated, x: FloatArray) -> tuple[list[int], FloatArray]:
+    """Columns that tell steps and levels, and their values; of a level it is enough that it is taken."""
+    columns = [j for pair in _grid_columns(built).values() for j in pair] + [
+        j for _, j in _levels_taken(built, x).values()
+    ]
+    return columns, np.rint(x[columns])
+
+
 def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> Iterator[tuple[FloatArray, list[int]]]:
     """Point of a solution and the features that may be moved on; once without changes that may be mere tolerance."""
     point = problem.origin.copy()
-    at = len(x_columns(built)[0])
-    for i, own in built.levels.items():
-        point[i] = float(np.argmax(x[at : at + len(own)]))
-        at += len(own)
+    for i, (level, _) in _levels_taken(built, x).items():
+        point[i] = float(level)
+    for i, (steps, moves) in _grid_columns(built).items():
+        if x[moves] > 0.5:
+            point[i] = problem.multiple(i, float(np.rint(x[steps])))
     distances = {i: up - down for i, (up, down) in _distances(built, x).items()}
-    grid = [i for i in distances if problem.space.features[i].kind == "integer" or problem.space.features[i].step]
-    for i in grid:
-        feature, step = problem.space.features[i], problem.space.features[i].step or 1.0
-        if abs(distances[i]) * feature.scale > NOISE * step:
-            wanted = problem.origin[i] + distances[i] * feature.scale
-            point[i] = float(feature.at_most(wanted + step / 2))
-    smooth = [i for i in distances if i not in grid]
+    smooth = [i for i in distances if not problem.has_grid(i)]
     seen = set()
     for least in (NOISE, 0.0):
         moving = [i for i in smooth if abs(distances[i]) > least or not _may_stay(problem, i)]
@@ -267,12 +335,6 @@ def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> I
         for i in moving:
             start[i] = problem.origin[i] + distances[i] * problem.space.features[i].scale
         yield start, moving
-
-
-def x_columns(built: LinearFormulated) -> tuple[list[object], list[object]]:
-    """Columns before the levels, and those of the squares among them."""
-    squares = [*built.square_up.values(), *built.square_down.values()]
-    return [*built.up.values(), *built.down.values(), *squares], squares
 
 
 def _may_stay(problem: LinearProblem, i: int) -> bool:

@@ -344,3 +344,43 @@ def test_both_ends_of_a_grid_are_reached(low: int, high: int, at: int, step: flo
         assert found.status == "optimal"
         assert found.counterfactual is not None
         assert found.counterfactual.n.iloc[0] == end
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+@pytest.mark.parametrize("norm", ["l0", "l1", "l2"])
+@pytest.mark.parametrize("seed", range(8))
+def test_ties_of_whole_numbers_and_levels_end_nothing(seed: int, norm: str, solver: str) -> None:
+    """Where scores are sums of tenths many of them are 0, which no solver tells from a win: the model is asked."""
+    rng = np.random.default_rng(seed)
+    n_classes = 2 + seed % 2
+    grid = pd.DataFrame(itertools.product(range(4), range(4), "abc"), columns=["n", "m", "c"])
+    table = pd.concat([grid] * 3)
+    encode = ColumnTransformer([("n", "passthrough", ["n", "m"]), ("c", OneHotEncoder(), ["c"])])
+    model = make_pipeline(encode, LogisticRegression()).fit(table, np.arange(len(table)) % n_classes)
+    n_rows = 1 if n_classes == 2 else n_classes
+    model[-1].coef_ = rng.integers(-3, 4, (n_rows, 5)) / 10
+    model[-1].intercept_ = rng.integers(-4, 5, n_rows) / 10
+    row = grid.iloc[[int(rng.integers(len(grid)))]]
+    target = int(rng.integers(n_classes))
+    wins = np.concatenate([model.predict(grid.iloc[[i]]) for i in range(len(grid))]) == target
+    far = np.column_stack([np.abs(grid[["n", "m"]] - row[["n", "m"]].to_numpy()) / 3, grid.c != row.c.iloc[0]])
+    costs = {"l0": far > 0, "l1": far, "l2": far**2}[norm].astype(float).sum(axis=1)
+    (found,) = LinearExplainer(model, table).explain(row, target=target, norm=norm, solver=solver)
+    if wins.any():
+        assert (found.status, found.verified) == ("optimal", True)
+        assert found.cost == pytest.approx(costs[wins].min(), rel=1e-9)
+    else:
+        assert found.status == "infeasible"
+
+
+def test_a_gap_that_a_tie_leaves_is_not_blamed_on_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocf.solve.linear_search.MOST_CHOICES", 1)
+    grid = pd.DataFrame(itertools.product(range(4), range(4)), columns=["a", "b"])
+    table = pd.concat([grid] * 8)
+    model = LogisticRegression().fit(table, table.a > 1)
+    model.coef_, model.intercept_ = np.array([[0.2, 0.1]]), np.array([-0.4])
+    (found,) = LinearExplainer(model, table).explain(pd.DataFrame({"a": [1], "b": [0]}), target=True)
+    assert (found.status, found.verified) == ("feasible", True)  # a win by more than a tolerance
+    assert found.bound == pytest.approx(1 / 3)
+    assert found.message.startswith("rounding")
+    assert "time limit" not in found.message
