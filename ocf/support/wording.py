@@ -11,6 +11,9 @@ DIGITS = 6
 #: What is smaller is the rounding of something else in tables of seconds, shares and costs.
 NOTHING = 1e-9
 
+#: What is smaller is 0 or next to it in a column of float32.
+VANISHING = 2.0**-126
+
 # -- words -----------------------------------------------------------------------------------------------------
 
 
@@ -68,11 +71,11 @@ def word(value: Any, other: Any = None, *, new: bool = False) -> str:
     exact = repr(value).removesuffix(".0")
     if isinstance(value, int) or len(exact) <= DIGITS + 2:
         return exact
-    short = f"{value:.{DIGITS}g}"
+    short = "0" if abs(value) < VANISHING else f"{value:.{DIGITS}g}"
     rounded = float(short)
     if rounded == value:
         return short
-    if new and abs(value - rounded) <= 1e-6 * abs(value):
+    if new and abs(value - rounded) <= max(1e-6 * abs(value), VANISHING):
         return f"just {'over' if value > rounded else 'under'} {short}"
     if isinstance(other, int | float) and f"{other:.{DIGITS}g}" == short:
         return exact

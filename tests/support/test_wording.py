@@ -20,6 +20,9 @@ from ocf.support.wording import word
         (math.nextafter(3.5, 4), 3.5, False, "3.5000000000000004"),
         (0.123456789, 1.0, False, "0.123457"),
         (0.123456789, 1.0, True, "about 0.123457"),
+        (2.0**-150, None, False, "0"),  # where float32 stops being 0
+        (2.0**-149, 0.0, True, "just over 0"),
+        (2.0**-149, 0.0, False, "1.401298464324817e-45"),
         (None, 1.0, False, "missing"),
         ("a", "b", True, "a"),
         (True, False, True, "True"),
