@@ -155,6 +155,8 @@ def _close_beyond(cells: CellProblem, cost: FloatArray, limit: float) -> None:
     if cells.values is None or cells.values.beyond is None:
         return
     least = least_costs(cells.partition.offsets, cost)
+    index = cells.problem.space.index
+    least[[index(name) for name, _ in cells.problem.cost.squares]] = 0.0  # they are among what the others make up for
     others = least.sum() - least[cells.values.cell_feature]
     cost[cost + others + cells.values.beyond >= limit] = np.inf
 

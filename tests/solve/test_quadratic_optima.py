@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from ocf import Explainer
+from ocf import Explainer, quadratic_cost
 from ocf.solve.compile import compile_formulation
 
 #: Work that a solver may spend on one answer.
@@ -89,3 +90,35 @@ def test_units_fit_the_tolerances() -> None:
     assert factor.min() > 0
     ends = np.isfinite(plain.form.row_upper)
     assert scaled.form.row_upper[ends] == pytest.approx((plain.form.row_upper * factor)[ends], rel=1e-9)
+
+
+def nearest(table: pd.DataFrame, model: ExtraTreesClassifier, target: int, form: np.ndarray) -> float:
+    """Least cost of all whole numbers in the ranges of a table, seen from its first row."""
+    grid = pd.DataFrame(
+        itertools.product(*(range(table[c].min(), table[c].max() + 1) for c in table)), columns=[*"uvw"]
+    )
+    moves = (grid - table.iloc[0]).to_numpy(float)[model.predict(grid) == target]
+    return float(np.einsum("ij,jk,ik->i", moves, form, moves).min())
+
+
+@pytest.mark.parametrize(("solver", "reduce"), [("auto", True), ("auto", False), ("highs", True)])
+@pytest.mark.parametrize("seed", [*range(20), 22, 35, 36, 37, 57, 64, 75, 97])
+def test_whole_numbers_against_all_of_them(seed: int, solver: str, reduce: bool) -> None:
+    """A choice of cells that is cheaper than those next to it may be dearer once its numbers are whole ones.
+
+    And what a change costs when all others move as it suits best has their squares in it already.
+    """
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({c: rng.integers(0, 7, 60) for c in "uvw"})
+    table["v"] += table["u"]
+    slopes = rng.normal(size=3)
+    scores = table.to_numpy() @ slopes + table.u * table.v * rng.normal() / 3 + rng.normal(size=60) * 2
+    model = ExtraTreesClassifier(4, max_depth=3, random_state=0).fit(table, (scores > np.median(scores)).astype(int))
+    row = table.iloc[[0]]
+    target = 1 - model.predict(row)[0]
+    half = rng.normal(size=(3, 3))
+    inverse = np.linalg.inv(np.cov(table.to_numpy(float), rowvar=False))
+    for norm, form in (("mahalanobis", inverse), (quadratic_cost([*"uvw"], half @ half.T), half @ half.T)):
+        (found,) = Explainer(model, table).explain(row, target=target, norm=norm, reduce=reduce, solver=solver)
+        assert (found.status, found.verified) == ("optimal", True)
+        assert found.cost == pytest.approx(nearest(table, model, target, form), rel=1e-9)
