@@ -20,7 +20,8 @@ class Move:
     Attributes
     ----------
     low, high : float
-        Of the signed distance; a permitted range may exclude 0.
+        Of the signed distance; a permitted range may exclude 0. The low end is above the high one where no value is
+        left.
     """
 
     low: float

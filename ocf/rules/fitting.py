@@ -19,6 +19,7 @@ from ocf.models.lift import check_lift, lift
 from ocf.readers import read_model
 from ocf.readers.transformers.column import Column
 from ocf.regional.forest import RegionalForest
+from ocf.rules.points import permitted_span
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 
@@ -99,7 +100,7 @@ def fit_forest(
     lifted = lift(ensemble, encoding)
     check_lift(lifted, ensemble, encoding)
     lifted = replace(lifted, ensemble=_one_threshold_per_gap(lifted.ensemble, space))
-    part = partition(lifted.ensemble, space)
+    part = partition(lifted.ensemble, space, _ends_of_permitted(lifted.ensemble, space))
     return RegionalForest(part, part.locate(coded), lifted.apply(coded), np.asarray(answers))
 
 
@@ -116,3 +117,20 @@ def _one_threshold_per_gap(ensemble: Ensemble, space: FeatureSpace) -> Ensemble:
         gaps = feature.at_most(own)
         threshold[at] = own[np.searchsorted(gaps, feature.at_most(threshold[at]), side="right") - 1]
     return replace(ensemble, threshold=threshold)
+
+
+def _ends_of_permitted(ensemble: Ensemble, space: FeatureSpace) -> dict[int, FloatArray]:
+    """Cuts at the ends of permitted ranges, but where a threshold has the same values on its left already.
+
+    A cell with values on both sides of an end would count rows for a rule that its words leave out.
+    """
+    axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
+    cuts = {}
+    for i, feature in enumerate(space.features):
+        if feature.permitted is None or _stand_beside(feature):
+            continue
+        first, last = permitted_span(feature)
+        ends = np.array([np.nextafter(first, -np.inf), last])
+        known = feature.at_most(ensemble.threshold[axis & (ensemble.feature == i)])
+        cuts[i] = ends[np.isfinite(ends) & ~np.isin(feature.at_most(ends), known)]
+    return cuts

@@ -29,6 +29,19 @@ from ocf.solvers.protocols import CellSolver
 from ocf.support.numba_cache import array_helper, array_kernel, helper
 
 
+def permitted_span(feature: Feature) -> tuple[float, float]:
+    """Ends of a feature's permitted range, or of its permitted levels' codes; infinite where everything is permitted.
+
+    Parameters
+    ----------
+    feature : Feature
+    """
+    if feature.permitted is None:
+        return -np.inf, np.inf
+    ends = feature.permitted_codes() or feature.permitted
+    return float(min(ends)), float(max(ends))
+
+
 @dataclass(frozen=True)
 class RuleInterval:
     """Values of one feature that a rule admits, coded.
@@ -61,8 +74,8 @@ class RuleInterval:
         if self.levels is not None:
             levels = tuple(c for c in self.levels if codes is None or c in codes)
             return replace(self, levels=levels or self.levels)
-        first, last = feature.permitted if codes is None else (min(codes), max(codes))
-        lower, upper = max(self.lower, float(np.nextafter(first, -np.inf))), min(self.upper, float(last))
+        first, last = permitted_span(feature)
+        lower, upper = max(self.lower, float(np.nextafter(first, -np.inf))), min(self.upper, last)
         return replace(self, lower=lower, upper=upper) if lower < upper else self
 
     def pieces(self) -> tuple[FloatArray, FloatArray]:

@@ -119,8 +119,11 @@ class LinearRun(Run):
         return self.ask(self._judge, point)
 
     def start_at_origin(self) -> None:
-        """Nothing is cheaper than the row itself, where it is allowed and has the class already."""
+        """Nothing is cheaper than the row itself, where it may stay and has the class; or nothing is allowed at all."""
         problem, origin = self.problem, self.problem.origin
+        if any(move is not None and move.low > move.high for move in problem.moves):
+            self.close(Status.INFEASIBLE, np.inf, "reduction")
+            return
         stays = all(move is None or move.low <= 0 <= move.high for move in problem.moves) and all(
             not len(costs) or np.isfinite(costs[int(origin[i])]) for i, costs in enumerate(problem.level_costs)
         )

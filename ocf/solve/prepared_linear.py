@@ -163,8 +163,6 @@ def _move(feature: Feature, origin: float) -> Move | None:
     if feature.discrete:
         return None
     low, high = feature.limits(origin)
-    if low > high:
-        raise ProblemError(f"feature {feature.name!r}: no value is allowed between {low} and {high}")
     low, high = float(feature.at_least(low)), float(feature.at_most(high))
     if feature.action == "fixed" or low == high == origin:
         return None
