@@ -518,3 +518,16 @@ def _faults_of_numbers(feature: Feature) -> Iterator[str]:
         yield f"bounds [{lower}, {upper}] hold no value"
     if lower > upper:
         yield f"bounds [{lower}, {upper}] hold no value: the lowest comes first"
+
+
+def permitted_span(feature: Feature) -> tuple[float, float]:
+    """Ends of a feature's permitted range, or of its permitted levels' codes; infinite where everything is permitted.
+
+    Parameters
+    ----------
+    feature : Feature
+    """
+    if feature.permitted is None:
+        return -math.inf, math.inf
+    ends = feature.permitted_codes() or feature.permitted
+    return float(min(ends)), float(max(ends))

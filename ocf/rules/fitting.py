@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from ocf.arrays import FloatArray
 from ocf.cells.partition import partition
 from ocf.errors import DataError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, permitted_span
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding
 from ocf.models.lift import check_lift, lift
 from ocf.readers import read_model
 from ocf.readers.transformers.column import Column
 from ocf.regional.forest import RegionalForest
-from ocf.rules.points import permitted_span
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 

@@ -17,7 +17,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.kernels import Int32Array, search_arrays
 from ocf.cells.partition import Partition, partition
 from ocf.errors import ProblemError, SolverError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, permitted_span
 from ocf.features.space import FeatureSpace
 from ocf.formulations import plausible_point
 from ocf.models.lift import lift
@@ -27,19 +27,6 @@ from ocf.rules.fitting import one_hot_encoding
 from ocf.solvers import SolverOptions, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver
 from ocf.support.numba_cache import array_helper, array_kernel, helper
-
-
-def permitted_span(feature: Feature) -> tuple[float, float]:
-    """Ends of a feature's permitted range, or of its permitted levels' codes; infinite where everything is permitted.
-
-    Parameters
-    ----------
-    feature : Feature
-    """
-    if feature.permitted is None:
-        return -np.inf, np.inf
-    ends = feature.permitted_codes() or feature.permitted
-    return float(min(ends)), float(max(ends))
 
 
 @dataclass(frozen=True)
