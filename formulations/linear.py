@@ -52,6 +52,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from ocf.arrays import FloatArray
+from ocf.features.feature import has_grid
 from ocf.formulations.blocks.cells import linear
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     model = pyo.ConcreteModel(name="linear")
     numeric = [i for i, move in enumerate(problem.moves) if move is not None]
     ranges = {i: move for i, move in enumerate(problem.moves) if move is not None}
-    grid = [i for i in numeric if problem.has_grid(i)]
+    grid = [i for i in numeric if has_grid(problem.space.features[i])]
     cost = problem.cost
     unit = FINE if cost.l2 else 1.0
     ranges = {i: move.times(unit) for i, move in ranges.items()}

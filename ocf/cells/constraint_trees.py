@@ -17,7 +17,7 @@ from ocf.cells.partition import Partition, partition
 from ocf.cells.sliding import ZERO, Values
 from ocf.errors import ProblemError
 from ocf.features.curve import exact
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, has_grid
 from ocf.features.own_cost import around, cuts_of
 from ocf.problem.rows import Part, Row, spacing
 from ocf.trees.ensemble import Ensemble, SplitKind
@@ -161,7 +161,7 @@ def _cuts(problem: Problem, rows: Sequence[Row]) -> dict[int, FloatArray]:
 def _grid(feature: Feature, origin: float) -> FloatArray:
     """Admissible values of an integer or grid feature with few of them."""
     low, high = feature.limits(origin)
-    if not (feature.kind == "integer" or feature.step is not None) or not math.isfinite(high - low):
+    if not has_grid(feature) or not math.isfinite(high - low):
         return np.empty(0)
     step = feature.step or 1.0
     if (high - low) / step > MAX_VALUES:

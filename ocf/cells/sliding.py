@@ -41,6 +41,7 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.exact_programs import minimise
 from ocf.cells.reach import least_beyond
 from ocf.features.curve import exact
+from ocf.features.feature import has_grid
 from ocf.features.own_cost import amount_of
 from ocf.problem.diversity import Apart, Keeps
 from ocf.problem.rows import Row, spacing
@@ -162,8 +163,7 @@ class Values:
 
     def whole(self, i: int) -> bool:
         """Whether a sliding feature moves in whole steps."""
-        feature = self.problem.space.features[i]
-        return feature.kind == "integer" or feature.step is not None
+        return has_grid(self.problem.space.features[i])
 
     @cached_property
     def widths(self) -> list[Fraction]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, has_grid
 from ocf.features.space import FeatureSpace
 
 BitArray = NDArray[np.int8]
@@ -113,7 +113,7 @@ def sides_of(threshold: Threshold, space: FeatureSpace, digits: int = 6) -> tupl
 
 def _number(value: float, feature: Feature, digits: int) -> str:
     """A threshold with as many digits, at least some, as part the same values; of a continuous feature, nearly so."""
-    on_grid = not feature.discrete and (feature.kind == "integer" or feature.step is not None)
+    on_grid = has_grid(feature)
     for text in (f"{value:.{d}g}" for d in range(digits, 17)):
         near = float(text)
         if feature.above(near) == feature.above(value) if on_grid else abs(near - value) <= 1e-5 * feature.scale:

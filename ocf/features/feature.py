@@ -520,6 +520,16 @@ def _faults_of_numbers(feature: Feature) -> Iterator[str]:
         yield f"bounds [{lower}, {upper}] hold no value: the lowest comes first"
 
 
+def has_grid(feature: Feature) -> bool:
+    """Whether a numeric feature takes whole numbers or multiples of a step only.
+
+    Parameters
+    ----------
+    feature : Feature
+    """
+    return not feature.discrete and (feature.kind == "integer" or feature.step is not None)
+
+
 def permitted_span(feature: Feature) -> tuple[float, float]:
     """Ends of a feature's permitted range, or of its permitted levels' codes; infinite where everything is permitted.
 

@@ -93,10 +93,6 @@ class LinearProblem:
                 total = total + table[int(point[i])]
         return np.asarray(total)
 
-    def has_grid(self, i: int) -> bool:
-        """Whether a numeric feature takes whole numbers or multiples of a step only."""
-        return self.space.features[i].kind == "integer" or bool(self.space.features[i].step)
-
     def multiple(self, i: int, steps: float) -> float:
         """Value of a feature with a grid at a number of steps.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import BoolArray
-from ocf.features.feature import Feature
+from ocf.features.feature import Feature, has_grid
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.points import RuleInterval
 from ocf.support.json_dtypes import plain
@@ -138,7 +138,7 @@ def _ends(feature: Feature, interval: RuleInterval) -> tuple[float, float, bool]
     Rows may lie beyond the bounds, so that only an end that is none is left out. Where the interval ends at a special
     value beyond the bounds, which is no number among others, the bound is the end.
     """
-    grid = feature.kind == "integer" or feature.step is not None
+    grid = has_grid(feature)
     lower = float(feature.above(interval.lower)) if grid else interval.lower
     upper = float(feature.at_most(interval.upper)) if grid else interval.upper
     codes = feature.special_values[np.isfinite(feature.special_values)]

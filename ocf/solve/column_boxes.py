@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import FloatArray
 
 
 @dataclass(order=True)
@@ -63,14 +63,13 @@ class ColumnBoxes:
         """Leave a box for later."""
         heapq.heappush(self._left, box)
 
-    def part(self, box: ColumnBox, bound: float, j: int, low: float, high: float) -> ColumnBox:
+    def part(self, box: ColumnBox, j: int, low: float, high: float) -> ColumnBox:
         """The part of a box in which one column lies within a range; it is not among those that are left yet.
 
         Parameters
         ----------
         box : ColumnBox
-        bound : float
-            Of the part.
+            Whose bound holds for the part.
         j : int
             Column.
         low, high : float
@@ -78,16 +77,15 @@ class ColumnBoxes:
         lower, upper = box.lower.copy(), box.upper.copy()
         lower[j], upper[j] = low, high
         self.made += 1
-        return ColumnBox(bound, self.made, lower, upper)
+        return ColumnBox(box.bound, self.made, lower, upper)
 
-    def push_around(self, box: ColumnBox, bound: float, columns: Sequence[int] | IntArray, choice: FloatArray) -> None:
+    def push_around(self, box: ColumnBox, columns: Sequence[int], choice: FloatArray) -> None:
         """Leave all of a box but one choice of some of its whole columns.
 
         Parameters
         ----------
         box : ColumnBox
-        bound : float
-            Of what is left.
+            Whose bound holds for what is left.
         columns : sequence of int
         choice : (n_columns,) float64
             Whole numbers within the box.
@@ -95,5 +93,5 @@ class ColumnBoxes:
         for j, z in zip(columns, choice, strict=True):
             for low, high in ((box.lower[j], z - 1), (z + 1, box.upper[j])):
                 if low <= high:
-                    self.push(self.part(box, bound, int(j), low, high))
-            box = self.part(box, bound, int(j), z, z)
+                    self.push(self.part(box, j, low, high))
+            box = self.part(box, j, z, z)

@@ -127,10 +127,9 @@ class _ChoiceSearch:
         found = self.relaxed.solve(lower=box.lower, upper=box.upper, time_limit=left)
         if found.claim is Claim.INFEASIBLE:
             return None
-        bound = box.bound
         if found.multipliers is not None:
-            bound = max(bound, self._bound(found.multipliers, box))
-        if self._is_dear(bound):
+            box.bound = max(box.bound, self._bound(found.multipliers, box))
+        if self._is_dear(box.bound):
             return None
         loose = self.integer & (box.lower < box.upper)
         x = np.clip(0.0 if found.x is None else found.x, box.lower, box.upper)
@@ -139,14 +138,14 @@ class _ChoiceSearch:
             j = int((broken * (1.0 + self.weights)).argmax())
             low, high = np.floor(x[j]), np.ceil(x[j])
             near = low if x[j] - low < 0.5 else high
-            return self._split(box, bound, j, [(box.lower[j], low), (high, box.upper[j])], near)
-        if self._settles(box, x, loose, bound):
+            return self._split(box, j, [(box.lower[j], low), (high, box.upper[j])], near)
+        if self._settles(box, x, loose):
             return None
         j = int(np.where(loose, self.weights + (x != box.lower), -1.0).argmax())
         z = np.rint(x[j])
-        return self._split(box, bound, j, [(box.lower[j], z - 1), (z, z), (z + 1, box.upper[j])], z)
+        return self._split(box, j, [(box.lower[j], z - 1), (z, z), (z + 1, box.upper[j])], z)
 
-    def _settles(self, box: ColumnBox, x: FloatArray, loose: BoolArray, bound: float) -> bool:
+    def _settles(self, box: ColumnBox, x: FloatArray, loose: BoolArray) -> bool:
         """Ask for the rest of a choice of integers, and whether that is all there is in the box."""
         choice = self._meaning(x)
         if choice not in self.tried:
@@ -156,12 +155,12 @@ class _ChoiceSearch:
         found = self.tried[choice]
         if found.cost < self.best.cost:
             self.best = found
-        if self._is_dear(bound):
+        if self._is_dear(box.bound):
             return True
         if loose.any():
             return False
         if found.claim == "open":
-            self.closed = min(self.closed, max(bound, found.bound))
+            self.closed = min(self.closed, max(box.bound, found.bound))
         return True
 
     def _meaning(self, x: FloatArray) -> bytes:
@@ -173,15 +172,13 @@ class _ChoiceSearch:
         values = np.bincount(columns.feature[counted], own[counted], len(self.model.origin))
         return np.concatenate([values, whole[smooth]]).tobytes()
 
-    def _split(
-        self, box: ColumnBox, bound: float, j: int, parts: list[tuple[float, float]], near: float
-    ) -> ColumnBox | None:
+    def _split(self, box: ColumnBox, j: int, parts: list[tuple[float, float]], near: float) -> ColumnBox | None:
         """Parts of a box by the range of one column; the one that holds a value comes next, the others wait."""
         following = None
         for low, high in parts:
             if low > high:
                 continue
-            part = self.boxes.part(box, bound, j, low, high)
+            part = self.boxes.part(box, j, low, high)
             if low <= near <= high:
                 following = part
             else:

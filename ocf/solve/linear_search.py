@@ -26,6 +26,7 @@ from scipy.optimize import linprog
 from ocf.arrays import FloatArray
 from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
+from ocf.features.feature import has_grid
 from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
 from ocf.solve.column_boxes import ColumnBoxes
@@ -82,10 +83,10 @@ def solve_linear(
     """
     run = LinearRun(problem, Turns(solver, others), options, confirm, margin)
     run.start_at_origin()
-    if run.status is None and not run.smooth:
+    if not (run.finished or run.smooth):
         run.search_choices()
-    for slack in SLACKS[not run.smooth :]:
-        if run.status is None and not run.best:
+    for slack in SLACKS if run.smooth else SLACKS[1:]:
+        if not (run.finished or run.best):
             run.search(slack)
     run.conclude()
     return run.outcome()
@@ -106,7 +107,8 @@ class LinearRun(Run):
         self._judge = confirm
         self.problem, self.margin = problem, margin
         #: Features of which a solver's value is moved on.
-        self.smooth = [i for i, move in enumerate(problem.moves) if move is not None and not problem.has_grid(i)]
+        moves = zip(problem.space.features, problem.moves, strict=True)
+        self.smooth = [i for i, (f, move) in enumerate(moves) if move is not None and not has_grid(f)]
         self._turns = turns
 
     @property
@@ -182,12 +184,12 @@ class LinearRun(Run):
                 if found is not None and added:
                     boxes.push(box)
                 else:
-                    boxes.push_around(box, box.bound, *_choice_columns(built, result.x))
+                    boxes.push_around(box, *_choice_columns(built, result.x))
             self.bound = max(self.bound, min(boxes.bound, self.upper))
 
     def conclude(self) -> None:
         """End with what there is, where nothing is proven."""
-        if self.status is not None:
+        if self.finished:
             return
         status = Status.FEASIBLE if self.best else Status.UNKNOWN
         if self.best and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
@@ -327,7 +329,7 @@ def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> I
         if x[moves] > 0.5:
             point[i] = problem.multiple(i, float(np.rint(x[steps])))
     distances = {i: up - down for i, (up, down) in _distances(built, x).items()}
-    smooth = [i for i in distances if not problem.has_grid(i)]
+    smooth = [i for i in distances if not has_grid(problem.space.features[i])]
     seen = set()
     for least in (NOISE, 0.0):
         moving = [i for i in smooth if abs(distances[i]) > least or not _may_stay(problem, i)]

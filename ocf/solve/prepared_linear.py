@@ -164,7 +164,7 @@ def _move(feature: Feature, origin: float) -> Move | None:
         return None
     low, high = feature.limits(origin)
     low, high = float(feature.at_least(low)), float(feature.at_most(high))
-    if feature.action == "fixed" or low == high == origin:
+    if low <= high and (feature.action == "fixed" or low == high == origin):
         return None
     return Move((low - origin) / feature.scale, (high - origin) / feature.scale)
 

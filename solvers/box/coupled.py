@@ -254,7 +254,8 @@ class CoupledSearch:
             if f >= 0:
                 break
             if not shrank:  # a single choice of cells; what was looked at may have been one next to it
-                self._offer_least()
+                if meets_target(self.evaluator, self.x):
+                    self.offer(self.x)
                 return []
             whole_look = False
         halves = [self._open(at, self._half(f, j, side)) for side, at in ((False, before), (True, beyond))]
@@ -290,12 +291,6 @@ class CoupledSearch:
         self.box.t[:] = t
         cost = self.offer(lower)
         return cost if np.array_equal(lower, self.x) or cost < np.inf else self.offer(self.x)
-
-    def _offer_least(self) -> None:
-        """Judge the cells of a box's least point themselves."""
-        least_choice(self.coupling, self.instance, self.domain, self.box, self.x)
-        if meets_target(self.evaluator, self.x):
-            self.offer(self.x)
 
     def descended(self, x: IntArray) -> IntArray:
         """Where one ends that goes from a choice of cells with the target to cheaper ones next to it.

@@ -386,9 +386,10 @@ def test_a_gap_that_a_tie_leaves_is_not_blamed_on_the_time(monkeypatch: pytest.M
     assert "time limit" not in found.message
 
 
-def test_wishes_that_leave_no_value_are_infeasible() -> None:
+@pytest.mark.parametrize("action", ["decreasing", "fixed"])
+def test_wishes_that_leave_no_value_are_infeasible(action: str) -> None:
     table = pd.DataFrame(itertools.product(range(6), range(6)), columns=["a", "b"])
     model = LogisticRegression().fit(table, table.a + table.b > 5)
-    explainer = LinearExplainer(model, table, {"a": {"actionability": "decreasing"}})
+    explainer = LinearExplainer(model, table, {"a": {"actionability": action}})
     (found,) = explainer.explain(table.iloc[[0]], target=True, permitted_range={"a": (1, 5)})
     assert (found.status, found.proved_by) == ("infeasible", "reduction")
