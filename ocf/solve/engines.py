@@ -168,15 +168,14 @@ def engine_for(engines: Sequence[Engine[P]], task: Task) -> Engine[P]:
     Raises
     ------
     ProblemError
-        None does; the message says why.
+        None does; the message is the last one's, which the task came to because the others are for other formulations.
     """
-    refusals = []
+    refusal = ""
     for engine in engines:
         refusal = engine.accepts(task)
         if not refusal:
             return engine
-        refusals.append(refusal)
-    raise ProblemError("; ".join(refusals))
+    raise ProblemError(refusal)
 
 
 def make_ready(engine: Engine[P], task: Task) -> None:
@@ -584,21 +583,22 @@ class LeafEngine(Engine[Problem]):
         """One answer a row by a formulation over values."""
         if task.formulation not in VALUE_FORMULATIONS:
             return f"the formulation {task.formulation!r} has cells, which trees with hyperplanes have not"
+        this = f"the formulation {task.formulation!r}, which splits over several columns need,"
         if task.cost.absolutes:
-            return f"the formulation {task.formulation!r} knows no absolute values of sums of changes"
+            return f"{this} knows no absolute values of sums of changes: take the norm 'mahalanobis', or weights of l1"
         if any(f.special is not None for f in task.space.features):
-            return f"the formulation {task.formulation!r} knows no special values and supplies none that are missing"
+            return (
+                f"{this} knows no special values and supplies none that are missing: "
+                "leave out special_values and cost_of_supplying"
+            )
         if task.margins is not None and task.margins.any():
-            return f"the formulation {task.formulation!r} takes a margin for single trees only, as split_margin"
+            return f"{this} takes a margin for single trees only, as split_margin"
         if task.imputations is not None:
-            return f"the formulation {task.formulation!r} knows no completions of missing values"
+            return f"{this} knows no completions of missing values: leave out imputations, or give a complete row"
         if task.cross_check and (task.split_margin > 0 or task.class_costs):
             return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
         if task.several.n > 1 or task.n_optimal > 1:
-            return (
-                f"the formulation {task.formulation!r} gives one answer a row; "
-                "ocf.explain.leaf_queries.explain_leaves gives several"
-            )
+            return f"{this} gives one answer a row; ocf.explain.leaf_queries.explain_leaves gives several"
         return ""
 
     def second_way(self, request: Request[Problem]) -> Way:

@@ -410,7 +410,9 @@ class ClaimsSchema(Struct):
     gap: MaybeNumber | UnsetType = UNSET
     verified: bool | UnsetType = UNSET
     checks: list[str] | UnsetType = UNSET
-    rank: int = 1
+    rank: AtLeastOne = 1
+    ties_complete: bool | None = None
+    conflict: list[str] = []
     ranges: list[dict[str, EndsSchema | list[Label]]] = []
     box: BoxSchema | None = None
 
@@ -430,8 +432,6 @@ class ExplanationSchema(ClaimsSchema, kw_only=True):
     checks: list[str]
     message: str
     classes: list[Label]
-    ties_complete: bool | None = None
-    conflict: list[str] = []
 
 
 # -- thresholds and checkpoints --------------------------------------------------------------------------------

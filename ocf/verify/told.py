@@ -35,6 +35,8 @@ def misjudged(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"It says verified: {str(record['verified']).lower()}, but {why}."
     elif found and said:
         yield f"It says of itself: {'; '.join(said)}."
+    if record.get("conflict") and record["status"] != "infeasible":
+        yield f"Wishes are said to conflict, but the status is {record['status']!r}."
     tables = [table["values"] for table in (record["counterfactual"], *record.get("ties", ())) if table is not None]
     yield from (
         f"Tie {k} is an answer that is there already." for k in range(1, len(tables)) if tables[k] in tables[:k]

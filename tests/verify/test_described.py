@@ -115,6 +115,7 @@ LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "probabilities": (lambda r: r["probabilities"].pop(), "There are probabilities of 1 rows, not of 2"),
     "verdict": (lambda r: r.update(verified=False), "It says verified: false"),
     "own checks": (lambda r: r.update(verified=False, checks=["all is wrong"]), "It says of itself: all is wrong"),
+    "conflict": (lambda r: r.update(conflict=["'b' is fixed"]), "Wishes are said to conflict, but the status is 'opt"),
     "needless": (lambda r: r.update(target=[0, 1]), "The row has the target as it is"),
     "completions": (
         lambda r: r.update(imputations={"values": {"b": [2.0]}, "share": 1.0, "least": 1, "met": 1}),
@@ -157,6 +158,9 @@ def test_lies_are_found(honest: tuple[Any, Record], tmp_path: Path, lie: str) ->
     ("tamper", "sentence"),
     [
         (lambda r: r.update(probability=0.0), "at probability"),
+        (lambda r: r.update(rank=0), "at rank"),
+        (lambda r: r.update(ties_complete=0.5), "at ties_complete"),
+        (lambda r: r.update(conflict="none"), "at conflict"),
         (lambda r: r["original"]["values"].update(d="False"), "no truth value"),
         (lambda r: r["original"]["values"].update(d=0.3), "no truth value"),
         (lambda r: r["original"]["values"].update(a="17"), "'17' is text"),
