@@ -68,3 +68,13 @@ class LeafTask:
         """
         whole = np.rint(x)
         return replace(self, lower=np.where(integer, whole, self.lower), upper=np.where(integer, whole, self.upper))
+
+    def without(self, rows: BoolArray) -> LeafTask:
+        """The same without some of its hyperplanes.
+
+        Parameters
+        ----------
+        rows : (m,) bool
+        """
+        kept = ~rows
+        return replace(self, place=self.place[kept], sign=self.sign[kept], side=self.side[kept], total=self.total[kept])

@@ -251,9 +251,12 @@ class RowPlanes:
             values = [np.unique(row[own]) for own in domain.levels.values() if row[own].any()]
             if math.prod(map(len, values)) > MOST_TOTALS:
                 continue
-            totals, exact = np.zeros(1), np.full(1, tree.oblique_slack[tree.oblique_index[v]] == 0)
+            totals, terms = np.zeros(1), np.zeros(1, np.int64)
             for own in values:
-                totals, exact = np.add.outer(totals, own).ravel(), np.logical_and.outer(exact, own == 0).ravel()
+                totals, terms = np.add.outer(totals, own).ravel(), np.add.outer(terms, own != 0).ravel()
+            # a single indicator's weight is not rounded, a product may be
+            lone = 1 if (tree.oblique_entries(v)[1] >= 0).all() else 0
+            exact = (terms <= lone) & (tree.oblique_slack[tree.oblique_index[v]] == 0)
             t = float(tree.threshold[v])
             right = (totals > t + error_bounds[r]) | (exact & (totals > t))
             left = (totals <= t - error_bounds[r]) | (exact & (totals <= t))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from ocf.arrays import FloatArray, IntArray
+from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.problem.rows import satisfied
 from ocf.solve.leaf_answer import Leaves
 from ocf.solve.leaf_model import LeafModel
@@ -51,7 +52,9 @@ class LeafRounding:
             k=outer.k + (rounding + self.allowances(part.completed(size))),
         )
 
-    def inside(self, part: ContinuousPart, x: FloatArray) -> FloatArray | None:
+    def inside(
+        self, part: ContinuousPart, x: FloatArray, takes: Callable[[FloatArray], bool] | None = None
+    ) -> FloatArray | None:
         """The whole point, moved to where rounding decides nothing; None unless the tree sends it to the leaf.
 
         Parameters
@@ -59,19 +62,46 @@ class LeafRounding:
         part : ContinuousPart
         x : (n,) float64
             Values of the used features.
+        takes : callable, optional
+            Whether a point will do, in the place of the tree.
         """
-        model, whole = self.model, part.point.copy()
-        least = self._in_box(part, part.polytope)
+        model, takes = self.model, takes or partial(self.reaches, part.task.leaf)
+        for whole in self.moved(part, x):
+            whole = self._settled(whole, part.used)
+            if takes(whole) and satisfied(model.relations, model.problem.space, whole):
+                return whole
+        return None
+
+    def moved(self, part: ContinuousPart, x: FloatArray) -> Iterator[FloatArray]:
+        """Whole points that rounding takes across no hyperplane and no relation but an equation, the nearest first.
+
+        Parameters
+        ----------
+        part : ContinuousPart
+        x : (n,) float64
+            Values of the used features.
+        """
+        whole, least = part.point.copy(), self._in_box(part, part.polytope)
         for factor in FACTORS:
             margin = partial(self._margin, part, whole, least, factor)
             found = move_inside(part.polytope, x, margin, partial(self._rounded, part))
-            if found is None:
-                continue
-            whole[part.used] = found
-            whole = self._settled(whole, part.used)
-            if self.reaches(part.task.leaf, whole) and satisfied(model.relations, model.problem.space, whole):
-                return whole
-        return None
+            if found is not None:
+                whole = part.completed(found)
+                yield whole
+
+    def unmoved(self, part: ContinuousPart) -> BoolArray:
+        """Hyperplanes whose side rounding decides, once for all values of the used features, (m,).
+
+        A weight of 0 adds nothing to a sum, in whatever order it is added.
+
+        Parameters
+        ----------
+        part : ContinuousPart
+        """
+        place, room = part.task.place, part.polytope.h
+        near = np.abs(room) <= self._in_box(part, part.polytope)
+        own = ~part.polytope.G.any(axis=1) & ~self.model.planes.of_lines(place)
+        return np.asarray(near & own & (self.model.planes.slack[place] == 0))
 
     def takes(self, part: ContinuousPart) -> bool | None:
         """Whether the point of a part without used features is in the leaf; None where rounding decides.

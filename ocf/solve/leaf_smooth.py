@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from ocf.solve.active_set import refine, solve_by_active_set
 from ocf.solve.dual_ascent import ascend
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel
+from ocf.solve.leaf_number import OneNumber, is_one_number
 from ocf.solve.leaf_polytope import ContinuousPart, continuous_part
 from ocf.solve.leaf_rounding import LeafRounding
 from ocf.solve.leaf_run import LeafRun
@@ -75,10 +77,32 @@ class SmoothLeaves:
         run : LeafRun
             Whose clock holds.
         """
-        model, part = self.model, continuous_part(self.model, task)
+        part = continuous_part(self.model, task)
         if not len(part.used):
             return self._of_one_point(part, run)
-        polytope, spent = part.polytope, part.spent
+        undecided = self.rounding.unmoved(part)
+        if self.judge is None or task.eps > 0 or not undecided.any():
+            return self._of_numbers(part, cutoff, run)
+        rest = continuous_part(self.model, task.without(undecided))
+        inside = self._surely_inside(rest, run)
+        if inside is None:
+            return self._of_numbers(part, cutoff, run)
+        if not run.ask(self.judge, inside):  # for it is for the hyperplanes that all values of the numbers share
+            return replace(EMPTY, leaf=task.leaf)
+        return self._of_numbers(rest, cutoff, run, partial(run.ask, self.judge))
+
+    def _surely_inside(self, part: ContinuousPart, run: LeafRun) -> FloatArray | None:
+        """Some point of a part that is on its side of all hyperplanes, however they are rounded, if one is found."""
+        if any(row.slope for row in self.model.relations):
+            return None
+        x = self._cheapest(part, np.inf, run)[0]
+        return None if x is None else next(self.rounding.moved(part, x), None)
+
+    def _of_numbers(
+        self, part: ContinuousPart, cutoff: float, run: LeafRun, takes: Callable[[FloatArray], bool] | None = None
+    ) -> LeafAnswer:
+        """The cheapest values of the used features of a part; `takes` is asked in the place of the tree."""
+        model, task, polytope, spent = self.model, part.task, part.polytope, part.spent
         begin = time.perf_counter()
         x, y, claim = self._cheapest(part, cutoff - spent, run)
         run.times["solve"] += time.perf_counter() - begin
@@ -87,16 +111,30 @@ class SmoothLeaves:
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             return LeafAnswer(task.leaf, None, np.inf, max(bound, 0.0), "pruned" if bound >= cutoff else "open")
-        point = self.rounding.inside(part, x)
+        point = self.rounding.inside(part, x, takes)
         cost = np.inf if point is None else model.problem.cost.total(model.problem.space, model.origin, point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
         bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
         if point is None:
-            return LeafAnswer(task.leaf, None, np.inf, bound, "open")
-        bound = min(bound, cost)
-        if meets(bound, cost):
-            bound = cost
-        return LeafAnswer(task.leaf, point, cost, bound, "solved" if bound == cost else "open")
+            return self._of_few_values(part, LeafAnswer(task.leaf, None, np.inf, bound, "open"), run)
+        if meets(min(bound, cost), cost):
+            return LeafAnswer(task.leaf, point, cost, cost, "solved")
+        return self._of_few_values(part, LeafAnswer(task.leaf, point, cost, bound, "open"), run)
+
+    def _of_few_values(self, part: ContinuousPart, found: LeafAnswer, run: LeafRun) -> LeafAnswer:
+        """What rounding leaves open of a part with one number: the user's model is asked about its values."""
+        model = self.model
+        coupled = model.form is not None or model.domain.credit != 0
+        if self.judge is None or part.task.eps > 0 or coupled or not is_one_number(part, model):
+            return found
+        number = OneNumber(part, self.rounding, partial(run.ask, self.judge))
+        settled, point = number.cheapest(None if found.point is None else float(found.point[part.used[0]]))
+        if not settled:
+            return found
+        if point is None:
+            return replace(EMPTY, leaf=found.leaf)
+        cost = model.problem.cost.total(model.problem.space, model.origin, point)
+        return LeafAnswer(found.leaf, point, cost, cost, "solved")
 
     def _of_one_point(self, part: ContinuousPart, run: LeafRun) -> LeafAnswer:
         """A leaf in which nothing is left to choose; where rounding decides its side, the user's model is asked."""

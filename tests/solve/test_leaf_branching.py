@@ -173,3 +173,47 @@ def test_one_point_in_several_columns_is_tried_once() -> None:
         for formulation in ("oblique", "hyperplanes"):
             found = explainer.explain(row, target=target, norm={"l0": 0.1, "l1": 1}, formulation=formulation)[0]
             assert_same(found, best)
+
+
+def around(tree: ObliqueTree, others: np.ndarray) -> np.ndarray:
+    """Values from 0 to 1 of the first feature near the crossings of hyperplanes, the other features being given."""
+    sums, slopes = others @ tree.weights[:, 1:].T, tree.weights[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = ((tree.threshold - sums) / slopes).ravel()
+    steps = 2.0 ** np.arange(-70, -30)
+    near = crossings[np.isfinite(crossings), None] + np.concatenate([[0.0], steps, -steps])
+    return np.append(np.unique(np.clip(near, 0.0, 1.0)), [0.0, 1.0])
+
+
+def check_beside_a_number(kind: str, seed: int) -> None:
+    """Rows of a number and of whole numbers, against the tree's answers on every side of every hyperplane."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 4))
+    names = ["number", *(f"x{j}" for j in range(n))]
+    table = pd.DataFrame(np.vstack([np.full(n, -2), np.full(n, 4), rng.integers(-2, 5, (20, n))]), columns=names[1:])
+    table.insert(0, "number", np.concatenate([[0.0, 1.0], rng.uniform(size=20).round(int(rng.integers(1, 17)))]))
+    tree = tree_through_the_grid(rng, n + 1, int(rng.integers(1, 4)), kind)
+    inner = tree.left >= 0
+    tree.weights[inner, 0] *= rng.random(inner.sum()) < 0.6
+    through = table.to_numpy(float)[rng.integers(2, 22, len(inner))]
+    tree.threshold[inner] = [float(tree.weights[v] @ through[v]) for v in np.flatnonzero(inner)]
+    grid = np.array(list(itertools.product(*([np.arange(-2.0, 5.0)] * n))))
+    for k in (3, 4):
+        row = table.iloc[[k]]
+        target, norm, here = 1 - int(tree.predict(row)[0]), NORMS[rng.integers(len(NORMS))], row.to_numpy(float)[0]
+        cost, optimum = Cost.parse(norm), np.inf
+        for others in grid:
+            values = np.append(around(tree, others), here[0])
+            points = np.column_stack([values, np.tile(others, (len(values), 1))])
+            d = np.abs(points - here) / np.array([1.0] + [6.0] * n)
+            prices = cost.l0 * (d > 0).sum(axis=1) + cost.l1 * d.sum(axis=1) + cost.l2 * (d * d).sum(axis=1)
+            optimum = min(optimum, float(prices[tree.predict(points) == target].min(initial=np.inf)))
+        found = Explainer(tree, data=table).explain(row, target=target, norm=norm)[0]
+        assert_same(found, optimum)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 8, 48, 59, 68])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_a_number_beside_whole_ones_upon_thresholds(kind: str, seed: int) -> None:
+    # by one of them the side is decided once for all values of the number, or few or tiny values are left
+    check_beside_a_number(kind, seed)
