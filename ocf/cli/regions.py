@@ -84,7 +84,7 @@ def regions(
     options.load_forest(said.settings, problem, trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle, prepared=prepared)
     question = _question(said.settings)
-    (place,) = parse_rows(str(row), len(table))
+    (place,) = parse_rows(str(row), len(table), "--row")
     found = explainer.counterfactual_regions(
         table.iloc[[place]],
         **question,

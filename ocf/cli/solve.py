@@ -311,7 +311,7 @@ def export(
     from ocf.explain.question import OF_PROBLEM
 
     question = {key: settings[key] for key in OF_PROBLEM if key in settings}
-    asked = explainer.problem(table.iloc[parse_rows(str(row), len(table))], **question)
+    asked = explainer.problem(table.iloc[parse_rows(str(row), len(table), "--row")], **question)
     if output.suffix.lower() == ".json":
         output.write_text(asked.to_json() + "\n", encoding="utf-8")
     else:
@@ -401,6 +401,12 @@ def _write_form(explainer: Explainer, problem: Problem, formulation: str, path: 
     size = f"{form.n_rows} rows, {form.n_cols} columns ({int(form.integer.sum())} of them whole numbers)"
     note = "" if form.n_cols else "; reduction decides everything, the objective's constant is the optimum"
     typer.echo(f"{path}: {size}{note}", err=True)
+    if cells.requirements.error_bound.any() or cells.requirements.curve is not None:
+        typer.echo(
+            "points whose scores tie within rounding fit the file, and the model may refuse them: ask it about a "
+            "solver's point, or take `ocf solve`, which does and goes on without it",
+            err=True,
+        )
 
 
 def _reduced(cells: CellProblem) -> CellProblem:

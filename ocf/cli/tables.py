@@ -14,7 +14,7 @@ from ocf.support.messages import listed
 ROW = "row"
 
 
-def parse_rows(text: str, n: int) -> list[int]:
+def parse_rows(text: str, n: int, flag: str = "--rows") -> list[int]:
     """Row positions from ``"3"``, ``"0:10"``, ``"-5:"``, ``"1,4,7"`` or a mix of these.
 
     Parameters
@@ -22,6 +22,8 @@ def parse_rows(text: str, n: int) -> list[int]:
     text : str
     n : int
         Rows of the table.
+    flag : str
+        The option that says them.
 
     Returns
     -------
@@ -42,14 +44,14 @@ def parse_rows(text: str, n: int) -> list[int]:
         if len(numbers) == 1 and numbers[0] is not None:
             row = numbers[0]
             if not -n <= row < n:
-                raise DataError(f"--rows: there is no row {row}; the table has {n} rows, 0 to {n - 1}")
+                raise DataError(f"{flag}: there is no row {row}; the table has {n} rows, 0 to {n - 1}")
             rows[row % n] = None
         elif len(numbers) in (2, 3) and numbers[2:] != [0]:
             rows |= dict.fromkeys(range(n)[slice(*numbers)])
         else:
-            raise DataError(f"--rows {text!r} is not understood: give one row (3), a range (0:10) or a list (1,4,7)")
+            raise DataError(f"{flag} {text!r} is not understood: give one row (3), a range (0:10) or a list (1,4,7)")
     if not rows:
-        raise DataError(f"--rows {text!r} selects none of the table's {n} rows, 0 to {n - 1}")
+        raise DataError(f"{flag} {text!r} selects none of the table's {n} rows, 0 to {n - 1}")
     return list(rows)
 
 

@@ -151,7 +151,7 @@ def table_of(data: Any) -> pd.DataFrame | None:
     if isinstance(data, pd.DataFrame):
         return _dense(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
-        return pd.DataFrame(np.atleast_1d(data))
+        return _dense(pd.DataFrame(np.atleast_1d(data)))
     if isinstance(data, Mapping):
         whole = [isinstance(v, list | tuple | np.ndarray | pd.Series) for v in data.values()]
         return pd.DataFrame(dict(data) if all(whole) else [dict(data)])
@@ -168,12 +168,18 @@ def table_of(data: Any) -> pd.DataFrame | None:
 
 
 def _dense(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without sparse columns, whose dtypes do not say what they hold; itself where it has none."""
-    sparse = [place for place, dtype in enumerate(table.dtypes) if isinstance(dtype, pd.SparseDtype)]
-    out = table.copy(deep=False) if sparse else table
-    for place in sparse:
+    """A table without columns that are sparse or in another order of bytes; itself where it has none."""
+    out = table
+    for place, dtype in enumerate(table.dtypes):
         column: Any = table.iloc[:, place]
-        out.isetitem(place, column.sparse.to_dense())
+        if isinstance(dtype, pd.SparseDtype):
+            column = column.sparse.to_dense()
+        elif isinstance(dtype, np.dtype) and not dtype.isnative:
+            column = column.astype(dtype.newbyteorder("="))
+        else:
+            continue
+        out = table.copy(deep=False) if out is table else out
+        out.isetitem(place, column)
     return out
 
 

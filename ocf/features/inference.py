@@ -61,7 +61,7 @@ def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
         raise DataError(f"data must be a table (n_rows, n_columns), not an array of shape {array.shape}")
     if names is None or len(names) != array.shape[1]:
         names = tuple(f"x{j}" for j in range(array.shape[1]))
-    return pd.DataFrame(array, columns=list(names))
+    return pd.DataFrame(array.astype(array.dtype.newbyteorder("="), copy=False), columns=list(names))
 
 
 def infer_space(

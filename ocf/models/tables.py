@@ -194,6 +194,7 @@ def fit_columns(
 
 def _model_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.DataFrame:
     from ocf.models.user_model import table_columns
+    from ocf.readers.sklearn_common import by_known_name
 
     found = tuple(table.columns)
     if model.columns is None:
@@ -201,8 +202,10 @@ def _model_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.Data
             return table[list(table_columns(model, found))]
         except DataError as error:
             raise DataError(f"{path}: {error}; leave out those that are no inputs with --drop NAME") from None
-    extra = [c for c in found if c not in model.columns]
-    missing = [c for c in model.columns if c not in found]
+    by_name = by_known_name(found)
+    missing = [c for c in model.columns if c not in by_name]
+    own = [by_name[c] for c in model.columns if c in by_name]
+    extra = [c for c in found if c not in own]
     if missing:
         hint = f"; columns that the model does not take: {listed(extra)}" if extra else ""
         raise DataError(f"{path} misses columns that the model was fitted on: {listed(missing)}{hint}")
@@ -211,4 +214,4 @@ def _model_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.Data
         raise DataError(
             f"{path} has columns that the model does not take: {listed(extra)}; leave them out with {flags}"
         )
-    return table[list(model.columns)]
+    return table[own]

@@ -70,8 +70,14 @@ def read(model: Any) -> LinearModel:
     ModelError
         Not fitted, or coefficients that are not finite.
     UnsupportedModelError
-        Another kernel than the linear one, or several classes by pairwise votes.
+        No linear classifier, another kernel than the linear one, or several classes by pairwise votes.
     """
+    if not matches(model):
+        raise UnsupportedModelError(
+            f"{type(model).__name__} is no linear classifier: LogisticRegression, LinearSVC, SVC(kernel='linear'), "
+            "SGDClassifier, RidgeClassifier and their like are read here, trees by ocf.Explainer, and neither linear "
+            "regressors nor linear classifiers inside of other models"
+        )
     with whole(model):
         return _read(model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import Answer, refused
+from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cli.solve import exit_code
@@ -331,6 +333,49 @@ def test_export_writes_a_model_with_the_same_optimum(
     assert "single_leaf" in (tmp_path / "a.mps").read_text() or formulation == "ocean"
 
 
+def test_export_says_that_ties_are_the_models_own_affair(tmp_path: Path) -> None:
+    import highspy
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 7, (60, 2)), columns=["a", "b"])
+    granted = table.sum(axis=1) + 2 * rng.normal(size=60) > 6
+    voting = RandomForestClassifier(4, min_samples_leaf=3, random_state=0).fit(table, granted)
+    # every tree gives half of its rows, or a third of them: sums that round
+    grid = pd.DataFrame(itertools.product(range(7), range(7)), columns=["a", "b"])
+    row = table[~voting.predict(table)].iloc[[0]]
+    least = (np.abs(grid - row.iloc[0]) / 6).sum(axis=1)[voting.predict(grid)].min()
+    joblib.dump(voting, tmp_path / "m.joblib")
+    row.to_csv(tmp_path / "row.csv", index=False)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    asked = (tmp_path / "m.joblib", tmp_path / "row.csv", "--trust-pickle", "--reference", tmp_path / "table.csv")
+    answer = Answer("export", *asked, "--target", "True", "-o", tmp_path / "m.mps")
+    assert (answer.code, answer.out) == (0, "")
+    assert "the model may refuse them" in answer.err
+    highs = highspy.Highs()
+    highs.silent()
+    highs.readModel(str(tmp_path / "m.mps"))
+    highs.run()
+    assert highs.getInfo().objective_function_value <= least + 1e-9
+    whole = RandomForestClassifier(4, random_state=0).fit(grid, grid["a"] + grid["b"] > 6)
+    joblib.dump(whole, tmp_path / "m.joblib")
+    assert "the model may refuse" not in Answer("export", *asked, "--target", "True", "-o", tmp_path / "w.mps").err
+
+
+def test_a_table_with_the_names_that_lightgbm_was_fitted_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"b b": rng.integers(0, 9, 80), "c": rng.random(80)})
+    model = LGBMClassifier(n_estimators=5, verbose=-1, min_child_samples=5).fit(table, table["b b"] > 4)
+    joblib.dump(model, tmp_path / "m.joblib")
+    model.booster_.save_model(tmp_path / "m.txt")
+    table.to_csv(tmp_path / "table.csv", index=False)
+    for name in ("m.joblib", "m.txt"):
+        answer = Answer("solve", tmp_path / name, tmp_path / "table.csv", "--trust-pickle", "--rows", "0")
+        assert answer.code == 0, answer.err
+        assert "b b" in answer.out
+    table.rename(columns={"c": "d"}).to_csv(tmp_path / "table.csv", index=False)
+    refused("solve", tmp_path / "m.txt", tmp_path / "table.csv", words=["misses", "c; columns", "does not take: d"])
+
+
 def test_export_of_the_question_itself(files: Path, tmp_path: Path) -> None:
     args = ("export", files / "forest.skops", files / "data.csv", "--row", "-1", "-o", tmp_path / "p.json")
     assert Answer(*args, "--norm", "l2", "--target", "1").code == 0
@@ -341,7 +386,7 @@ def test_export_of_the_question_itself(files: Path, tmp_path: Path) -> None:
 def test_export_refuses(files: Path, tmp_path: Path, write: Callable[[str, str], Path]) -> None:
     args = ("export", files / "forest.skops", files / "data.csv")
     refused(*args, "-o", tmp_path / "p.txt", words=[".mps, .lp, .json"])
-    refused(*args, "-o", tmp_path / "p.mps", "--row", "500", words=["no row 500"])
+    refused(*args, "-o", tmp_path / "p.mps", "--row", "500", words=["--row: there is no row 500"])
     path = write("p.toml", "[features.income]\npermitted_range = [1e9, 2e9]")
     refused(*args, "-o", tmp_path / "p.mps", "--problem", path, words=["infeasible"])
 

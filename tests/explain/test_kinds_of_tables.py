@@ -55,6 +55,20 @@ def _data() -> tuple[pd.DataFrame, NDArray[Any]]:
 TABLE, LABELS = _data()
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i4"])
+def test_numbers_in_another_order_of_bytes(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    swapped = (9 * rng.random((80, 3))).astype(dtype)
+    model = RandomForestClassifier(5, random_state=0).fit(swapped, swapped[:, 0] > 4)
+    asked = swapped[~model.predict(swapped)][:1]
+    plain = Explainer(model, swapped.astype(dtype[1:])).explain(asked.astype(dtype[1:]), target=True)[0]
+    assert plain.status == "optimal"
+    named = np.rec.fromarrays(swapped.T, names="x0,x1,x2")
+    for data in (swapped, pd.DataFrame(swapped, columns=["x0", "x1", "x2"]), named):
+        found = Explainer(model, data).explain(asked, target=True)[0]
+        assert (found.status, found.cost, found.verified) == ("optimal", plain.cost, True)
+
+
 def forest(table: Any) -> Any:
     encoder = make_column_transformer(
         (StandardScaler(), ["amount", "age"]), (OneHotEncoder(), ["job"]), remainder="passthrough"

@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError, ModelError, ProblemError, SolverError, UnsupportedModelError
@@ -286,6 +288,10 @@ def test_what_is_refused():
         LinearExplainer(SVC(kernel="linear").fit(X, y), X)
     with pytest.raises(ModelError, match="not fitted"):
         LinearExplainer(LogisticRegression(), X)
+    calibrated = CalibratedClassifierCV(LogisticRegression(max_iter=1000))
+    for other in (Ridge(), PoissonRegressor(), calibrated, DecisionTreeClassifier()):
+        with pytest.raises(UnsupportedModelError, match="is no linear classifier: LogisticRegression"):
+            LinearExplainer(other.fit(X, y), X)
     with pytest.raises(UnsupportedModelError, match="not of the form a x"):
         LinearExplainer(make_pipeline(FunctionTransformer(np.log), LogisticRegression()).fit(X, y), X)
     model = LogisticRegression(max_iter=1000).fit(X, y)
