@@ -154,9 +154,10 @@ def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
             axis.plot(mean.index, mean, "o-", color=f"C{colour}", markersize=3, label=method)
             low = (mean - away).clip(lower=mean / 10)  # the axis is logarithmic
             axis.fill_between(mean.index, low, mean + away, color=f"C{colour}", alpha=0.2, linewidth=0)
-        axis.set(title=name, yscale="log")
-        axis.set_xscale("log" if over == "trees" else "linear")
+        axis.set_title(name)
         axis.grid(alpha=0.3)
+    if any(len(line.get_xdata()) for axis in axes.flat for line in axis.lines):  # no logarithm of an empty axis
+        axes[0, 0].set(yscale="log", xscale="log" if over == "trees" else "linear")
     for axis in axes[-1]:
         axis.set_xlabel(over)
     axes[0, 0].set_ylabel("seconds per row")
