@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -23,6 +22,7 @@ from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
 from ocf.support.documents import fit
+from ocf.support.json_dtypes import plain
 from ocf.support.messages import listed, nearest
 from ocf.support.schemas import FeatureSchema, SpaceSchema
 
@@ -360,7 +360,7 @@ class FeatureSpace:
 
 def _feature_to_dict(feature: Feature) -> dict[str, Any]:
     cost = None if feature.cost is None else feature.cost.to_plain()
-    out: dict[str, Any] = _plain(asdict(replace(feature, cost=None)) | {"cost": cost})
+    out: dict[str, Any] = plain(asdict(replace(feature, cost=None)) | {"cost": cost})
     return out
 
 
@@ -379,15 +379,3 @@ def _feature_from_schema(found: FeatureSchema) -> Feature:
         "special": None if found.special is None else Special(**msgspec.structs.asdict(found.special)),
     }
     return Feature(**made)
-
-
-def _plain(value: Any) -> Any:
-    """Value with NumPy scalars made Python's, and infinities and what JSON does not know made words."""
-    if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    known = value is None or isinstance(value, bool | int | float | str)
-    return str(value) if not known or (isinstance(value, float) and math.isinf(value)) else value
