@@ -50,6 +50,6 @@ def _claim(result: SolveResult) -> Claim:
     """What a result says of the search, within the solver's tolerances."""
     if result.status is Status.INFEASIBLE:
         return Claim.INFEASIBLE
-    if result.x is not None and (result.proven or result.raw_status.lower() == "optimal"):
+    if result.ended:
         return Claim.OPTIMAL
     return Claim.FAILED if result.status is Status.ERROR else Claim.LIMIT

@@ -193,6 +193,11 @@ class SolveResult:
         return self.x is not None
 
     @property
+    def ended(self) -> bool:
+        """Whether the solver searched to its end, if only within its own tolerances."""
+        return self.status is Status.OPTIMAL or (self.feasible and self.raw_status.lower() == "optimal")
+
+    @property
     def proven(self) -> bool:
         """Whether nothing is left to search: optimal or infeasible."""
         return self.status in (Status.OPTIMAL, Status.INFEASIBLE)

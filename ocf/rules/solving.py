@@ -23,7 +23,7 @@ from ocf.regional.query import ProbabilityQuery, reaches
 from ocf.rules.families import Families
 from ocf.rules.family_kernels import OPEN, OUT
 from ocf.rules.search import LEAST_GAIN, FoundBox
-from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, get_solver
+from ocf.solvers import SOLVERS, SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver, Solver
 from ocf.support.limits import check, seconds_left, within
 
@@ -110,6 +110,9 @@ def _next_set(
     built: SetModel, form: StandardForm, place: slice, solver: str, options: SolverOptions | None
 ) -> tuple[int, ...] | None:
     result = _matrix_solver(solver).solve(form, options)
+    if result.ended and not result.proven:  # sets that are as good within the solver's tolerances
+        (other,) = (name for name in SOLVERS if name != solver)
+        result = _matrix_solver(other).solve(form, None if options is None else replace(options, options={}))
     if result.status is Status.INFEASIBLE:
         return None
     if result.status is not Status.OPTIMAL or result.x is None:

@@ -19,7 +19,7 @@ from ocf.problem.totals import TotalThreshold
 from ocf.solve.first_points import leaves_at, pulled_back, ways
 from ocf.solve.first_points import meets as certainly_meets
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer
-from ocf.solve.leaf_query import Query, finished
+from ocf.solve.leaf_query import Query
 from ocf.solve.narrowed import narrowed
 from ocf.solve.outcome import Outcome
 from ocf.solve.turns import FIRST_STALL
@@ -263,7 +263,7 @@ class _Global:
         tree, y = self.query.model.tree, self._leaf_values(part, result.x)
         chosen = self._chosen(y)
         rows = self._take(chosen, conditions, part.curve)
-        if meets(bound, self.upper) or not finished(result) or self.query.options.mip_gap > 0:
+        if meets(bound, self.upper) or not result.ended or self.query.options.mip_gap > 0:
             self.bound = min(self.bound, max(bound, 0.0))
             return []
         return part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)

@@ -20,7 +20,7 @@ from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
 from ocf.solve.tree_search import TreeSearch
 from ocf.solvers import SOLVERS, Solver, get_solver
-from ocf.solvers.result import SolveResult, SolverOptions, Status
+from ocf.solvers.result import SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import meets
 
@@ -176,10 +176,10 @@ class Query:
             # a later bound says nothing of a choice that is cut off with less than its proof
             if not near:
                 undecided = min(undecided, self._left_open(found, result.x))
-            settled = finished(result) and not binary[loose].all()
+            settled = result.ended and not binary[loose].all()
             if separable and settled and not near:
                 return self._branching.answer(task, cutoff, best, self.run)
-            if near or settled or not finished(result) or self.options.mip_gap > 0:
+            if near or settled or not result.ended or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
                 bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
                 return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
@@ -215,8 +215,3 @@ def _cut_off(form: StandardForm, binary: BoolArray, chosen: BoolArray) -> Standa
     cut = np.zeros(form.n_cols)
     cut[binary] = np.where(chosen[binary], 1.0, -1.0)
     return form.append_rows(cut, -np.inf, float(chosen[binary].sum()) - 1.0)
-
-
-def finished(result: SolveResult) -> bool:
-    """Whether a solver searched to the end, if only within its tolerances."""
-    return result.status is Status.OPTIMAL or (result.feasible and result.raw_status.lower() == "optimal")

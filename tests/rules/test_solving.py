@@ -17,7 +17,7 @@ from ocf.rules import finding
 from ocf.rules import search as rule_search
 from ocf.rules import solving as rule_solving
 from ocf.rules.families import Families
-from ocf.solvers import SolveResult, Status
+from ocf.solvers import SolveResult, SolverOptions, StandardForm, Status, get_solver
 
 
 def test_a_start_is_taken_by_the_model(band: ProbabilityQuery) -> None:
@@ -32,6 +32,23 @@ def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypat
             return SolveResult(Status.UNKNOWN)
 
     monkeypatch.setattr(rule_solving, "get_solver", lambda _: OutOfTime())
+    with pytest.raises(SolverError, match="sets='exhaustive'"):
+        rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
+
+
+def test_a_set_within_tolerances_is_proven_by_the_other_solver(
+    band: ProbabilityQuery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
+
+    class Tolerant:
+        def solve(self, form: StandardForm, options: SolverOptions | None) -> SolveResult:
+            found = get_solver("highs").solve(form, options)
+            return replace(found, status=Status.FEASIBLE, bound=found.bound - 1e-6, raw_status="Optimal")
+
+    monkeypatch.setattr(rule_solving, "get_solver", lambda name: Tolerant() if name == "highs" else get_solver(name))
+    assert rule_solving.solve_minimal_sets(band, [0, 1], 0.2) == right
+    monkeypatch.setattr(rule_solving, "get_solver", lambda _: Tolerant())
     with pytest.raises(SolverError, match="sets='exhaustive'"):
         rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
 
