@@ -69,19 +69,32 @@ class OneNumber:
         known : float or None
             A value that the model takes.
         """
-        nearest = min(max(self._origin, self._low), self._high)
-        values = self._few()
+        nearest, values = self._held(self._origin), self._few()
+        if nearest is None:
+            return True, None
         if known is None and values is not None:
             taken = next((v for v in sorted(values, key=lambda v: abs(v - self._origin)) if self._is_taken(v)), None)
             return True, None if taken is None else self._point(taken)
         if known is None:
-            for end in filter(self._fits, self._sure):
+            for end in map(self._held, self._sure):
+                if end is None or not self._fits(end):
+                    continue
                 if not self._is_taken(end):
                     return True, None
                 known = end
         if known is None or not (self._fits(nearest) and self._fits(known)):
             return False, None
         return True, self._point(nearest if self._is_taken(nearest) else self._last_taken(known, nearest))
+
+    def _held(self, value: float) -> float | None:
+        """The value nearest to another that the column can hold, between the ends; None where there is none."""
+        value = min(max(value, self._low), self._high)
+        if value == self._origin:
+            return value
+        near = self._rounded(value)
+        if not self._low <= near <= self._high:  # the next one on the other side is
+            near = np.nextafter(near, self._dtype.type(np.inf if near < value else -np.inf))
+        return float(near) if self._low <= near <= self._high else None
 
     def _few(self) -> list[float] | None:
         """All values between the ends; None where there are more than a few."""

@@ -185,13 +185,14 @@ def around(tree: ObliqueTree, others: np.ndarray) -> np.ndarray:
     return np.append(np.unique(np.clip(near, 0.0, 1.0)), [0.0, 1.0])
 
 
-def check_beside_a_number(kind: str, seed: int) -> None:
+def check_beside_a_number(kind: str, seed: int, dtype: Any = np.float64) -> None:
     """Rows of a number and of whole numbers, against the tree's answers on every side of every hyperplane."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 4))
     names = ["number", *(f"x{j}" for j in range(n))]
     table = pd.DataFrame(np.vstack([np.full(n, -2), np.full(n, 4), rng.integers(-2, 5, (20, n))]), columns=names[1:])
     table.insert(0, "number", np.concatenate([[0.0, 1.0], rng.uniform(size=20).round(int(rng.integers(1, 17)))]))
+    table["number"] = table["number"].astype(dtype)
     tree = tree_through_the_grid(rng, n + 1, int(rng.integers(1, 4)), kind)
     inner = tree.left >= 0
     tree.weights[inner, 0] *= rng.random(inner.sum()) < 0.6
@@ -203,7 +204,9 @@ def check_beside_a_number(kind: str, seed: int) -> None:
         target, norm, here = 1 - int(tree.predict(row)[0]), NORMS[rng.integers(len(NORMS))], row.to_numpy(float)[0]
         cost, optimum = Cost.parse(norm), np.inf
         for others in grid:
-            values = np.append(around(tree, others), here[0])
+            values = np.append(around(tree, others), here[0]).astype(dtype)
+            beside = [np.nextafter(values, dtype(side)) for side in (0, 1)]
+            values = np.concatenate([values, *beside]).astype(float)
             points = np.column_stack([values, np.tile(others, (len(values), 1))])
             d = np.abs(points - here) / np.array([1.0] + [6.0] * n)
             prices = cost.l0 * (d > 0).sum(axis=1) + cost.l1 * d.sum(axis=1) + cost.l2 * (d * d).sum(axis=1)
@@ -217,3 +220,9 @@ def check_beside_a_number(kind: str, seed: int) -> None:
 def test_a_number_beside_whole_ones_upon_thresholds(kind: str, seed: int) -> None:
     # by one of them the side is decided once for all values of the number, or few or tiny values are left
     check_beside_a_number(kind, seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_narrow_number_beside_whole_ones_upon_thresholds(dtype: Any, seed: int) -> None:
+    check_beside_a_number("tenths", seed, dtype)
