@@ -43,6 +43,11 @@ class OneNumber:
     rounding : LeafRounding
     takes : callable
         Whether the user's model takes a whole coded point.
+
+    Attributes
+    ----------
+    has_room : bool
+        Whether some values are on their side of all hyperplanes, however these are rounded.
     """
 
     def __init__(self, part: ContinuousPart, rounding: LeafRounding, takes: Callable[[FloatArray], bool]) -> None:
@@ -52,9 +57,11 @@ class OneNumber:
         self._dtype = np.dtype(rounding.model.domain.narrow.get(feature, np.float64))
         outer, g = rounding.widened(part, np.inf), part.polytope.G[:, 0]
         self._box = float(outer.lo[0]), float(outer.hi[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = outer.h / g
         inner = 2 * part.polytope.h - outer.h
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends, sure_ends = outer.h / g, inner / g
+        surely = max(self._box[0], sure_ends[g < 0].max(initial=-np.inf))
+        self.has_room = bool(surely < min(self._box[1], sure_ends[g > 0].min(initial=np.inf)))
         # from these ends of the box on, no hyperplane that the values come up against lies behind them
         self._sure = [v for v, behind in zip(self._box, (g < 0, g > 0), strict=True) if (g * v <= inner)[behind].all()]
         # outside of these the tree takes nothing, however it rounds
@@ -98,6 +105,8 @@ class OneNumber:
 
     def _few(self) -> list[float] | None:
         """All values between the ends; None where there are more than a few."""
+        if self._high - self._low > MOST_VALUES * np.spacing(self._rounded(max(abs(self._low), abs(self._high)))):
+            return None
         values, value = [self._origin] if self._low <= self._origin <= self._high else [], self._rounded(self._low)
         while value <= self._high:
             if len(values) > MOST_VALUES:

@@ -103,6 +103,8 @@ class SmoothLeaves:
     ) -> LeafAnswer:
         """The cheapest values of the used features of a part; `takes` is asked in the place of the tree."""
         model, task, polytope, spent = self.model, part.task, part.polytope, part.spent
+        if (answer := self._of_one_number(part, run)) is not None:
+            return answer
         begin = time.perf_counter()
         x, y, claim = self._cheapest(part, cutoff - spent, run)
         run.times["solve"] += time.perf_counter() - begin
@@ -116,25 +118,33 @@ class SmoothLeaves:
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
         bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
         if point is None:
-            return self._of_few_values(part, LeafAnswer(task.leaf, None, np.inf, bound, "open"), run)
+            return LeafAnswer(task.leaf, None, np.inf, bound, "open")
         if meets(min(bound, cost), cost):
             return LeafAnswer(task.leaf, point, cost, cost, "solved")
-        return self._of_few_values(part, LeafAnswer(task.leaf, point, cost, bound, "open"), run)
+        found = LeafAnswer(task.leaf, point, cost, bound, "open")
+        return self._of_one_number(part, run, found) or found
 
-    def _of_few_values(self, part: ContinuousPart, found: LeafAnswer, run: LeafRun) -> LeafAnswer:
-        """What rounding leaves open of a part with one number: the user's model is asked about its values."""
-        model = self.model
+    def _of_one_number(self, part: ContinuousPart, run: LeafRun, known: LeafAnswer | None = None) -> LeafAnswer | None:
+        """What rounding leaves open of a part with one number, by asking the user's model about its values.
+
+        None where that does not settle it, and where values that rounding does not touch are not known yet.
+        """
+        model, leaf = self.model, part.task.leaf
         coupled = model.form is not None or model.domain.credit != 0
         if self.judge is None or part.task.eps > 0 or coupled or not is_one_number(part, model):
-            return found
+            return None
         number = OneNumber(part, self.rounding, partial(run.ask, self.judge))
-        settled, point = number.cheapest(None if found.point is None else float(found.point[part.used[0]]))
+        if known is None and number.has_room:
+            return None
+        settled, point = number.cheapest(
+            None if known is None or known.point is None else float(known.point[part.used[0]])
+        )
         if not settled:
-            return found
+            return None
         if point is None:
-            return replace(EMPTY, leaf=found.leaf)
+            return replace(EMPTY, leaf=leaf)
         cost = model.problem.cost.total(model.problem.space, model.origin, point)
-        return LeafAnswer(found.leaf, point, cost, cost, "solved")
+        return LeafAnswer(leaf, point, cost, cost, "solved")
 
     def _of_one_point(self, part: ContinuousPart, run: LeafRun) -> LeafAnswer:
         """A leaf in which nothing is left to choose; where rounding decides its side, the user's model is asked."""
