@@ -80,8 +80,8 @@ class OneNumber:
         if nearest is None:
             return True, None
         if known is None and values is not None:
-            taken = next((v for v in sorted(values, key=lambda v: abs(v - self._origin)) if self._is_taken(v)), None)
-            return True, None if taken is None else self._point(taken)
+            # those of other leaves may be taken, too, on the other side of the row
+            return True, next((self._point(v) for v in sorted(values, key=self._cost) if self._is_taken(v)), None)
         if known is None:
             for end in map(self._held, self._sure):
                 if end is None or not self._fits(end):
@@ -139,6 +139,10 @@ class OneNumber:
 
     def _point(self, value: float) -> FloatArray:
         return self._part.completed(np.array([value]))
+
+    def _cost(self, value: float) -> float:
+        problem = self._model.problem
+        return problem.cost.total(problem.space, self._model.origin, self._point(value))
 
     def _is_taken(self, value: float) -> bool:
         return self._fits(value) and self._takes(self._point(value))
