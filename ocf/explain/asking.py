@@ -272,6 +272,8 @@ class Asking(ABC, Generic[P]):
                     solved = run_batch(explain_each, [rows[group[0]] for group in groups], n_jobs, finished)
                 for group, explanations in zip(groups, solved, strict=True):
                     found |= {k: told_to(explanations, rows[k]) for k in group if k not in found}
+        if open_rows := sum(explanations[0].status == "interrupted" for explanations in found.values()):
+            logger.warning("interrupted: %d of %d rows are finished and kept", len(rows) - open_rows, len(rows))
         return Explanations(e for k in range(len(rows)) for e in found[k])
 
     def beside_faulty(

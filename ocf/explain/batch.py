@@ -76,7 +76,6 @@ def run_batch(
             done.append(explanations)
             finished(len(done) - 1, explanations)
     if len(done) < len(rows):
-        logger.warning("interrupted: %d of %d rows are finished and kept", len(done), len(rows))
         done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]
     return done
 

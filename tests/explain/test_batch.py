@@ -20,9 +20,9 @@ from ocf.solve.task import AskedRow
 from .people import refused
 
 
-def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch) -> None:
+def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch, caplog) -> None:
     table, model, explainer = credit
-    rows = refused(table, model).iloc[:4]
+    rows = refused(table, model).iloc[[0, 1, 2, 3, 0, 1, 3]]  # equal rows are one question
     for settings in ({}, {"n_optimal": 2}):  # judged together, and each by itself
         pose, calls = explainer.pose, []
 
@@ -35,8 +35,10 @@ def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(explainer, "pose", interrupted)
             found = explainer.explain(rows, target="granted", **settings)
-        assert [e.status for e in found] == ["optimal", "optimal", "interrupted", "interrupted"]
+        open_rows = ["interrupted", "interrupted"]
+        assert [e.status for e in found] == ["optimal", "optimal", *open_rows, "optimal", "optimal", "interrupted"]
         assert all(e.verified for e in found[:2])
+        assert caplog.messages[-1] == "interrupted: 4 of 7 rows are finished and kept"
 
 
 def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
