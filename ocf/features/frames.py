@@ -149,9 +149,9 @@ def table_of(data: Any) -> pd.DataFrame | None:
         A lazy table, or a column of lists or structures.
     """
     if isinstance(data, pd.DataFrame):
-        return _dense(data)
+        return plain_columns(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
-        return _dense(pd.DataFrame(np.atleast_1d(data)))
+        return plain_columns(pd.DataFrame(np.atleast_1d(data)))
     if isinstance(data, Mapping):
         whole = [isinstance(v, list | tuple | np.ndarray | pd.Series) for v in data.values()]
         return pd.DataFrame(dict(data) if all(whole) else [dict(data)])
@@ -167,8 +167,13 @@ def table_of(data: Any) -> pd.DataFrame | None:
     return pd.DataFrame({column.name: _column(column) for column in frame.iter_columns()}, columns=names)
 
 
-def _dense(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without columns that are sparse or in another order of bytes; itself where it has none."""
+def plain_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without columns that are sparse or in another order of bytes; itself where it has none.
+
+    Parameters
+    ----------
+    table : DataFrame
+    """
     out = table
     for place, dtype in enumerate(table.dtypes):
         column: Any = table.iloc[:, place]

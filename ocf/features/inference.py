@@ -14,7 +14,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature, Kind
-from ocf.features.frames import table_of
+from ocf.features.frames import plain_columns, table_of
 from ocf.features.indicators import indicator_groups
 from ocf.features.number_dtypes import number_dtype
 from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
@@ -61,7 +61,7 @@ def as_table(data: Any, names: tuple[str, ...] | None = None) -> pd.DataFrame:
         raise DataError(f"data must be a table (n_rows, n_columns), not an array of shape {array.shape}")
     if names is None or len(names) != array.shape[1]:
         names = tuple(f"x{j}" for j in range(array.shape[1]))
-    return pd.DataFrame(array.astype(array.dtype.newbyteorder("="), copy=False), columns=list(names))
+    return plain_columns(pd.DataFrame(array, columns=list(names)))
 
 
 def infer_space(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from ocf.arrays import FloatArray
 from ocf.formulations.blocks.columns import quadratic_form, relation_rows
 from ocf.problem.lines import LineBound
 from ocf.problem.piecewise import exact_rows
@@ -41,6 +42,16 @@ class LeafModel:
         self.relations = exact_rows(problem)
         self.relation_rows = relation_rows(problem, self.columns)
         self.bounds = CheapBounds(self.domain, self.planes, self.form)
+
+    def cost_of(self, point: FloatArray) -> float:
+        """What a point costs.
+
+        Parameters
+        ----------
+        point : (n_features,) float64
+            Coded.
+        """
+        return self.problem.cost.total(self.problem.space, self.origin, point)
 
     def task(self, leaf: Leaves, eps: float, bounds: Sequence[LineBound] = ()) -> LeafTask | None:
         """A leaf's problem; None where its bounds or the hyperplanes of its path admit nothing.

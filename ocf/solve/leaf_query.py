@@ -107,7 +107,7 @@ class Query:
         for i, column in domain.cheapest_levels(task.upper).items():
             point[i] = domain.columns.value[column]
         self.run.called("closed form")
-        cost = problem.cost.total(problem.space, problem.origin, point)
+        cost = self.model.cost_of(point)
         return LeafAnswer(task.leaf, point, cost, cost, "solved")
 
     # -- leaves with integers ---------------------------------------------------------------------------------

@@ -114,20 +114,19 @@ class SmoothLeaves:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
             return LeafAnswer(task.leaf, None, np.inf, max(bound, 0.0), "pruned" if bound >= cutoff else "open")
         point = self.rounding.inside(part, x, takes)
-        cost = np.inf if point is None else model.problem.cost.total(model.problem.space, model.origin, point)
+        cost = np.inf if point is None else model.cost_of(point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
         bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
         if point is None:
             return LeafAnswer(task.leaf, None, np.inf, bound, "open")
         if meets(min(bound, cost), cost):
             return LeafAnswer(task.leaf, point, cost, cost, "solved")
-        found = LeafAnswer(task.leaf, point, cost, bound, "open")
-        return self._of_one_number(part, run, found) or found
+        return self._of_one_number(part, run, point) or LeafAnswer(task.leaf, point, cost, bound, "open")
 
-    def _of_one_number(self, part: ContinuousPart, run: LeafRun, known: LeafAnswer | None = None) -> LeafAnswer | None:
+    def _of_one_number(self, part: ContinuousPart, run: LeafRun, known: FloatArray | None = None) -> LeafAnswer | None:
         """What rounding leaves open of a part with one number, by asking the user's model about its values.
 
-        None where that does not settle it, and where values that rounding does not touch are not known yet.
+        None where that does not settle it, and where there are values that rounding does not touch and none is `known`.
         """
         model, leaf = self.model, part.task.leaf
         coupled = model.form is not None or model.domain.credit != 0
@@ -136,14 +135,12 @@ class SmoothLeaves:
         number = OneNumber(part, self.rounding, partial(run.ask, self.judge))
         if known is None and number.has_room:
             return None
-        settled, point = number.cheapest(
-            None if known is None or known.point is None else float(known.point[part.used[0]])
-        )
+        settled, point = number.cheapest(None if known is None else float(known[part.used[0]]))
         if not settled:
             return None
         if point is None:
             return replace(EMPTY, leaf=leaf)
-        cost = model.problem.cost.total(model.problem.space, model.origin, point)
+        cost = model.cost_of(point)
         return LeafAnswer(leaf, point, cost, cost, "solved")
 
     def _of_one_point(self, part: ContinuousPart, run: LeafRun) -> LeafAnswer:
@@ -153,7 +150,7 @@ class SmoothLeaves:
         taken = self.rounding.takes(part)
         if taken is None and self.judge is not None:
             taken = run.ask(self.judge, point)
-        cost = model.problem.cost.total(model.problem.space, model.origin, point)
+        cost = model.cost_of(point)
         if taken is None:
             return LeafAnswer(leaf, None, np.inf, cost, "open")
         return LeafAnswer(leaf, point, cost, cost, "solved") if taken else replace(EMPTY, leaf=leaf)

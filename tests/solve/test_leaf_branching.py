@@ -37,9 +37,9 @@ def tree_through_the_grid(rng: np.random.Generator, n: int, depth: int, kind: st
     return ObliqueTree(weights, threshold, left, right, np.eye(2)[rng.integers(2, size=n_nodes)], classes=(0, 1))
 
 
-def least(tree: ObliqueTree, grid: np.ndarray, row: np.ndarray, target: int, norm: Any) -> float:
-    """Cost of the cheapest point of a grid that the tree gives the target; features range over 6."""
-    d, cost = np.abs(grid - row) / 6, Cost.parse(norm)
+def least(tree: ObliqueTree, grid: np.ndarray, row: np.ndarray, target: int, norm: Any, ranges: Any = 6) -> float:
+    """Cost of the cheapest point of a grid that the tree gives the target."""
+    d, cost = np.abs(grid - row) / ranges, Cost.parse(norm)
     prices = cost.l0 * (d > 0).sum(axis=1) + cost.l1 * d.sum(axis=1) + cost.l2 * (d * d).sum(axis=1)
     return float(prices[tree.predict(grid) == target].min(initial=np.inf))
 
@@ -202,15 +202,13 @@ def check_beside_a_number(kind: str, seed: int, dtype: Any = np.float64) -> None
     for k in (3, 4):
         row = table.iloc[[k]]
         target, norm, here = 1 - int(tree.predict(row)[0]), NORMS[rng.integers(len(NORMS))], row.to_numpy(float)[0]
-        cost, optimum = Cost.parse(norm), np.inf
+        optimum = np.inf
         for others in grid:
             values = np.append(around(tree, others), here[0]).astype(dtype)
             beside = [np.nextafter(values, dtype(side)) for side in (0, 1)]
             values = np.concatenate([values, *beside]).astype(float)
             points = np.column_stack([values, np.tile(others, (len(values), 1))])
-            d = np.abs(points - here) / np.array([1.0] + [6.0] * n)
-            prices = cost.l0 * (d > 0).sum(axis=1) + cost.l1 * d.sum(axis=1) + cost.l2 * (d * d).sum(axis=1)
-            optimum = min(optimum, float(prices[tree.predict(points) == target].min(initial=np.inf)))
+            optimum = min(optimum, least(tree, points, here, target, norm, [1.0] + [6.0] * n))
         found = Explainer(tree, data=table).explain(row, target=target, norm=norm)[0]
         assert_same(found, optimum)
 
