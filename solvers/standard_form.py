@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ocf.errors import ProblemError
 from ocf.solvers.presolve import tidy_rows
+from ocf.trees.rounding import is_exact, units
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -188,7 +189,8 @@ class StandardForm:
         Returns
         -------
         Reduced
-            The smaller form (not tidied) with the way there and back. Its form is flagged ``infeasible`` when a fixed
+            The smaller form (not tidied) with the way there and back, its sides widened by what rounding may take from
+            them. Its form is flagged ``infeasible`` when a fixed
             value violates the bounds or the integrality of its column.
 
         Raises
@@ -204,7 +206,7 @@ class StandardForm:
         fixed = offset[~kept]
         misfit = (fixed < self.lower[~kept]) | (fixed > self.upper[~kept])
         misfit |= self.integer[~kept] & (fixed != np.rint(fixed))
-        shift = self.A @ offset
+        shift, error = self.A @ offset, self._rounding_of_shift(offset)
         slope, quadratic, constant = self.c, None, 0.0
         if self.Q is not None:
             slope = self.c + self.Q @ offset
@@ -215,8 +217,8 @@ class StandardForm:
             c0=self.c0 + float(self.c @ offset) + constant,
             Q=quadratic,
             A=self.A @ matrix,
-            row_lower=self.row_lower - shift,
-            row_upper=self.row_upper - shift,
+            row_lower=self.row_lower - shift - error,
+            row_upper=self.row_upper - shift + error,
             lower=lower,
             upper=upper,
             integer=integer,
@@ -225,6 +227,21 @@ class StandardForm:
             infeasible=self.infeasible or bool(misfit.any()),
         )
         return Reduced(form=form, P=matrix, x0=offset)
+
+    def _rounding_of_shift(self, offset: Vector) -> Vector:
+        """Bounds on the rounding of ``A @ offset``, of its coefficients and of what is left of the sides, (n_rows,).
+
+        Of an equation that is decided altogether a contradiction of a last bit would be left.
+        """
+        used = offset[self.A.indices]
+        rows, data = np.repeat(np.arange(self.n_rows), np.diff(self.A.indptr))[used != 0], self.A.data[used != 0]
+        used, sides = used[used != 0], np.array([self.row_lower, self.row_upper])
+        count = np.bincount(rows, minlength=self.n_rows)
+        largest = np.where(np.isfinite(sides), np.abs(sides), 0.0).max(axis=0)
+        size = largest + np.bincount(rows, np.abs(data * used), self.n_rows)
+        unit = units(sides).min(axis=0)
+        np.minimum.at(unit, rows, units(data) * units(used))
+        return np.where((count == 0) | is_exact(unit, size), 0.0, 2.0**-52 * (count + 2) * size)
 
     def tidy(self) -> "StandardForm":
         """Drop every row that says nothing, exactly: the same points stay feasible, the columns stay the same.

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Explainer, quadratic_cost
+from ocf import Explainer, Linear, quadratic_cost
 from ocf.solve.compile import compile_formulation
 
 #: Work that a solver may spend on one answer.
@@ -122,3 +123,31 @@ def test_whole_numbers_against_all_of_them(seed: int, solver: str, reduce: bool)
         (found,) = Explainer(model, table).explain(row, target=target, norm=norm, reduce=reduce, solver=solver)
         assert (found.status, found.verified) == ("optimal", True)
         assert found.cost == pytest.approx(nearest(table, model, target, form), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3, 12, 18, 68, 85, 97, 113, 138, 150, 161, 172, 191, 224, 249, 299])
+def test_an_equation_that_the_reduction_decides(seed: int) -> None:
+    """Decimal multiples of steps: rounding made a contradiction of such an equation, and a dearer point was proved."""
+    rng, steps = np.random.default_rng(seed), {"a": 0.1, "b": 0.25, "c": 0.1}
+    counts = rng.integers(0, 6, (60, 3)) + np.round(rng.normal(size=(60, 1))).astype(int)
+    table = pd.DataFrame({n: np.round(counts[:, j] * step, 2) for j, (n, step) in enumerate(steps.items())})
+    answers = table.sum(axis=1) + rng.normal(size=60) * 0.3 > 1
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(table, answers)
+    ends = zip(steps.values(), counts.min(axis=0).tolist(), counts.max(axis=0).tolist(), strict=True)
+    grid = itertools.product(*(np.round(np.arange(low, high + 1) * step, 2) for step, low, high in ends))
+    points = pd.DataFrame(list(grid), columns=list(steps))
+    terms = {"b": float(rng.choice([0.1, 0.3, 0.7, 1])), "c": float(rng.choice([0.1, 0.2, 2, 3]))}
+    sums = sum(weight * points[name] for name, weight in terms.items())
+    side = round(float(sums[rng.integers(len(points))]), 6)
+    row = table.iloc[[0]]
+    target = not model.predict(row)[0]
+    explainer = Explainer(model, data=table, features={n: {"kind": "numeric", "step": s} for n, s in steps.items()})
+    e = explainer.explain(row, target=target, norm="mahalanobis_l1", constraints=[Linear(terms, "=", side)])[0]
+
+    values, vectors = np.linalg.eigh(table.corr().to_numpy())
+    moves = ((points - row.to_numpy()[0]) / table.std()).to_numpy()
+    cost = np.abs(moves @ (vectors * values**-0.5 @ vectors.T)).sum(axis=1)
+    assert e.status == "optimal"
+    assert e.cost == pytest.approx(
+        cost[(model.predict(points) == target) & (np.abs(sums - side) < 1e-9)].min(), rel=1e-9
+    )

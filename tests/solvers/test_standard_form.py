@@ -210,3 +210,19 @@ def test_substitute_checks_its_arguments():
         form.substitute(sp.csr_array([[1.0]]), [0, 0])
     with pytest.raises(ProblemError, match="whole where P keeps an integer column"):
         form.substitute(sp.csr_array([[1.0], [0]]), [0.5, 0])
+
+
+def test_substitute_leaves_room_for_rounding() -> None:
+    """0.1 + 0.2 is 0.30000000000000004: nothing of the equation is left but a contradiction of a last bit."""
+    form = form_of([[0.1, 0.2, 0], [1, 2, 1]], [0.3, 3], [0.3, 3], [0, 0, 0], [1, 1, 1], [True, True, True])
+    small = form.substitute(sp.csr_array([[0.0], [0], [1]]), [1, 1, 0]).form
+    assert small.row_lower[0] <= 0 <= small.row_upper[0]
+    assert small.row_upper[0] - small.row_lower[0] < 1e-14
+    assert (small.row_lower[1], small.row_upper[1]) == (0, 0)  # whole numbers are exact
+    assert not small.tidy().infeasible
+    assert (
+        form.with_rows([0.31, 3], [0.31, 3])
+        .substitute(sp.csr_array([[0.0], [0], [1]]), [1, 1, 0])
+        .form.tidy()
+        .infeasible
+    )
