@@ -237,9 +237,16 @@ class SmoothLeaves:
         moved = np.zeros(len(model.origin))
         np.add.at(moved, columns.feature[own], columns.unit[own] * answer.x)
         x = np.clip((model.origin + moved)[part.used], part.polytope.lo, part.polytope.hi)
-        y = multipliers_at(part.polytope, x) if answer.multipliers is None else cleaned(answer.multipliers)
+        y = multipliers_at(part.polytope, x) if answer.multipliers is None else self._with_all(task, answer.multipliers)
         curved = part.polytope.Q is not None or part.polytope.strictly_convex
         return (*(refine(part.polytope, x, y) if curved else (x, y)), answer.claim)
+
+    def _with_all(self, task: LeafTask, multipliers: FloatArray) -> FloatArray:
+        """Multipliers of a solver's rows, and zeros for relations that say nothing and have no row."""
+        m = len(task.place)
+        y = np.zeros(m + len(self.model.relation_rows))
+        y[np.concatenate([np.arange(m), m + self.model.matrix.relations])] = cleaned(multipliers)
+        return y
 
     def _family(self, name: str, task: LeafTask, own: IntArray) -> tuple[WarmHighs | ColdSolver, FloatArray]:
         """The leaf's problem over some continuous columns, to be solved with one right-hand side after the other.

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Cost, Explainer, quadratic_cost
+from ocf import Cost, Explainer, Implication, quadratic_cost
 from ocf.errors import ProblemError
 from ocf.explain.leaf_queries import explain_margins
 from ocf.oblique.tao import TAOClassifier
@@ -341,3 +342,19 @@ def test_leaves_that_a_refused_point_had_beaten_are_looked_at_again() -> None:
         assert asked == [answer.leaf for answer in known[: count + 1]]
         assert (answers[0].leaf, answers[0].cost) == (known[count].leaf, known[count].cost)
         assert (outcome.cost, outcome.refused) == (known[count].cost, count)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "mahalanobis"])
+def test_an_implication_that_says_nothing(norm: str) -> None:
+    """It has no row, and so no multiplier, where its features cannot go to where it would say something."""
+    table = pd.DataFrame(np.random.default_rng(3).normal(size=(80, 3)), columns=list("abc"))
+    model = make_pipeline(PCA(2), DecisionTreeClassifier(max_depth=3, random_state=0))
+    model.fit(table, table.sum(axis=1) > 0)
+    explainer = Explainer(model, data=table, features={"a": {"actionability": "increasing"}})
+    row = table[table.a > 0].iloc[[0]]
+    holds = Implication({"a": {"min": 0.0}}, {"b": {"max": float(table.b.max())}})
+    target = not model.predict(row)[0]
+    (alone,) = explainer.explain(row, target=target, norm=norm)
+    (beside,) = explainer.explain(row, target=target, norm=norm, constraints=[holds])
+    assert (alone.status, beside.status) == ("optimal", "optimal"), beside.message
+    assert beside.cost == pytest.approx(alone.cost, rel=1e-9)
