@@ -325,17 +325,20 @@ def _branch_on_cells(model: Model, rule: CellBranching) -> None:
 
 
 def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float) -> None:
-    """Add ``x'Qx / 2`` to the objective, as a variable above it: SCIP's own objective is linear."""
+    """Add ``x'Qx / 2`` to the objective by variables above it, for SCIP's own objective is linear.
+
+    Squares of single columns have one each, which tangents meet far sooner than their sum.
+    """
     # in units of the largest coefficient, so that the tolerances mean the same whatever the costs
     size = float(np.abs(Q.data).max())
     Q, scale = Q / size, scale * size
-    above = model.addVar(vtype="C", lb=0.0, obj=scale)
     upper = sp.triu(Q, format="coo")
-    terms = {}
-    for i, j, value in zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True):
-        terms[Term(variables[i], variables[j])] = value / 2 if i == j else value
-    terms[Term(above)] = -1.0
-    model.addCons(ExprCons(Expr(terms), None, 0.0))
+    entries = list(zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True))
+    separate = (upper.row == upper.col).all()
+    for own in [[entry] for entry in entries] if separate else [entries]:
+        above = model.addVar(vtype="C", lb=0.0, obj=scale)
+        terms = {Term(variables[i], variables[j]): value / 2 if i == j else value for i, j, value in own}
+        model.addCons(ExprCons(Expr(terms | {Term(above): -1.0}), None, 0.0))
 
 
 def _open(side: float) -> float | None:

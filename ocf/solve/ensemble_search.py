@@ -26,6 +26,7 @@ from ocf.solve.turns import FIRST_STALL
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import STALLED, Progress, SolveResult, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
+from ocf.solvers.tangents import Tangents
 from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
@@ -141,6 +142,7 @@ class _Global:
         self._build = get_value_formulation(formulation)
         self.best: LeafAnswer | None = None
         self.bound, self._solver = np.inf, query.solver
+        self._squares: Tangents | None = None
         self.floor, self._from = -np.inf, cast(FloatArray | None, None)
 
     @property
@@ -230,7 +232,8 @@ class _Global:
             upper = form.upper.copy()
             upper[models.columns.n + np.flatnonzero(~left.live)] = 0.0
             form = form.with_bounds(np.minimum(form.lower, upper), upper)
-        self._solver = "scip" if form.Q is not None else query.solver
+        self._squares, self._solver = None if form.Q is None else Tangents.of(form, self.upper), query.solver
+        form = form if self._squares is None else self._squares.form
         self.run.called(self._solver)
         parts = [_Part(form, models.columns.n, requirements.curve, self.floor)]
         for _ in range(MAX_CHOICES):
@@ -266,7 +269,10 @@ class _Global:
         if meets(bound, self.upper) or not result.ended or self.query.options.mip_gap > 0:
             self.bound = min(self.bound, max(bound, 0.0))
             return []
-        return part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
+        parts = part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
+        if self._squares is None:
+            return parts
+        return [replace(own, form=self._squares.followed(own.form, result.x)) for own in parts]
 
     @property
     def _may_switch(self) -> bool:

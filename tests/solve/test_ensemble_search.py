@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingRegressor
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from ocf import Explainer
@@ -141,3 +142,16 @@ def test_a_split_feature_without_bounds_is_named_unless_a_point_bounds_it() -> N
         answer = explainer.explain(table.iloc[[0]], target=2, formulation=formulation, reduce=False)[0]
         assert answer.status == "error"
         assert "'sepal width (cm)' is split and has no finite bounds" in answer.message
+
+
+@pytest.mark.parametrize("norm", ["l2", "mahalanobis", {"l1": 0.1, "l2": 1.0}], ids=str)
+def test_few_choices_prove_squares_of_many_numbers(norm: Any) -> None:
+    """With the sum of squares in one row SCIP had a dearer point after a minute, and a bound of 0.78 of it."""
+    table, answers = load_breast_cancer(as_frame=True, return_X_y=True)
+    model = make_pipeline(StandardScaler(), PCA(4), RandomForestClassifier(5, max_depth=3, random_state=0))
+    explainer = Explainer(model.fit(table, answers), data=table)
+    (e,) = explainer.explain(table.iloc[[0]], target=1, norm=norm)
+    assert (e.status, e.verified) == ("optimal", True)
+    assert e.sizes["choices"] <= 20
+    if norm == "l2":
+        assert e.cost == pytest.approx(1.0630603206022, rel=1e-9)
