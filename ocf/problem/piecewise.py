@@ -23,6 +23,9 @@ from ocf.features.own_cost import amount_of, cuts_of
 from ocf.problem.problem import Problem
 from ocf.problem.rows import Row
 
+#: Part of a step by which rounding may miss it.
+STEP = 1e-3
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -71,16 +74,42 @@ def sides_of(
     elsewhere = [c for c in cuts.tolist() if c not in own and limits[0] <= c < limits[1]]
     if elsewhere:
         return None
-    step, start = unit or 1.0, of(origin)
+    start, here = of(origin), exact(origin)
 
-    def side(sign: float) -> tuple[Fraction, Fraction]:
-        """Jump, and rate per unit of change away from the origin."""
-        near, far = origin + sign * step, origin + 2 * sign * step
-        rate = (of(far) - of(near)) / abs(exact(far) - exact(near))
-        return of(near) - start - rate * abs(exact(near) - exact(origin)), rate
+    def side(sign: float) -> tuple[Fraction, Fraction] | None:
+        """Jump, and rate per unit of change away from the origin; None where no value lies on that side."""
+        ends = _within(origin, limits, unit, sign)
+        if ends is None:
+            return None
+        near, far = (abs(exact(v) - here) for v in ends)
+        if near == far:
+            return Fraction(0), (of(ends[1]) - start) / far
+        rate = (of(ends[1]) - of(ends[0])) / (far - near)
+        return of(ends[0]) - start - rate * near, rate
 
-    (jump_down, rate_down), (jump_up, rate_up) = side(-1.0), side(1.0)
-    return Sides(*map(float, (start, jump_down, jump_up, rate_down, rate_up)))
+    down, up = side(-1.0), side(1.0)
+    # a side without values says nothing, and goes on as the other
+    down = down or (Fraction(0), -up[1] if up else Fraction(0))
+    up = up or (Fraction(0), -down[1])
+    return Sides(*map(float, (start, down[0], up[0], down[1], up[1])))
+
+
+def _within(origin: float, limits: tuple[float, float], unit: float, sign: float) -> tuple[float, float] | None:
+    """Two values, the nearer first, on one side of the origin and within the limits; the same where there is one."""
+    low, high = sorted(sign * end for end in limits)
+    first, last = max(low - sign * origin, 0.0), high - sign * origin
+    if unit:
+        nearest = max(math.ceil(first / unit - STEP), 1)
+        first, last = nearest * unit, math.floor(min(last / unit, nearest + 1.0) + STEP) * unit
+    else:
+        last = min(last, first + 2 * max(1.0, abs(origin)))
+        first = first or last / 2
+    if last <= 0 or first > last:
+        return None
+    near, far = (min(max(origin + sign * v, limits[0]), limits[1]) for v in (first, last))
+    if far == origin:
+        return None
+    return (far if near == origin else near), far
 
 
 @dataclass(frozen=True)
