@@ -61,7 +61,7 @@ class Tangents:
             A cost that the optimum does not exceed; inf where none is known.
         """
         rows = _rows(form.Q)
-        k = rows.shape[0]
+        k, dense = rows.shape[0], rows.toarray()
         unit = 2.0 ** np.floor(np.log2(upper)) / 64 if 0 < upper < np.inf else 1.0
         linear = replace(
             form,
@@ -73,14 +73,14 @@ class Tangents:
             integer=np.append(form.integer, np.zeros(k, bool)),
             column_names=None,
         )
-        out = cls(linear, rows, unit)
         with np.errstate(invalid="ignore"):
-            ends = [np.where(rows.toarray() == 0, 0.0, rows.toarray() * side) for side in (form.lower, form.upper)]
+            ends = [np.where(dense == 0, 0.0, dense * side) for side in (form.lower, form.upper)]
         least, most = np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)
         size = np.minimum(np.maximum(-least, most), np.sqrt(max(upper - form.c0, 0.0)))
         size = np.where(np.isfinite(size), size, 0.0)
-        places = [np.clip(sign * share * size, least, most) for share in FIRST for sign in (-1.0, 1.0)]
-        return replace(out, form=out._touched(linear, np.repeat(np.arange(k)[None], len(places), 0), np.array(places)))
+        places = np.array([np.clip(sign * share * size, least, most) for share in FIRST for sign in (-1.0, 1.0)])
+        out = cls(linear, rows, unit)
+        return replace(out, form=out._touched(linear, np.tile(np.arange(k), len(places)), places.ravel()))
 
     def followed(self, form: StandardForm, x: FloatArray) -> StandardForm:
         """A form with tangents at a solution of it.
