@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.sliding import Slides
+from ocf.solvers.scaling import power_of_two, unit_of_squares
 from ocf.solvers.standard_form import Reduced, StandardForm
 
 
@@ -76,12 +77,12 @@ class Compiled:
         """
         assert self.slides is not None
         form, place = reduced.form, {int(column): k for k, column in enumerate(kept)}
-        unit, square = np.ones(form.n_cols), _power_of_two(size) / 64 if 0 < size < np.inf else 1.0
-        root = _power_of_two(np.sqrt(square))
+        unit, square = np.ones(form.n_cols), unit_of_squares(size)
+        root = power_of_two(np.sqrt(square))
         for column in map(int, self.slides.of_cell.values()):
             k = place[self.first_slide + column]
             if not form.integer[k] and 0 < form.upper[k] < np.inf:
-                unit[k] = _power_of_two(form.upper[k])
+                unit[k] = power_of_two(form.upper[k])
         squares = [*self.slides.excess.values(), *(q for _, q in self.slides.forms)]
         own = [place[self.first_slide + column] for column in squares]
         roots = [place[self.first_slide + z] for z, _ in self.slides.forms]
@@ -90,7 +91,7 @@ class Compiled:
         largest = np.asarray(abs(form.A @ sp.diags_array(unit)).max(axis=1).todense()).ravel()
         sliding = np.asarray((form.A[:, unit != 1] != 0).sum(axis=1)).ravel() > 0
         factor = np.where(sliding & (largest > 0) & (largest < 1), largest, 1.0)
-        factor[factor != 1] = [_power_of_two(v) for v in factor[factor != 1]]
+        factor[factor != 1] = [power_of_two(v) for v in factor[factor != 1]]
         # a row with a square may hold its root as well
         for columns, own_unit in ((roots, root), (own, root * root), (absolutes, square)):
             factor[np.asarray((form.A[:, columns] != 0).sum(axis=1)).ravel() > 0] = own_unit
@@ -205,8 +206,3 @@ class CellModel:
     compiled: Compiled
     cells: CellProblem
     reduced: Reduced
-
-
-def _power_of_two(value: float) -> float:
-    """The largest power of two that is not larger."""
-    return float(2.0 ** (np.frexp(value)[1] - 1))

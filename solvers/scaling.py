@@ -37,3 +37,24 @@ def objective_scale(c: Vector, reference: float | None = None) -> float:
     exponent = COST_EXPONENT - math.frexp(typical)[1]
     exponent = min(exponent, MAX_EXPONENT - math.frexp(float(size.max()))[1])
     return math.ldexp(1.0, max(min(exponent, 1000), -1000))
+
+
+def power_of_two(value: float) -> float:
+    """The largest power of two that is not larger.
+
+    Parameters
+    ----------
+    value : float
+        Positive.
+    """
+    return float(2.0 ** (np.frexp(value)[1] - 1))
+
+
+def unit_of_squares(cost: float) -> float:
+    """The unit in which columns of squares count, given a cost of the size of the optimum; 1 where that is not known.
+
+    Parameters
+    ----------
+    cost : float
+    """
+    return power_of_two(cost) / 64 if 0 < cost < np.inf else 1.0

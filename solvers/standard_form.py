@@ -190,8 +190,8 @@ class StandardForm:
         -------
         Reduced
             The smaller form (not tidied) with the way there and back, its sides widened by what rounding may take from
-            them. Its form is flagged ``infeasible`` when a fixed
-            value violates the bounds or the integrality of its column.
+            them. Its form is flagged ``infeasible`` when a fixed value violates the bounds or the integrality of its
+            column.
 
         Raises
         ------

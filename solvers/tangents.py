@@ -19,6 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ocf.arrays import FloatArray
+from ocf.cells.sliding import SAME_TANGENT
+from ocf.solvers.scaling import unit_of_squares
 from ocf.solvers.standard_form import StandardForm
 
 #: Where squares are followed from the start, in parts of their largest value.
@@ -26,9 +28,6 @@ FIRST = (0.25, 0.5, 1.0)
 
 #: Relative size of an eigenvalue that is left out, and taken from the others, for the rounding of their vectors.
 ROUNDING = 1e-13
-
-#: Part of the cost that a further tangent must be able to add to a bound.
-SAME_TANGENT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ class Tangents:
         """
         rows = _rows(form.Q)
         k, dense = rows.shape[0], rows.toarray()
-        unit = 2.0 ** np.floor(np.log2(upper)) / 64 if 0 < upper < np.inf else 1.0
+        unit = unit_of_squares(upper)
         linear = replace(
             form,
             Q=None,

@@ -92,7 +92,18 @@ class _Part:
     first: int
     curve: ScoreCurve | None
     bound: float
+    squares: Tangents | None = None
     choices: int = 0
+
+    def followed(self, x: FloatArray) -> _Part:
+        """The part with tangents of its squares at a solution.
+
+        Parameters
+        ----------
+        x : (n_cols,) float64
+            Of the part's model.
+        """
+        return self if self.squares is None else replace(self, form=self.squares.followed(self.form, x))
 
     def without(self, chosen: IntArray, y: FloatArray, rows: Sequence[Requirements], bound: float) -> list[_Part]:
         """The parts of it without a choice of leaves.
@@ -125,7 +136,7 @@ class _Part:
         nearer = 1 if all(a <= b for a, b in zip(point, halves[0].high, strict=True)) else 0
         shrunk = [half.shrunk() for half in (halves[nearer], halves[1 - nearer])]
         made = [(half, half.rows()) for half in shrunk if half is not None]
-        return [_Part(self._with(form, own.gain, own.need), self.first, half, bound) for half, own in made]
+        return [replace(left, form=self._with(form, own.gain, own.need), curve=half, choices=0) for half, own in made]
 
     def _with(self, form: StandardForm, gain: FloatArray, need: FloatArray) -> StandardForm:
         """More rows of leaves."""
@@ -142,7 +153,6 @@ class _Global:
         self._build = get_value_formulation(formulation)
         self.best: LeafAnswer | None = None
         self.bound, self._solver = np.inf, query.solver
-        self._squares: Tangents | None = None
         self.floor, self._from = -np.inf, cast(FloatArray | None, None)
 
     @property
@@ -232,10 +242,10 @@ class _Global:
             upper = form.upper.copy()
             upper[models.columns.n + np.flatnonzero(~left.live)] = 0.0
             form = form.with_bounds(np.minimum(form.lower, upper), upper)
-        self._squares, self._solver = None if form.Q is None else Tangents.of(form, self.upper), query.solver
-        form = form if self._squares is None else self._squares.form
+        squares, self._solver = None if form.Q is None else Tangents.of(form, self.upper), query.solver
         self.run.called(self._solver)
-        parts = [_Part(form, models.columns.n, requirements.curve, self.floor)]
+        form = form if squares is None else squares.form
+        parts = [_Part(form, models.columns.n, requirements.curve, self.floor, squares)]
         for _ in range(MAX_CHOICES):
             parts += self._next_choice(parts.pop(), conditions)
             if not parts:
@@ -269,10 +279,7 @@ class _Global:
         if meets(bound, self.upper) or not result.ended or self.query.options.mip_gap > 0:
             self.bound = min(self.bound, max(bound, 0.0))
             return []
-        parts = part.without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
-        if self._squares is None:
-            return parts
-        return [replace(own, form=self._squares.followed(own.form, result.x)) for own in parts]
+        return part.followed(result.x).without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
 
     @property
     def _may_switch(self) -> bool:
