@@ -5,10 +5,10 @@ Three moves, all built on scans of one feature at a time (`ocf.cells.kernels.sca
 * *build*: while a requirement fails, the single change of a feature that gains most per unit of cost;
 * *pull back*: while some feature has a cheaper cell at which all requirements hold, the change that saves most;
 * *ruin and build*: put a few changed features back to their cheapest cells, build again with randomly weighted
-  gains, pull back, and keep the result when it is cheaper.
+  gains, pull back, and go on from the result when it is cheaper, or dearer by a random share of at most a tenth.
 
 Starts are the origin itself and the nearest rows of the target class. Source for the last move: the iterated
-greedy of Ruiz and Stützle (2007).
+greedy of Ruiz and Stützle (2007), with acceptance by threshold (Dueck and Scheuer 1990).
 """
 
 from __future__ import annotations
@@ -44,8 +44,13 @@ _REFUSALS = 5
 #: Latest local optima that are remembered in case the model refuses the best one.
 _REMEMBERED = 8
 
-#: Ruins without an improvement after which the search ends.
-_PATIENCE = 400
+#: Ruins without an improvement after which the search ends, and after which it goes back to the best point.
+_PATIENCE, _ASTRAY = 400, 100
+
+#: Share of its cost by which a point that the search goes on from may be dearer. On 26 rows of forests that need LPs
+#: (breast cancer, spambase, students, online news), from eight seeds each, the best point of 120,000 scans is within
+#: 0.3 % of the optimum in the mean and the optimum in 80 % of them; without it 1.0 and 63 %. At 0.05 and 0.2: 0.4 %.
+_DEARER = 0.1
 
 #: Most features that one ruin puts back.
 _RUINED = 4
@@ -457,26 +462,33 @@ def _improve(task: _Task, begin: IntArray, effort: int, state: NDArray[np.uint64
     for k in range(1, n_starts):
         if costs[k] < costs[first]:
             first = k
-    current, cost = points[first].copy(), costs[first]
-    x = current.copy()
+    best, least = points[first].copy(), costs[first]
+    current, cost, x = best.copy(), least, best.copy()
     found = tries = 0
     while budget[0] > 0 and tries < _PATIENCE and np.isfinite(cost):
         tries += 1
+        dearer = _DEARER * abs(cost)
         copy_to(x, current)
         _ruin(task, x, state)
         for f in range(n):
             weight[f] = np.exp((_uniform(state) * 2.0 - 1.0) * _SPREAD)
-        if not _build(task, x, weight, cost + _ALLOWANCE * abs(cost), budget):
-            continue
-        pull_back(task, x, weight, budget)
-        total = _total(task, x)
-        slot = n_starts + found % _REMEMBERED
-        copy_to(points[slot], x)
-        costs[slot] = total
-        found += 1
-        if total < cost:
+        total = np.inf
+        if _build(task, x, weight, cost + dearer + _ALLOWANCE * abs(cost), budget):
+            pull_back(task, x, weight, budget)
+            total = _total(task, x)
+            slot = n_starts + found % _REMEMBERED
+            copy_to(points[slot], x)
+            costs[slot] = total
+            found += 1
+        if total < least:
+            copy_to(best, x)
+            least, tries = total, 0
+        if total < cost + dearer * _uniform(state):
             copy_to(current, x)
-            cost, tries = total, 0
-    copy_to(points[-1], current)
-    costs[-1] = cost
+            cost = total
+        elif tries % _ASTRAY == 0:
+            copy_to(current, best)
+            cost = least
+    copy_to(points[-1], best)
+    costs[-1] = least
     return points, costs

@@ -18,6 +18,12 @@ from ocf.support.numba_cache import array_kernel, helper, kernel
 #: Shares beside which the cuts of a feature are looked for.
 SHARES = (0.5, 0.3, 0.7)
 
+#: Shares that differ by less are one. The LP's point lies at few cells of a feature, so that many cuts in a row have
+#: the same share, and halves at the middle one of those are the best: ten rows of breast cancer and spambase, 100 x 5,
+#: take 369 LPs with it, 1,677 where a solver's rounding picks one, 4,858 with the first, more than that with the last,
+#: 432 and 478 at two and three fifths of the way.
+_SAME = 1e-7
+
 #: Most cuts that are tried out at a node, by one round of propagation in each half, and how many of them closely.
 CANDIDATES, FINALISTS = 90, 6
 
@@ -68,7 +74,7 @@ def _best_cuts(instance: Instance, domain: Domain, share: FloatArray) -> tuple[I
 
 @helper
 def _cut_near(instance: Instance, domain: Domain, share: FloatArray, f: int, aim: float) -> int:
-    """Fractional cut of a feature whose share is nearest to one; -1 where it has none."""
+    """Middle one of the fractional cuts of a feature whose share is nearest to one; -1 where it has none."""
     offset = instance.offsets[f]
     first, last = offset, instance.offsets[f + 1] - 1
     if instance.ordered[f]:
@@ -80,7 +86,14 @@ def _cut_near(instance: Instance, domain: Domain, share: FloatArray, f: int, aim
         fractional = 1e-6 < share[j] < 1.0 - 1e-6 and (instance.ordered[f] or domain.level[j])
         if fractional and abs(share[j] - aim) < least:
             best, least = j, abs(share[j] - aim)
-    return best
+    if best < 0 or not instance.ordered[f]:
+        return best
+    begin = end = best
+    while begin > first and abs(share[begin - 1] - share[best]) < _SAME:
+        begin -= 1
+    while end < last and abs(share[end + 1] - share[best]) < _SAME:
+        end += 1
+    return (begin + end) // 2
 
 
 @helper

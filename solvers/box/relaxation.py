@@ -2,7 +2,7 @@
 
 From node to node only bounds of columns change, under which any earlier basis stays dual feasible, so every solve
 starts warm, from the basis of the node's parent. When much of the root's box is done with, the LP is made anew over
-what is open.
+what is open. HiGHS sees the columns of `ocf.solvers.box.cell_columns`.
 
 No statement of the solver is believed: from the multipliers that it returns the Lagrangian bound is evaluated anew
 (`ocf.solvers.box.propagation`), less what rounding can do, and that is a bound whatever the multipliers are. A wrong
@@ -18,6 +18,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.solvers.box.cell_columns import CellColumns, steps_of
 from ocf.solvers.box.instance import Domain, Instance
 from ocf.solvers.box.partial_lp import Basis, PartialLP
 from ocf.solvers.box.propagation import Multipliers
@@ -108,9 +109,12 @@ class Relaxation:
         reduced = reduced or compiled.instance(cells)
         self.form: StandardForm = reduced.form
         self.infeasible = self.form.contradicts_itself()
-        self.instance, self.lp = instance, PartialLP(self.form, generation)
+        self.instance = instance
         self._decided_share = _decided_share(instance, hull)
         self.columns = _columns(compiled, cells, instance, reduced.P)
+        steps = steps_of(self.form, self.columns.cell, instance.offsets, instance.ordered)
+        self._by_cells = CellColumns(self.form, steps)
+        self.lp = PartialLP(self._by_cells.form, generation)
         group = _groups(self.form, self.columns, instance)
         self.linking = _linking(self.form, group)
         # a formulation's own auxiliary columns, if it has any
@@ -148,13 +152,17 @@ class Relaxation:
         lower, upper = self.bounds_of(domain)
         if (lower > upper).any():
             return None
+        lower, upper = self._by_cells.bounds(lower, upper)
+        if (lower > upper).any():
+            return None
         begin = time.perf_counter()
         found = self.lp.solve(lower, upper, limit, seconds, basis)
         self.seconds += time.perf_counter() - begin
         self.solves += 1
-        share = self.shares(found.value) if len(found.value) else self._decided_share.copy()
-        multipliers = self.multipliers(found.dual) if len(found.dual) else None
-        ray = None if found.ray is None else self.multipliers(found.ray, costs=False)
+        back = self._by_cells
+        share = self.shares(back.values(found.value)) if len(found.value) else self._decided_share.copy()
+        multipliers = self.multipliers(back.multipliers(found.dual)) if len(found.dual) else None
+        ray = None if found.ray is None else self.multipliers(back.multipliers(found.ray), costs=False)
         return BoxRelaxation(multipliers, ray, share, found.basis)
 
     def bounds_of(self, domain: Domain) -> tuple[FloatArray, FloatArray]:
@@ -337,9 +345,11 @@ def _column_bounds(
             if not instance.ordered[f]:
                 if not domain.level[j]:
                     upper[column] = 0.0
-            elif j - instance.offsets[f] <= domain.lo[f]:
+                continue
+            # those of an empty range cross
+            if j - instance.offsets[f] <= domain.lo[f]:
                 lower[column] = 1.0
-            elif j - instance.offsets[f] > domain.hi[f]:
+            if j - instance.offsets[f] > domain.hi[f]:
                 upper[column] = 0.0
 
 

@@ -88,3 +88,20 @@ def test_a_feature_has_several_cuts_all_of_them_fractional() -> None:
     features, cuts = candidate_cuts(instance, whole(instance), np.ones(len(instance.cell)), CANDIDATES)
     assert sorted(features.tolist()) == sorted(set(features.tolist()))
     assert len(features) > 0
+
+
+def test_of_cuts_alike_the_middle_one_is_taken() -> None:
+    """A point that lies half at one cell and half at another has the same share at all cuts between them."""
+    for seed in range(40):
+        instance = make_instance(random_problem(seed))
+        domain, share, expected = whole(instance), np.zeros(len(instance.cell)), {}
+        rng = np.random.default_rng(seed)
+        for f in np.flatnonzero(instance.ordered & (np.diff(instance.offsets) > 2)):
+            offset, last = instance.offsets[f], instance.offsets[f + 1] - 1
+            begin, end = sorted(rng.integers(offset + 1, last + 1, 2))
+            share[offset : end + 1] = np.where(np.arange(offset, end + 1) < begin, 1.0, 0.5)
+            share[begin : end + 1] += rng.uniform(-1e-12, 1e-12, end + 1 - begin)  # as a solver leaves it
+            expected[f] = (begin + end) // 2
+        if expected:
+            features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
+            assert dict(zip(features.tolist(), cuts.tolist(), strict=True)) == expected

@@ -86,13 +86,13 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
         lp.lp.start(1.0)
         work, domains = new_workspace(instance), boxes_within_each_other(instance, seed, 4)
         lp.solve(domains[0], np.inf)
-        lost += lp.form.n_rows - len(lp.lp.rows)
+        lost += lp.lp.form.n_rows - len(lp.lp.rows)
         monkeypatch.setattr(partial_lp, "SLACK", np.inf)
         entire = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
         entire.lp.start(1.0)
         entire.solve(domains[0], np.inf)
         monkeypatch.setattr(partial_lp, "SLACK", 0.0)
-        assert len(entire.lp.rows) == lp.form.n_rows
+        assert len(entire.lp.rows) == lp.lp.form.n_rows
         for domain in domains:
             exact, bounds = entire.solve(domain, np.inf), []
             for _ in range(20):
@@ -137,7 +137,7 @@ def test_a_basis_serves_another_lp_of_the_same_form() -> None:
             assert again.multipliers is not None
             assert relaxed_bound(instance, domain, again.multipliers, work) == pytest.approx(bound, abs=1e-9)
             assert lp.lp.iterations - before <= first.lp.iterations / 10
-        assert fresh.lp.used.sum() == first.lp.used.sum() < first.form.n_rows
+        assert fresh.lp.used.sum() == first.lp.used.sum() < first.lp.form.n_rows
         foreign = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance), generation=1)
         foreign.lp.start(1.0, found.basis)
         begun = foreign.solve(domain, np.inf, basis=found.basis)
@@ -167,7 +167,7 @@ def test_an_lp_around_a_basis_has_the_optimum_of_the_whole_and_is_smaller(monkey
             if found is None or exact is None:
                 break
             bases[number] = found.basis
-            smaller += len(lp.lp.rows) < lp.form.n_rows and len(lp.lp.columns) < lp.form.n_cols
+            smaller += len(lp.lp.rows) < lp.lp.form.n_rows and len(lp.lp.columns) < lp.lp.form.n_cols
             assert (found.ray is None) == (exact.ray is None)
             if found.ray is not None or found.multipliers is None or exact.multipliers is None:
                 continue
