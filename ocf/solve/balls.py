@@ -10,6 +10,7 @@ import numpy as np
 from ocf.cells.incumbent import Incumbent
 from ocf.solve.outcome import Outcome, Run
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.tolerances import with_ties
 
 #: Searches one ball: the cost that points must beat, and the options with the time that is left.
 Search = Callable[[float, SolverOptions], Outcome]
@@ -27,6 +28,13 @@ class Balls(Run):
     def __init__(self, options: SolverOptions) -> None:
         super().__init__(options, ("incumbent", "reduce", "instance"))
         self._outcomes: list[Outcome] = []
+        self._radius = -np.inf
+
+    @property
+    def holds_ties(self) -> bool:
+        """Whether the last ball holds all points that cost as little as the best, which was found in it."""
+        found = bool(self._outcomes) and self._outcomes[-1].point is not None
+        return found and with_ties(self.upper) <= self._radius
 
     def search_ball(self, search: Search, radius: float, end: float) -> None:
         """Search one ball, and keep what it says.
@@ -44,6 +52,7 @@ class Balls(Run):
             return
         outcome = search(radius, options)
         self._outcomes.append(outcome)
+        self._radius = radius
         if outcome.point is not None and outcome.cost is not None:
             self.best = Incumbent(np.zeros(0, np.int64), outcome.point, outcome.cost)
             self.close(outcome.status, outcome.bound, outcome.proved_by)
@@ -73,4 +82,5 @@ class Balls(Run):
             results=tuple(r for o in inner for r in o.results),
             sizes=inner[-1].sizes | own.sizes | {"balls": len(inner)},
             message=own.message or inner[-1].message,
+            alone=own.status is Status.OPTIMAL and inner[-1].alone and self.holds_ties,
         )

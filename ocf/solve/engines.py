@@ -285,7 +285,7 @@ class CellEngine(Engine[Problem]):
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
         """Solve a problem of trees so large that only those near the row are looked at."""
         prepared, problem, task = self._prepared, request.problem, request.task
-        known = prepared.known_points(problem)
+        known, lone = prepared.known_points(problem), _counts_changes(problem, _stages(problem, task))
         part = prepared.tree_partition(problem)
         run = GrowingBall(problem, part, pruner, task.options, request.judge, request.excluded)
         searched: list[_CellForms] = []
@@ -298,15 +298,15 @@ class CellEngine(Engine[Problem]):
         def search(near: Nearby, limit: float, options: SolverOptions) -> Outcome:
             searched.append(cells_of(near, options))
             found: IntArray = np.unique(searched[-1].partition.locate(known), axis=0)
-            return searched[-1].search(found, limit)
+            return searched[-1].search(found, limit, lone=lone)
 
         outcome = run.solve(known, search)
         if not searched:
             way = request.way or Way(task.formulation, task.solver)
             found = Finding(problem, outcome, way, task.method(way, outcome), {"build": 0.0, "compile": 0.0})
             return found if problem.constraints else self._of_equals(request, found, run.cost)
-        found = searched[-1].finding(outcome)
-        found = found if searched[-1].couples else self._of_equals(request, found, run.cost)
+        found, last = searched[-1].finding(outcome), searched[-1] if run.holds_ties else None
+        found = found if searched[-1].couples else self._of_equals(request, found, run.cost, last)
         near = run.ball_of_ties() if task.n_optimal > 1 else None
         return found if near is None else cells_of(near, task.options).with_ties(found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from ocf import Explainer
 from ocf.cells.cell_problem import cell_values
 from ocf.problem.constraints import Implication, Linear, MaxChanges
-from ocf.solve import growing_ball, prepared
+from ocf.solve import balls, engines, growing_ball, prepared
 from ocf.solvers.result import SolverOptions
 
 Data = tuple[pd.DataFrame, np.ndarray]
@@ -187,3 +188,44 @@ def test_constraints_are_met_in_balls(wine: Data, small: None, question: dict[st
     assert [e.cost for e in found] == pytest.approx(of_all_cells(explainer, rows, target=1, **question), rel=1e-9)
     assert all(e.verified for e in found if e.counterfactual is not None)
     assert "balls" in found[-1].sizes or found[-1].proved_by in ("incumbent", "origin")
+
+
+def changes_of(explainer: Explainer, rows: pd.DataFrame, **question: object) -> list[tuple[float | None, int]]:
+    return [(e.cost, len(e.changes)) for e in explainer.explain(rows, **question)]
+
+
+def test_ties_are_broken_in_balls_as_over_all_cells(small: None) -> None:
+    """Whole numbers, of which many changes cost the same: the fewest changes are taken."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(rng.integers(0, 6, (300, 6)), columns=list("abcdef"))
+    wanted = (table["a"] + table["b"] - table["c"] + table["d"] * table["e"] > 8).to_numpy()
+    explainer = Explainer(ExtraTreesClassifier(12, max_depth=6, random_state=0).fit(table, wanted), table)
+    rows = table[~explainer.model.native.predict(table)].iloc[:12]
+    found = changes_of(explainer, rows, target=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "MANY_LEAVES", 10**9)
+        expected = changes_of(explainer, rows, target=True)
+    assert [n for _, n in found] == [n for _, n in expected]
+    assert [cost for cost, _ in found] == pytest.approx([cost for cost, _ in expected], rel=1e-9)
+
+
+def test_the_proof_in_a_ball_shows_that_the_answer_stands_alone(wine: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No second search asks for points that cost as little; where the ball may not hold them all, one does."""
+    searches: list[str] = []
+
+    def counted(self: engines.CellEngine, *asked: Any) -> Any:
+        searches.append("again")
+        return near(self, *asked)
+
+    near = engines.CellEngine._near  # noqa: SLF001
+    monkeypatch.setattr(prepared, "MANY_LEAVES", 0)
+    monkeypatch.setattr(growing_ball, "FIRST_NODES", 1)
+    monkeypatch.setattr(engines.CellEngine, "_near", counted)
+    table, classes = wine
+    explainer = Explainer(ExtraTreesClassifier(15, random_state=0).fit(table, classes), table)
+    rows = table[classes == 0].iloc[:6]
+    assert all("balls" in e.sizes for e in explainer.explain(rows, target=1, solver="box"))
+    assert not searches
+    monkeypatch.setattr(balls.Balls, "holds_ties", False)
+    explainer.explain(rows, target=1, solver="box")
+    assert searches

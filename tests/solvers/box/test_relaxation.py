@@ -111,6 +111,27 @@ def test_rows_that_left_come_back_where_they_are_violated(monkeypatch: pytest.Mo
     assert back > 0
 
 
+def test_rows_that_come_in_by_rounds_are_those_that_bear_on_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first LP ends at the optimum of all rows, whichever of the violated ones come in at a time."""
+    monkeypatch.setattr(partial_lp, "SLACK", np.inf)
+    for seed in range(6):
+        cells = large_problem(seed)
+        instance, bounds, rows = make_instance(cells), [], []
+        (domain,), work = boxes_within_each_other(instance, seed, 0), new_workspace(instance)
+        for many, violated in ((10**6, 0.0), (0, 0.0), (0, 0.5)):
+            monkeypatch.setattr(partial_lp, "MANY_ROWS", many)
+            monkeypatch.setattr(partial_lp, "VIOLATED", violated)
+            lp = relaxation.Relaxation(compiled(cells), cells, instance, whole(instance))
+            lp.lp.start(1.0)
+            found = lp.solve(domain, np.inf)
+            assert found is not None
+            assert found.multipliers is not None
+            bounds.append(relaxed_bound(instance, domain, found.multipliers, work))
+            rows.append(len(lp.lp.rows))
+        assert bounds == pytest.approx([bounds[0]] * 3, abs=1e-6)
+        assert rows[0] == lp.lp.form.n_rows > max(rows[1:])
+
+
 def test_a_basis_serves_another_lp_of_the_same_form() -> None:
     """One that has solved nothing, and one that has solved something else, are at its optimum at once; of another hull
     it is not used.
