@@ -16,7 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from ocf import Explainer
 from ocf.cells.cell_problem import cell_values
 from ocf.problem.constraints import Implication, Linear, MaxChanges
-from ocf.solve import balls, engines, growing_ball, prepared
+from ocf.solve import balls, growing_ball, prepared
 from ocf.solvers.result import SolverOptions
 
 Data = tuple[pd.DataFrame, np.ndarray]
@@ -211,21 +211,27 @@ def test_ties_are_broken_in_balls_as_over_all_cells(small: None) -> None:
 
 def test_the_proof_in_a_ball_shows_that_the_answer_stands_alone(wine: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """No second search asks for points that cost as little; where the ball may not hold them all, one does."""
-    searches: list[str] = []
+    pruned: list[float] = []
 
-    def counted(self: engines.CellEngine, *asked: Any) -> Any:
-        searches.append("again")
-        return near(self, *asked)
+    def counted(self: growing_ball.Pruner, cost: np.ndarray, limit: float, most: int) -> Any:
+        pruned.append(limit)
+        return within(self, cost, limit, most)
 
-    near = engines.CellEngine._near  # noqa: SLF001
+    within = growing_ball.Pruner.within
     monkeypatch.setattr(prepared, "MANY_LEAVES", 0)
     monkeypatch.setattr(growing_ball, "FIRST_NODES", 1)
-    monkeypatch.setattr(engines.CellEngine, "_near", counted)
+    monkeypatch.setattr(growing_ball.Pruner, "within", counted)
     table, classes = wine
     explainer = Explainer(ExtraTreesClassifier(15, random_state=0).fit(table, classes), table)
     rows = table[classes == 0].iloc[:6]
     assert all("balls" in e.sizes for e in explainer.explain(rows, target=1, solver="box"))
-    assert not searches
+    once = len(pruned)
     monkeypatch.setattr(balls.Balls, "holds_ties", False)
     explainer.explain(rows, target=1, solver="box")
-    assert searches
+    assert len(pruned) > 2 * once
+
+
+@pytest.mark.parametrize(("radius", "end", "expected"), [(1, 8, 2), (2, 8, 4), (4, 8, 8), (1, 5, 2.5), (3, 5, 5)])
+def test_radii_halve_the_way_to_the_end(radius: float, end: float, expected: float) -> None:
+    """Also to one that has come nearer since the ball before: none is a little less than another."""
+    assert growing_ball.next_radius(10.0, 10.0 + radius, 10.0 + end) == 10.0 + expected
