@@ -96,7 +96,8 @@ class CellSolver(Protocol):
         cutoff: float = math.inf,
         confirm: Callable[[IntArray], bool] | None = None,
         relaxation: Compiled | Callable[[], Compiled | None] | None = None,
-        lone: bool = False,
+        fewest: bool = False,
+        incumbent: IntArray | None = None,
     ) -> SolveResult:
         """Find the cheapest choice of open cells that meets the target.
 
@@ -110,8 +111,11 @@ class CellSolver(Protocol):
             Whether the user's model gives the target at a choice of cells; asked within rounding of a tie.
         relaxation : Compiled, or a function that gives one, optional
             The interval model, for LP bounds; the function is called when it is needed.
-        lone : bool
-            Whether to show, too, that no point in other leaves costs as little; see `SolveResult.alone`.
+        fewest : bool
+            Whether to find, of the points that cost the same, one in which the fewest cells cost something, and to
+            show that; see `SolveResult.fewest`.
+        incumbent : (n_features,) int64, optional
+            Cells of a point that costs the cutoff: with `fewest`, what costs as little and changes less counts, too.
 
         Returns
         -------

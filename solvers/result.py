@@ -162,9 +162,9 @@ class SolveResult:
         The solver's own word for how it ended.
     message : str
         Remark for the user; empty when there is nothing to say.
-    alone : bool
-        Whether it was asked for and shown that no point in other leaves costs as little as `x`, or as the cutoff where
-        none is cheaper.
+    fewest : bool
+        Whether it was asked for and shown that no point that costs as little as `x` changes fewer features, or as the
+        incumbent where that is the best.
     """
 
     status: Status
@@ -180,7 +180,7 @@ class SolveResult:
     options: Mapping[str, Any] = field(default_factory=dict)
     raw_status: str = ""
     message: str = ""
-    alone: bool = False
+    fewest: bool = False
 
     def __post_init__(self) -> None:
         has_point = self.status in (Status.OPTIMAL, Status.FEASIBLE)

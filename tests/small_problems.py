@@ -1,4 +1,7 @@
-"""Random problems small enough for brute force over all choices of cells, built without any library of trees."""
+"""Random problems small enough for brute force over all choices of cells.
+
+All but those of `whole_numbers` are built without any library of trees.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
 
+from ocf import Explainer
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
@@ -210,6 +215,27 @@ def with_ties(seeds: Iterable[int]) -> Iterator[tuple[CellProblem, Exhaustive]]:
         everything = exhaustive(cells)
         if cells.leaf_cost is None and 0 < everything.optimum < np.inf:
             yield cells, everything
+
+
+def whole_numbers(n: int) -> Iterator[tuple[CellProblem, Exhaustive]]:
+    """Problems of numbers from 0 to 4, in which one change often costs as much as two.
+
+    Parameters
+    ----------
+    n : int
+        Of each of three forests.
+    """
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.integers(0, 5, (400, 4)), columns=list("abcd"))
+        score = table.to_numpy() @ rng.uniform(0.3, 1.0, 4) + rng.normal(0, 1.0, len(table))
+        classes = (score > np.quantile(score, 0.7)).astype(int)
+        model = RandomForestClassifier(8, max_depth=4, random_state=seed).fit(table, classes)
+        explainer = Explainer(model, data=table)
+        refused = table[model.predict(table) == 0]
+        for k in range(n):
+            cells = to_cells(explainer.problem(refused.iloc[[k]], 1))
+            yield cells, exhaustive(cells)
 
 
 def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:

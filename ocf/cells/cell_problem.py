@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -141,6 +142,22 @@ class CellProblem:
                 return None
             choice[i] = np.where(usable, self.cost[part.cells_of(i)], np.inf).argmin()
         return choice
+
+    def count_changes(self, choice: IntArray) -> int:
+        """How many cells of a choice, (n_features,), cost something."""
+        return int((self.cost[self.partition.offsets[:-1] + choice] > 0).sum())
+
+    def changes_less(self, choice: IntArray, other: IntArray) -> bool:
+        """Whether a choice of cells costs no more than another, to the last bit, and in fewer cells.
+
+        Parameters
+        ----------
+        choice, other : (n_features,) int64
+        """
+        if self.count_changes(choice) >= self.count_changes(other):
+            return False
+        first = self.partition.offsets[:-1]
+        return math.fsum([*self.cost[first + choice], *-self.cost[first + other]]) <= 0
 
     def is_excluded(self, leaves: IntArray) -> bool:
         """Whether one leaf of each tree, as a whole, is excluded."""

@@ -82,5 +82,5 @@ class Balls(Run):
             results=tuple(r for o in inner for r in o.results),
             sizes=inner[-1].sizes | own.sizes | {"balls": len(inner)},
             message=own.message or inner[-1].message,
-            alone=own.status is Status.OPTIMAL and inner[-1].alone and self.holds_ties,
+            fewest=own.status is Status.OPTIMAL and inner[-1].fewest and self.holds_ties,
         )

@@ -123,7 +123,7 @@ def solve_alternatives(
     use_reduction: bool = True,
     others: Callable[[], Sequence[Solver | CellSolver]] = tuple,
     limit: float = np.inf,
-    lone: bool = False,
+    fewest: bool = False,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -147,13 +147,14 @@ def solve_alternatives(
         point.
     limit : float
         Points of this cost, and dearer ones, are of no interest: ``infeasible`` says that there is none below.
-    lone : bool
-        Whether to show by the same proof, too, that no point in other leaves costs as little; see `Outcome.alone`. A
-        matrix solver can do so for the point from which it starts: its question is then what lies beside that.
+    fewest : bool
+        Whether to find by the same proof, too, the fewest changes among the points that cost the same; see
+        `Outcome.fewest`. A matrix solver can do so for the point from which it starts: its question is then what lies
+        beside that.
     """
     start, best = time.perf_counter(), None
-    lone = lone and use_reduction and len(alternatives) == 1 and _leaves_decide(alternatives[0])
-    runs = [CellRun(cells, solver, others, options, confirm, start, limit, lone) for cells in alternatives]
+    fewest = fewest and use_reduction and len(alternatives) == 1 and _leaves_decide(alternatives[0])
+    runs = [CellRun(cells, solver, others, options, confirm, start, limit, fewest) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
@@ -255,8 +256,11 @@ def _free_cells(cells: CellProblem) -> IntArray | None:
 
 
 def _leaves_decide(cells: CellProblem) -> bool:
-    """Whether all points in the same leaves are as admissible, and cost what their cells cost."""
-    return cells.values is None and cells.leaf_cost is None and cells.requirements.curve is None
+    """Whether all points in the same leaves are as admissible, and cost what their cells cost: something if changed."""
+    changed = np.repeat(~np.isnan(cells.problem.origin), cells.partition.widths)
+    changed &= cells.value != np.repeat(cells.problem.origin, cells.partition.widths)
+    by_changes = bool((changed == (cells.cost > 0))[cells.open].all())
+    return by_changes and cells.values is None and cells.leaf_cost is None and cells.requirements.curve is None
 
 
 def _cheapest_in_its_leaves(cells: CellProblem, best: Incumbent) -> Incumbent:
@@ -300,22 +304,27 @@ def _with_cuts(
     return cuts.added_to(instance.form), replace(options, time_limit=left)
 
 
-def _beside(run: CellRun) -> CellProblem | None:
+def _beside(run: CellRun, *, closed: bool) -> CellProblem | None:
     """What may cost as little as the best point of a run, where that is asked for and can be asked; else None.
 
-    The leaves of the point are closed, of which it is the cheapest then. Reduction has kept what costs less.
+    With `closed` the leaves of the point are, of which it is the cheapest. Reduction has kept what costs less.
     """
-    if not run.lone or run.best is None:
-        return run.cells if run.lone else None
+    if not run.fewest or run.best is None:
+        return None
     best = _cheapest_in_its_leaves(run.original, run.best)
     if best is not run.best and not run.confirm(best.point):
         return None
     run.best = best
     if run.upper >= run.limit:
         return None
-    closed = (*run.cells.excluded, run.cells.partition.leaves_at(best.cells))
-    asked = run.original.with_(excluded=closed, requirements=run.cells.requirements)
+    own = (run.cells.partition.leaves_at(best.cells),) if closed else ()
+    asked = run.original.with_(excluded=(*run.cells.excluded, *own), requirements=run.cells.requirements)
     return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
+
+
+def _changes_less(run: CellRun, choice: IntArray) -> bool:
+    """Whether a choice of cells costs as little as the best point and changes less, where that is asked for."""
+    return run.fewest and run.best is not None and run.original.changes_less(choice, run.best.cells)
 
 
 def _searches(by_cells: bool) -> list[tuple[dict[str, int], int, int]]:
@@ -339,10 +348,10 @@ class CellRun(Run):
         confirm: Callable[[FloatArray], bool],
         start: float,
         limit: float = np.inf,
-        lone: bool = False,
+        fewest: bool = False,
     ) -> None:
         super().__init__(options, ("incumbent", "reduce", "instance"), start)
-        self._judge, self.limit, self.lone = confirm, limit, lone
+        self._judge, self.limit, self.fewest = confirm, limit, fewest
         self.original = self.cells = cells
         self._others, self.turns = others, Turns(solver, others)
         self._parts: list[CellProblem] = []
@@ -456,14 +465,15 @@ class CellRun(Run):
                 building = time.perf_counter() - begin
             return formulation if formulation and formulation.formulation == "interval" else None
 
-        beside = _beside(self)
+        beside = _beside(self, closed=False)
         result = solver.solve_cells(
             self.cells if beside is None else beside,
             options,
             cutoff=self.upper,
             confirm=asked_of_points(self.cells.requirements, self._admits),
             relaxation=relaxation,
-            lone=beside is not None,
+            fewest=self.fewest and (self.best is None or beside is not None),
+            incumbent=None if self.best is None or beside is None else self.best.cells,
         )
         self.times["solve"] -= building
         if self._noted(result, offset):
@@ -472,7 +482,7 @@ class CellRun(Run):
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
         self.cells = _with_first_tangents(self.cells, self.upper)
         begin = time.perf_counter()
-        beside = _beside(self) if self.best is not None and options.mip_gap == 0 else None
+        beside = _beside(self, closed=True) if options.mip_gap == 0 else None
         cells = self.cells if beside is None else beside
         if cells.infeasible:
             self.prove("reduction")
@@ -487,7 +497,7 @@ class CellRun(Run):
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None, over=over)
         if over is not None and solver.name == "scip":  # branches by itself until the kernels for that are compiled
             STAND_IN.spent(result.seconds)
-        result = replace(result, alone=beside is not None and result.status is Status.INFEASIBLE)
+        result = replace(result, fewest=beside is not None and result.status is Status.INFEASIBLE)
         if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on
             self.bound = max(self.bound, min(result.bound - _tangent_error(self), self.upper))
@@ -551,7 +561,8 @@ class CellRun(Run):
             self._exclude(values.of_constraints(leaves))
             return
         met = meets(self.bound, self.upper)
-        if result.status is Status.OPTIMAL and met and placed.cost >= self.upper:
+        improved = placed.cost < self.upper or _changes_less(self, choice)
+        if result.status is Status.OPTIMAL and met and not improved:
             self.prove(result.solver)
             return
         if not self.confirm(placed.point):
@@ -564,9 +575,8 @@ class CellRun(Run):
             else:
                 self._exclude(leaves if values is None else values.of_model(leaves))
             return
-        improved = placed.cost < self.upper
         if improved:
-            self.best = Incumbent(choice, placed.point, placed.cost)
+            self.best = Incumbent(choice, placed.point, min(placed.cost, self.upper))
         met = meets(self.bound, self.upper)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):
             self.close(Status.OPTIMAL, self.upper if met else self.bound, result.solver)

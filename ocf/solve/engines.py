@@ -278,14 +278,14 @@ class CellEngine(Engine[Problem]):
         known = prepared.known_cells(problem, cells.partition)
         if problem.cost.couples and task.reduce:
             return cells.with_ties(cells.finding(cells.search_in_balls(known, prepared.known_points(problem))))
-        lone = _counts_changes(problem, _stages(problem, task))
-        found = cells.finding(cells.search(known, lone=lone))
+        fewest = _counts_changes(problem, _stages(problem, task))
+        found = cells.finding(cells.search(known, fewest=fewest))
         return cells.with_ties(found if cells.couples else self._of_equals(request, found, cells.cost, cells))
 
     def _solve_in_balls(self, request: Request[Problem], pruner: Pruner) -> Finding[Problem]:
         """Solve a problem of trees so large that only those near the row are looked at."""
         prepared, problem, task = self._prepared, request.problem, request.task
-        known, lone = prepared.known_points(problem), _counts_changes(problem, _stages(problem, task))
+        known, fewest = prepared.known_points(problem), _counts_changes(problem, _stages(problem, task))
         part = prepared.tree_partition(problem)
         run = GrowingBall(problem, part, pruner, task.options, request.judge, request.excluded)
         searched: list[_CellForms] = []
@@ -298,7 +298,7 @@ class CellEngine(Engine[Problem]):
         def search(near: Nearby, limit: float, options: SolverOptions) -> Outcome:
             searched.append(cells_of(near, options))
             found: IntArray = np.unique(searched[-1].partition.locate(known), axis=0)
-            return searched[-1].search(found, limit, lone=lone)
+            return searched[-1].search(found, limit, fewest=fewest)
 
         outcome = run.solve(known, search)
         if not searched:
@@ -335,14 +335,14 @@ class CellEngine(Engine[Problem]):
             assert point is not None
             assert outcome.cost is not None
             changes = count_changes(problem, point)
-            certain = stage.cost.l0 > 0 and changes < 2
+            certain = (by_sums and outcome.fewest) or (stage.cost.l0 > 0 and changes < 2)
             certain = certain or (part is not None and not may_tie(cost, part.offsets, outcome.cost, changes))
-            # sums of costs take less time than a reduction, which tells no more than a search that has shown it
-            first = outcome is found.outcome and not outcome.alone
+            # sums of costs take less time than a reduction
+            first = outcome is found.outcome
             if not certain and first and cells is not None and cells.leaves_alone(outcome):
                 break
             if by_sums and not certain:
-                certain, outcome = self._stands_alone(request, outcome, cost, cells)
+                certain, outcome = self._stands_alone(request, outcome, cost)
             if not certain:
                 among = among_equals(stage, before, point)
                 best = self._best_of_equals(request, among, outcome, cost)
@@ -356,19 +356,15 @@ class CellEngine(Engine[Problem]):
             outcome = no_dearer_than_its_point(problem, outcome)
         return replace(found, outcome=outcome, method={**found.method, **said})
 
-    def _stands_alone(
-        self, request: Request[Problem], outcome: Outcome, cost: FloatArray, searched: _CellForms | None
-    ) -> tuple[bool, Outcome]:
+    def _stands_alone(self, request: Request[Problem], outcome: Outcome, cost: FloatArray) -> tuple[bool, Outcome]:
         """Whether nothing in other leaves costs as little, and all in its own leaves changes what it changes.
 
-        The box search shows the first by the proof of the optimum itself. Else it is a second proof of the first bound,
-        in a model that the first search has made. To count changes among points that cost no more is another model,
-        whose relaxation is weak: on breast cancer, 100 x 5, it took 2 to 11 times the first search.
+        It is a second proof of the first bound, in a model that the first search has made. To count changes among
+        points that cost no more is another model, whose relaxation is weak: on breast cancer, 100 x 5, it took 2 to 11
+        times the first search.
         """
         assert outcome.point is not None
         assert outcome.cost is not None
-        if outcome.alone and searched is not None:
-            return not searched.may_change_less(outcome.point), outcome
         most = with_ties(outcome.cost)
         cells = self._near(request, request.problem, outcome, cost, most)
         if cells is None or cells.may_change_less(outcome.point):
@@ -506,7 +502,7 @@ class _CellForms:
         return balls.outcome()
 
     def search(
-        self, known: IntArray, limit: float = np.inf, options: SolverOptions | None = None, *, lone: bool = False
+        self, known: IntArray, limit: float = np.inf, options: SolverOptions | None = None, *, fewest: bool = False
     ) -> Outcome:
         """The cheapest point, if it costs less than a limit.
 
@@ -517,7 +513,7 @@ class _CellForms:
         limit : float
         options : SolverOptions, optional
             By default those of the task.
-        lone : bool
+        fewest : bool
             See `ocf.solve.cell_search.solve_alternatives`.
         """
         first, task, way = self._alternatives[0], self._request.task, self._way
@@ -535,7 +531,7 @@ class _CellForms:
             use_reduction=task.reduce,
             others=others if task.solver == AUTO else tuple,
             limit=limit,
-            lone=lone,
+            fewest=fewest,
         )
         if first.values is not None and not outcome.message:
             outcome = replace(outcome, message=first.values.remark())

@@ -124,8 +124,8 @@ class GrowingBall(Balls):
         if not np.isfinite(base):
             self.close(Status.INFEASIBLE, np.inf, "reduction")
             return self.outcome()
-        starts = self._starts(known)
-        self._pull_back(starts[:FIRST_STARTS])
+        starts = self.starts(known)
+        self.find_incumbent(starts[:FIRST_STARTS])
         # beyond the dearest point there is nothing: one more than its cost holds all
         end = min(self.upper, top + 1.0 + abs(top))
         radius, near = self._first_ball(base, end)
@@ -135,7 +135,7 @@ class GrowingBall(Balls):
                 break
             self.search_ball(partial(search, near), radius, end)
             if not self.finished:
-                self._pull_back(starts[FIRST_STARTS:])
+                self.find_incumbent(starts[FIRST_STARTS:])
                 starts, end = (), min(self.upper, end)
                 radius = next_radius(base, radius, end)
                 near = self._within(radius, MOST_NODES)
@@ -168,18 +168,14 @@ class GrowingBall(Balls):
 
     # -- the incumbent -------------------------------------------------------------------------------------
 
-    def find_incumbent(self, known: FloatArray) -> None:
-        """Pull the nearest rows with the target back towards the row, and take the cheapest that the model confirms.
+    def find_incumbent(self, starts: Sequence[IntArray]) -> None:
+        """Pull points back towards the row, and take the cheapest that the model confirms, in a part of the time.
 
         Parameters
         ----------
-        known : (n, n_features) float64
-            Coded rows of the data that have the target.
+        starts : sequence of (n_features,) int64
+            Cells of points; see `starts`.
         """
-        self._take_cheapest(self._starts(known))
-
-    def _pull_back(self, starts: Sequence[IntArray]) -> None:
-        """The same from some starts, in a part of the time, on the clock."""
         if not len(starts):
             return
         begin, confirmed, left = time.perf_counter(), self.times["confirm"], self.seconds_left()
@@ -200,8 +196,14 @@ class GrowingBall(Balls):
                 self.best = Incumbent(choice, point, cost)
                 return
 
-    def _starts(self, known: FloatArray) -> Sequence[IntArray]:
-        """Cells of the cheapest rows of the data; features whose cell is closed stay at their cheapest."""
+    def starts(self, known: FloatArray) -> Sequence[IntArray]:
+        """Cells of the cheapest rows of the data; features whose cell is closed stay at their cheapest.
+
+        Parameters
+        ----------
+        known : (n, n_features) float64
+            Coded rows of the data that have the target.
+        """
         if not len(known):
             return ()
         cells, part = self._cells, self._cells.part

@@ -57,8 +57,8 @@ class Outcome:
         Bound and incumbent over time.
     message : str
         What went wrong, where something did.
-    alone : bool
-        Whether the search for the point has shown, too, that no point in other leaves costs as little.
+    fewest : bool
+        Whether the search for the point has shown, too, that none that costs as little changes fewer features.
     """
 
     status: Status
@@ -73,7 +73,7 @@ class Outcome:
     sizes: dict[str, int] = field(default_factory=dict)
     history: tuple[Progress, ...] = ()
     message: str = ""
-    alone: bool = False
+    fewest: bool = False
 
 
 def unproven(outcome: Outcome, why: str) -> Outcome:
@@ -315,5 +315,5 @@ class Run:
             self.sizes,
             tuple(self.history),
             self.message,
-            self.status is Status.OPTIMAL and bool(self.results) and self.results[-1].alone,
+            self.status is Status.OPTIMAL and bool(self.results) and self.results[-1].fewest,
         )

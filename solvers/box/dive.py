@@ -167,6 +167,15 @@ def _cheapest_cells(instance: Instance, lo: IntArray, hi: IntArray, level: BoolA
 
 
 @helper
+def _limit(shared: FloatArray, equal: float, changes: int, scratch: Scratch) -> float:
+    """Cost from which on a point is of no use, in a box whose features cost ``scratch.least`` at least."""
+    count = 0
+    for cost in scratch.least:
+        count += cost > 0
+    return min(equal, shared[0]) if count >= changes else shared[0]
+
+
+@helper
 def _close_dear(
     instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, spare: float, scratch: Scratch
 ) -> None:
@@ -348,6 +357,8 @@ def dive(
     error_bound: FloatArray,
     excluded: IntArray,
     shared: FloatArray,
+    equal: float,
+    changes: int,
     tolerance: float,
     budget: int,
     first: bool,
@@ -366,6 +377,9 @@ def dive(
         See `exclusions`.
     shared : (1,) float64
         Cost from which on a point is of no use. Other threads may lower it at any moment; this dive lowers it too.
+    equal : float
+        Cost from which on a point is of no use in which as many features cost something as `changes` says.
+    changes : int
     tolerance : float
         What is cheaper than a point by less than this, relatively, is of no use.
     budget : int
@@ -389,7 +403,7 @@ def dive(
         boxes += 1
         k = stack.size[0] - 1
         lo, hi, level, live = stack.lo[k], stack.hi[k], stack.level[k], stack.live[k]
-        base, bound = _narrow(instance, bits, lo, hi, level, live, multipliers, room, shared, scratch)
+        base, bound = _narrow(instance, bits, lo, hi, level, live, multipliers, room, shared, equal, changes, scratch)
         if base == np.inf:
             stack.size[0] -= 1
             continue
@@ -430,12 +444,16 @@ def _narrow(
     multipliers: Multipliers,
     room: FloatArray,
     shared: FloatArray,
+    equal: float,
+    changes: int,
     scratch: Scratch,
 ) -> tuple[float, float]:
     """Shrink a box until nothing changes; the cost of its cheapest point, and a bound: inf when it is of no use."""
     while True:
         base = _cheapest_cells(instance, lo, hi, level, scratch)
-        limit = shared[0]
+        if base == np.inf:
+            return np.inf, np.inf
+        limit = _limit(shared, equal, changes, scratch)
         if base >= limit:
             return np.inf, np.inf
         if limit < np.inf:
@@ -522,7 +540,7 @@ def backtrack(cells: CellProblem, *, node_limit: int = 100_000) -> IntArray | No
     while ended == UNCERTAIN:
         known, error_bound = exclusions(cells, excluded), cells.requirements.error_bound
         ended, boxes, cost = dive(
-            instance, bits, stack, scratch, nothing, error_bound, known, limit, 0.0, node_limit, True, x
+            instance, bits, stack, scratch, nothing, error_bound, known, limit, np.inf, 0, 0.0, node_limit, True, x
         )
         if ended == UNCERTAIN:
             leaves = cells.partition.leaves_at(x)

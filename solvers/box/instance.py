@@ -226,6 +226,22 @@ def cheapest_open(instance: Instance, domain: Domain, f: int) -> int:
     return best
 
 
+@kernel
+def count_changes(instance: Instance, domain: Domain) -> int:
+    """How many features cost something wherever one stands in a box.
+
+    Parameters
+    ----------
+    instance : Instance
+    domain : Domain
+    """
+    count = 0
+    for f in range(len(domain.lo)):
+        j = cheapest_open(instance, domain, f)
+        count += j >= 0 and instance.cost[j] > 0
+    return count
+
+
 @helper
 def least_of(instance: Instance, lo: IntArray, hi: IntArray, level: BoolArray, f: int, number: FloatArray) -> float:
     """Least of the numbers of a feature's cells in a box; inf when it has none.

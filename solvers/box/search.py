@@ -79,8 +79,8 @@ class BoxResult:
         Bound and incumbent over time.
     message : str
         Which limit stopped the search, or ``"cutoff"``.
-    alone : bool
-        Whether it was asked for and shown that no point in other leaves costs as little.
+    fewest : bool
+        Whether it was asked for and shown that no point that costs as little changes less.
     """
 
     status: Status
@@ -94,7 +94,7 @@ class BoxResult:
     lp_seconds: float = 0.0
     refused: int = 0
     message: str = ""
-    alone: bool = False
+    fewest: bool = False
 
 
 def solve_cells(
@@ -104,7 +104,8 @@ def solve_cells(
     cutoff: float = np.inf,
     confirm: Callable[[IntArray], bool] | None = None,
     relaxation: Compiled | Callable[[], Compiled | None] | None = None,
-    lone: bool = False,
+    fewest: bool = False,
+    incumbent: IntArray | None = None,
 ) -> BoxResult:
     """Find the cheapest choice of open cells that meets the target, with proof.
 
@@ -123,17 +124,21 @@ def solve_cells(
     relaxation : ocf.solvers.cell_form.Compiled, or a function that gives one, optional
         A formulation for LP bounds; without it, or without highspy, the search dives over bitsets instead. The
         function is called when a first dive has left something open.
-    lone : bool
-        Whether to show, too, that no point in other leaves costs as little: as the point that is found, or as the
-        cutoff, where none is cheaper. One proof serves for both, since all that is left of the first is the box of the
-        best point. Leaves must cost nothing, and there must be no gap that serves.
+    fewest : bool
+        Whether to find, of the points that cost the same, one in which the fewest cells cost something, and to show
+        that. One proof serves for both: a box is done when its cheapest point is admissible, which changes least, too;
+        and one in which no fewer features change than in the best point is of no use unless it is cheaper. Leaves must
+        cost nothing, and there must be no gap that serves.
+    incumbent : (n_features,) int64, optional
+        Cells of a point that costs the cutoff: with `fewest` what costs as little and changes less is of interest, too.
 
     Returns
     -------
     BoxResult
     """
-    shared = Shared(cells, options or SolverOptions(), cutoff, confirm, relaxation, lone=lone)
-    reduction = reduce_cells(cells, with_ties(cutoff) if lone else cutoff, max_pairs=PAIRS)
+    shared = Shared(cells, options or SolverOptions(), cutoff, confirm, relaxation, fewest=fewest, incumbent=incumbent)
+    beside = fewest and incumbent is not None
+    reduction = reduce_cells(cells, with_ties(cutoff) if beside else cutoff, max_pairs=PAIRS)
     if not reduction.proved:
         log_compilation(propagate)
         log_compilation(dive)
@@ -217,7 +222,7 @@ def _result(shared: Shared) -> BoxResult:
     least = min(shared.upper, shared.cutoff)
     bound = min(shared.bound(), shared.limit, least)
     unfinished = bool(shared.stopped and shared.queue)
-    stopped = shared.stopped if unfinished and not (shared.lone and bound >= least) else ""
+    stopped = shared.stopped if unfinished and not (shared.fewest and bound >= shared.equals.limit) else ""
     status, bound, message = concluded(shared.best, shared.upper, bound, shared.cutoff, shared.options, stopped)
     shared.record(bound)
     return BoxResult(
@@ -232,5 +237,5 @@ def _result(shared: Shared) -> BoxResult:
         shared.lp_seconds,
         shared.refused,
         message,
-        shared.lone and not unfinished,
+        shared.fewest and not unfinished and with_ties(least) <= shared.widest,
     )

@@ -15,7 +15,7 @@ from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.reduction import TOLERANCE
 from ocf.solvers.box.bitsets import exclusions
-from ocf.solvers.box.instance import Domain, Packed, copied, make_instance, pack, unite, whole
+from ocf.solvers.box.instance import Domain, Packed, copied, count_changes, make_instance, pack, unite, whole
 from ocf.solvers.box.partial_lp import Basis
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import no_relaxation
@@ -78,6 +78,21 @@ class LocalSearches:
         self.due = visits + self.wait
 
 
+class Equals(NamedTuple):
+    """When a point that costs as little as the best is of use: where it changes less.
+
+    Attributes
+    ----------
+    limit : float
+        Cost from which on a point is of no use that changes as much.
+    changes : int
+        Cells of the best point that cost something.
+    """
+
+    limit: float
+    changes: int
+
+
 class Shared:
     """What the workers of one search share.
 
@@ -90,8 +105,14 @@ class Shared:
         The limit, where kernels in other threads see it.
     tolerance : float
         What is cheaper than the incumbent by less than this, relatively, is of no use.
-    lone : bool
-        Whether the search goes on for what costs as little as the incumbent in other leaves; off once that is found.
+    fewest : bool
+        Whether a point that costs as little as the best and changes less takes its place.
+    known : (n_features,) int64 or None
+        Cells of a point that costs the cutoff.
+    widest : float
+        The first limit.
+    equals : Equals
+        As it is at this moment; without a best point, and without `fewest`, nothing that costs as little is of use.
     generation : int
         Of the hull that the LPs are over; 0 before the first.
     first_basis : Basis or None
@@ -107,15 +128,19 @@ class Shared:
         confirm: Callable[[IntArray], bool] | None,
         relaxation: Compiled | Callable[[], Compiled | None] | None,
         *,
-        lone: bool = False,
+        fewest: bool = False,
+        incumbent: IntArray | None = None,
     ) -> None:
         self.begin, self._processor = time.perf_counter(), time.process_time()
         self.cells, self.options, self.cutoff = cells, options, cutoff
         self.confirm, self.relaxation = confirm, relaxation
         self.tolerance = max(TOLERANCE, options.mip_gap)
-        self.lone = lone
-        beside = with_ties(cutoff) if lone else cutoff - TOLERANCE * abs(cutoff)
-        self.shared = np.array([beside if np.isfinite(cutoff) else np.inf])
+        self.fewest, self.known = fewest, incumbent
+        below = cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf
+        self.equals, self.widest = Equals(np.inf, 0), below
+        if fewest and incumbent is not None:
+            self.equals, self.widest = Equals(below, cells.count_changes(incumbent)), with_ties(cutoff)
+        self.shared = np.array([self.widest])
         self.best: IntArray | None = None
         self.upper = np.inf
         self.refused = self.nodes = self.visits = self.created = self.generation = 0
@@ -135,8 +160,25 @@ class Shared:
 
     @property
     def limit(self) -> float:
-        """Cost from which on a point is of no use."""
+        """Cost from which on a point is of no use, however little it changes."""
         return float(self.shared[0])
+
+    def limit_in(self, domain: Domain) -> float:
+        """Cost from which on a point of a box is of no use.
+
+        Parameters
+        ----------
+        domain : Domain
+        """
+        equals = self.equals
+        if self.fewest and count_changes(self.instance, domain) >= equals.changes:
+            return min(equals.limit, self.limit)
+        return self.limit
+
+    def _prefer(self, cost: float, changes: int) -> None:
+        """From now on what costs as little is of use where it changes less."""
+        self.equals = Equals(cost - self.tolerance * abs(cost), changes)
+        self.shared[0] = min(self.shared[0], with_ties(cost))
 
     def start(self, cells: CellProblem, bound: float) -> None:
         """Open the first node: all cells that reduction has left.
@@ -375,24 +417,23 @@ class Shared:
                 self.excluded.add(key)
                 self.refused += 1
                 return False
-            if self.lone:
+            if self.fewest:
                 cheapest = self.cells.cheapest_within(leaves)
-                self._offer_alone(x if cheapest is None else cheapest, key)
-                return True
+                x = x if cheapest is None else cheapest
             cost = self.cells.cost_of(x)
-            if cost < min(self.upper, self.cutoff):
+            if self._is_better(x, cost):
                 self.best, self.upper, self._improved = x.copy(), cost, True
-                self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
+                if self.fewest:
+                    self._prefer(cost, self.cells.count_changes(x))
+                else:
+                    self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
             return True
 
-    def _offer_alone(self, x: IntArray, key: bytes) -> None:
-        """Keep the cheapest point of its leaves if it is the best, and close the leaves: what is left is beside it."""
-        self.excluded.add(key)
-        cost, least = self.cells.cost_of(x), min(self.upper, self.cutoff)
-        strictly = least - self.tolerance * abs(least) if np.isfinite(least) else np.inf
-        if cost < strictly:
-            self.best, self.upper, self._improved = x, cost, True
-            self.shared[0] = min(self.shared[0], with_ties(cost))
-        elif cost < self.limit:
-            self.lone = False
-            self.shared[0] = strictly
+    def _is_better(self, x: IntArray, cost: float) -> bool:
+        """Whether a point takes the place of the best."""
+        least = min(self.upper, self.cutoff)
+        if not self.fewest or least == np.inf:
+            return cost < least
+        known = self.known if self.best is None else self.best
+        cheaper = cost < least - self.tolerance * abs(least)
+        return cheaper or (known is not None and self.cells.changes_less(x, known))

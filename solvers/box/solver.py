@@ -37,20 +37,29 @@ class BoxSolver:
         cutoff: float = np.inf,
         confirm: Callable[[IntArray], bool] | None = None,
         relaxation: Compiled | Callable[[], Compiled | None] | None = None,
-        lone: bool = False,
+        fewest: bool = False,
+        incumbent: IntArray | None = None,
     ) -> SolveResult:
         """Search a problem over cells; the result's `x` is the choice of cells, (n_features,).
 
         Parameters
         ----------
-        cells, options, cutoff, confirm, relaxation, lone
+        cells, options, cutoff, confirm, relaxation, fewest, incumbent
             See `ocf.solvers.protocols.CellSolver.solve_cells`.
         """
         found: BoxResult
         if cells.coupling:
             found = CoupledSearch(cells, options or SolverOptions(), cutoff, confirm).run()
         else:
-            found = solve_cells(cells, options, cutoff=cutoff, confirm=confirm, relaxation=relaxation, lone=lone)
+            found = solve_cells(
+                cells,
+                options,
+                cutoff=cutoff,
+                confirm=confirm,
+                relaxation=relaxation,
+                fewest=fewest,
+                incumbent=incumbent,
+            )
         return SolveResult(
             found.status,
             None if found.cells is None else found.cells.astype(np.float64),
@@ -65,5 +74,5 @@ class BoxSolver:
             dict(options.options) if options else {},
             raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
             message=found.message,
-            alone=found.alone,
+            fewest=found.fewest,
         )

@@ -128,7 +128,7 @@ class Worker:
         search, domain, instance = self.search, self.domain, self.instance
         unpack(node.domain, domain)
         multipliers = node.multipliers
-        bound = max(node.bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
+        bound = self._propagate(node.bound, multipliers)
         if bound >= search.limit or self._cheapest_is_best() or self._only_excluded():
             return []
         if search.has_relaxation and not self._leaves_cost and domain.live.sum() <= self._reach:
@@ -142,7 +142,7 @@ class Worker:
             for seed in range(MOST_SEARCHES):
                 if self.improve(seed) <= WORTHWHILE:
                     break
-            bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
+            bound = self._propagate(bound, multipliers)
             if bound >= search.limit:
                 return []
             search.start_hull(domain)
@@ -159,11 +159,17 @@ class Worker:
         self._round(relaxed.share)
         return [] if relaxed.bound >= search.limit else self._branch(*relaxed)
 
+    def _propagate(self, bound: float, multipliers: Multipliers) -> float:
+        """A bound of the box of `self.domain`, of which propagation leaves what is of use; inf where nothing is."""
+        limit = self.search.limit_in(self.domain)
+        bound = max(bound, propagate(self.instance, self.domain, multipliers, limit, self.work, MOST_ROUNDS))
+        return np.inf if bound >= limit else bound
+
     def _relaxed(self, node: OpenNode, bound: float, multipliers: Multipliers) -> _Relaxed | None:
         """Bound the box of `self.domain` by its LP, and propagate with what that gave; None where nothing is of use."""
         search, domain, instance, basis = self.search, self.domain, self.instance, None
         assert self.relaxation is not None
-        found = self.relaxation.solve(domain, search.limit, search.seconds_left(), node.basis)
+        found = self.relaxation.solve(domain, search.limit_in(domain), search.seconds_left(), node.basis)
         if found is None:
             return None
         search.note(self.relaxation.lp.first_basis)
@@ -171,7 +177,7 @@ class Worker:
             return None
         if found.multipliers is not None:
             multipliers, basis = found.multipliers, found.basis
-            bound = max(bound, propagate(instance, domain, multipliers, search.limit, self.work, MOST_ROUNDS))
+            bound = self._propagate(bound, multipliers)
             if bound >= search.limit:
                 return None
         return _Relaxed(bound, multipliers, basis, found.share)
@@ -205,12 +211,13 @@ class Worker:
         """Halves of the box of `self.domain`, the better one first."""
         domain, instance = self.domain, self.instance
         while True:
+            limit = self.search.limit_in(domain)
             features, cuts = candidate_cuts(instance, domain, share, CANDIDATES)
             if not len(features):
                 self._cheapest_is_best()  # a single point: propagation may have come upon it unseen
                 return []
             bound, m, before, beyond = try_cuts(
-                instance, domain, multipliers, bound, self.search.limit, features, cuts, self.scratch, self.work
+                instance, domain, multipliers, bound, limit, features, cuts, self.scratch, self.work
             )
             if bound == np.inf or self._cheapest_is_best():
                 return []
@@ -244,10 +251,11 @@ class Worker:
                 stack,
                 self._dive_scratch,
                 weights,
-                # where no verdict is sure the box of each point that is found stays open
-                np.full_like(error_bound, np.inf) if search.lone else error_bound,
+                # of how much a point changes the search is the judge
+                np.full_like(error_bound, np.inf) if search.fewest else error_bound,
                 search.rejected(),
                 search.shared,
+                *search.equals,
                 search.tolerance,
                 search.boxes_left(min(SLICE, most - spent)),
                 False,
@@ -255,8 +263,8 @@ class Worker:
             )
             search.count(boxes)
             spent += boxes
-            if np.isfinite(cost):
-                self._offer(self.x)
+            if np.isfinite(cost) and self._offer(self.x) and ended == UNCERTAIN and search.fewest:
+                stack.size[0] -= 1  # nothing else in the box costs or changes less
         left = []
         while stack.size[0]:
             at = pop(stack, bits, self.scratch)
@@ -269,8 +277,7 @@ class Worker:
         """Whether the cheapest point of the box is admissible: then nothing else in the box is of use."""
         cheapest_point(self.instance, self.domain, self.x)
         found = bool(meets_target(self.evaluator, self.x)) and self._offer(self.x)
-        # a dearer cell may lie in cheaper leaves, and something that costs as little in others
-        return found and not self._leaves_cost and not self.search.lone
+        return found and not self._leaves_cost  # a dearer cell may lie in cheaper leaves
 
     def _only_excluded(self) -> bool:
         """Whether each tree has a single live leaf left, and their choice is excluded."""

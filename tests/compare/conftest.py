@@ -38,7 +38,7 @@ class Liar:
     def refuses(self, cells):
         return ""
 
-    def solve_cells(self, cells, options=None, *, cutoff=math.inf, confirm=None, relaxation=None, lone=False):
+    def solve_cells(self, cells, options=None, *, cutoff=math.inf, confirm=None, relaxation=None, **asked):
         return getattr(self, options.options["lie"])(cells, cutoff)
 
     def worse(self, cells):

@@ -151,7 +151,7 @@ def test_the_incumbent_has_the_target_and_is_no_dearer_than_a_row(wine: Data) ->
         return bool(model.current(point[None])[0] == problem.target.index)
 
     run = growing_ball.GrowingBall(problem, part, growing_ball.Pruner(part), SolverOptions(), judge)
-    run.find_incumbent(known)
+    run.find_incumbent(run.starts(known))
     assert run.best is not None
     _, cost = cell_values(problem, part)
     of_rows = cost[part.offsets[:-1] + part.locate(known)].sum(axis=1)

@@ -32,7 +32,7 @@ def search(cells: CellProblem, budget: int, limit: float = np.inf) -> tuple[floa
         bound, box = open_boxes.pop()
         push(stack, bits, box, bound)
         ended, boxes, cost = dive(
-            instance, bits, stack, scratch, multipliers, error_bound, none, shared, 1e-10, budget, False, x
+            instance, bits, stack, scratch, multipliers, error_bound, none, shared, np.inf, 0, 1e-10, budget, False, x
         )
         assert boxes <= budget
         if np.isfinite(cost):

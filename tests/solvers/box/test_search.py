@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import beside, exhaustive, large_problem, random_problem, with_ties
+from small_problems import exhaustive, large_problem, random_problem, whole_numbers, with_ties
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -117,37 +119,78 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
     check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
 
 
+def changes_least(cells: CellProblem, answer: IntArray | None, admitted: IntArray) -> bool:
+    return answer is not None and not any(cells.changes_less(other, answer) for other in admitted)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("use_lp", [False, True])
-def test_one_proof_shows_that_a_point_stands_alone(use_lp: bool, threads: int) -> None:
-    """With and without an incumbent, whose leaves are closed: never claimed where a tie is, and claimed elsewhere."""
-    claimed = {True: 0, False: 0}
-    missed = 0
-    for cells, everything in with_ties(range(40)):
-        formulation, options = compiled(cells) if use_lp else None, SolverOptions(threads=threads)
-        result = solve_cells(cells, options, relaxation=formulation, lone=True)
+def test_one_proof_finds_the_fewest_changes_too(use_lp: bool, threads: int) -> None:
+    """With and without an incumbent: of the points that cost the same, to the last bit, none changes less."""
+    taken = {True: 0, False: 0}
+    for cells, everything in (*with_ties(range(40)), *whole_numbers(15)):
+        options = SolverOptions(threads=threads)
+        asked: dict[str, Any] = {"relaxation": compiled(cells) if use_lp else None, "fewest": True}
+        result = solve_cells(cells, options, **asked)
         check(cells, result, everything.optimum)
-        feasible = np.flatnonzero(everything.feasible)
-        by_cost = feasible[np.argsort(everything.cost[feasible], kind="stable")]
-        known = everything.choices[by_cost[0]], everything.choices[by_cost[len(by_cost) // 2]]
-        for point in (result.cells, *known):
-            leaves = cells.partition.leaves_at(point)
-            cost = min(cells.cost_of(c) for c in everything.choices[feasible] if same(cells, c, leaves))
-            closed, asked = cells.with_(excluded=(leaves,)), {"cutoff": cost, "relaxation": formulation, "lone": True}
-            again = solve_cells(closed, options, **asked) if point is not result.cells else result
-            if again.cells is not None:
-                assert again.cost == pytest.approx(everything.optimum, rel=1e-9)
-                leaves, cost = cells.partition.leaves_at(again.cells), again.cost
-            tied = beside(cells, everything, leaves, cost)
-            assert not (again.alone and tied)
-            missed += not (again.alone or tied)  # a tie with a point that was not the best ends the proof
-            claimed[again.alone] += 1
-    assert min(claimed.values()) > 10
-    assert missed <= 3
+        feasible = everything.choices[everything.feasible]
+        assert result.fewest
+        assert changes_least(cells, result.cells, feasible)
+        by_cost = feasible[np.argsort(everything.cost[everything.feasible], kind="stable")]
+        equal = by_cost[: (everything.cost[everything.feasible] <= everything.optimum * (1 + 1e-12)).sum()]
+        for start in (max(equal, key=cells.count_changes), by_cost[0], by_cost[len(by_cost) // 2]):
+            found = solve_cells(cells, options, cutoff=cells.cost_of(start), incumbent=start, **asked)
+            answer = start if found.cells is None else found.cells
+            assert found.fewest
+            assert cells.cost_of(answer) == pytest.approx(everything.optimum, rel=1e-9)
+            assert changes_least(cells, answer, feasible)
+            if cells.cost_of(start) == pytest.approx(everything.optimum, rel=1e-9):
+                taken[found.cells is not None] += 1
+    assert min(taken.values()) > 10
 
 
-def same(cells: CellProblem, choice: IntArray, leaves: IntArray) -> bool:
-    return bool((cells.partition.leaves_at(choice) == leaves).all())
+@pytest.mark.parametrize("use_lp", [False, True])
+def test_the_fewest_changes_are_not_claimed_where_the_search_stops(use_lp: bool) -> None:
+    """However early: what is claimed is true, and the optimum is claimed no less."""
+    claimed = {(True, True): 0, (True, False): 0, (False, False): 0}
+    for cells, everything in whole_numbers(6):
+        formulation = compiled(cells) if use_lp else None
+        feasible = everything.choices[everything.feasible]
+        dearest = feasible[np.argmax(everything.cost[everything.feasible])]
+        for most in range(1, 40, 2):
+            options = SolverOptions(options={"node_limit": most})
+            found = solve_cells(
+                cells, options, cutoff=cells.cost_of(dearest), incumbent=dearest, relaxation=formulation, fewest=True
+            )
+            proved = found.status is Status.OPTIMAL
+            assert found.bound <= everything.optimum * (1 + 1e-9)
+            assert not proved or found.cost == pytest.approx(everything.optimum, rel=1e-9)
+            assert changes_least(cells, found.cells, feasible) or not (found.fewest and proved)
+            claimed[proved, found.fewest] += 1
+    assert min(claimed.values()) > 0
+
+
+@pytest.mark.parametrize("use_lp", [False, True])
+def test_fewest_changes_of_points_that_the_model_accepts(use_lp: bool) -> None:
+    """A model that refuses by leaves: what it refuses neither counts nor hides what changes less."""
+    refused = 0
+    for cells, everything in whole_numbers(12):
+        wide = np.full(len(cells.requirements.need), 0.7)
+        requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
+        cells = cells.with_(requirements=requirements)
+        leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
+        uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
+        admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))
+
+        def confirm(x: IntArray, cells: CellProblem = cells) -> bool:
+            return bool(cells.partition.leaves_at(x).sum() % 2 == 0)
+
+        found = solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None, fewest=True)
+        check(cells, found, everything.cost[admitted].min(initial=np.inf))
+        refused += found.refused
+        assert found.fewest
+        assert changes_least(cells, found.cells, everything.choices[admitted])
+    assert refused > 5
 
 
 @pytest.mark.parametrize("boosted", [False, True])

