@@ -69,6 +69,21 @@ class Compiled:
         reduced = Reduced(reduced.form.tidy(), reduced.P, reduced.x0)
         return reduced if size is None or self.slides is None else self._in_units(reduced, kept, size)
 
+    def with_fewer_changes(self, reduced: Reduced, cells: CellProblem, choice: IntArray) -> Reduced:
+        """A matrix with the row that fewer cells cost something than in a choice of cells.
+
+        Parameters
+        ----------
+        reduced : Reduced
+            `instance` of the cells.
+        cells : CellProblem
+        choice : (n_features,) int64
+        """
+        counted, constant = self._costs(cells.with_(cost=(cells.cost > 0).astype(np.float64), leaf_cost=None))
+        row = sp.csr_array((reduced.P.T @ counted)[None])
+        most = cells.count_changes(choice) - 1 - constant - float(counted @ reduced.x0)
+        return Reduced(reduced.form.append_rows(row, np.array([-np.inf]), np.array([most])), reduced.P, reduced.x0)
+
     def _in_units(self, reduced: Reduced, kept: IntArray, size: float) -> Reduced:
         """Sliding values in units of how far they can slide, squares in units of a part of the optimum.
 

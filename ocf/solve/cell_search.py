@@ -28,6 +28,7 @@ from ocf.cells.score_sum import hold_sum
 from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.problem.requirements import Requirements
+from ocf.solve.fewest import settle
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
@@ -153,14 +154,15 @@ def solve_alternatives(
         beside that.
     """
     start, best = time.perf_counter(), None
-    fewest = fewest and use_reduction and len(alternatives) == 1 and _leaves_decide(alternatives[0])
+    fewest = fewest and use_reduction and all(map(_leaves_decide, alternatives))
     runs = [CellRun(cells, solver, others, options, confirm, start, limit, fewest) for cells in alternatives]
     for run in runs if use_reduction else ():
         run.adopt(best)
         run.prepare(candidates)
         best = run.best
     waiting = sorted(zip(runs, compiled, strict=True), key=lambda pair: pair[0].bound)
-    done, several = [], len(runs) > 1
+    done: list[tuple[CellRun, Callable[[], Compiled]]] = []
+    several = len(runs) > 1
     while waiting:
         run, matrix = waiting.pop(0)
         run.adopt(best)
@@ -171,9 +173,14 @@ def solve_alternatives(
             parts = run.split_off()
             waiting, several = [*waiting, *((part, matrix) for part in parts)], several or bool(parts)
         best = run.best
-        done.append(run)
+        done.append((run, matrix))
         waiting.sort(key=lambda pair: pair[0].bound)
-    return solve_together([run.outcome() for run in done])
+    for run, matrix in done:
+        if run.status is Status.OPTIMAL:
+            run.adopt(best)
+            settle(run, matrix)
+            best = run.best
+    return solve_together([run.outcome() for run, _ in done])
 
 
 def solve_together(outcomes: Sequence[Outcome]) -> Outcome:
@@ -202,6 +209,7 @@ def solve_together(outcomes: Sequence[Outcome]) -> Outcome:
         {key: max(o.sizes.get(key, 0) for o in outcomes) for o in outcomes for key in o.sizes},
         merged_progress([o.history for o in outcomes]),
         next((o.message for o in outcomes if o.message), ""),
+        all(o.fewest or o.status is Status.INFEASIBLE for o in outcomes),
     )
 
 
@@ -315,11 +323,35 @@ def _beside(run: CellRun, *, closed: bool) -> CellProblem | None:
     if best is not run.best and not run.confirm(best.point):
         return None
     run.best = best
-    if run.upper >= run.limit:
+    if with_ties(run.upper) > run.limit:
         return None
     own = (run.cells.partition.leaves_at(best.cells),) if closed else ()
     asked = run.original.with_(excluded=(*run.cells.excluded, *own), requirements=run.cells.requirements)
     return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
+
+
+def _asked_of_matrix(
+    run: CellRun, formulation: Compiled, options: SolverOptions
+) -> tuple[CellProblem, Reduced | None, bool]:
+    """The cells that a solver of matrices is asked about, their matrix, and whether it is asked what costs as little.
+
+    Before the optimum is proven that is what lies in other leaves than the best point, and then what changes less.
+    There is no matrix where reduction leaves nothing.
+    """
+    begin = time.perf_counter()
+    run.cells = _with_first_tangents(run.cells, run.upper)
+    proven = meets(run.bound, run.upper)
+    beside = _beside(run, closed=not proven) if options.mip_gap == 0 else None
+    cells = run.cells if beside is None else beside
+    if cells.infeasible:
+        run.settled = beside is not None
+        run.prove("reduction")
+        return cells, None, beside is not None
+    instance = formulation.instance(cells, run.upper)
+    if beside is not None and proven and run.best is not None:
+        instance = formulation.with_fewer_changes(instance, cells, run.best.cells)
+    run.times["instance"] += time.perf_counter() - begin
+    return cells, instance, beside is not None
 
 
 def _changes_less(run: CellRun, choice: IntArray) -> bool:
@@ -362,6 +394,11 @@ class CellRun(Run):
     def upper(self) -> float:
         """What an answer must cost less than."""
         return min(super().upper, self.limit)
+
+    def adopt(self, best: Incumbent | None) -> None:
+        """Take over a point if it is better than what is at hand, or costs the same and changes less."""
+        if best is not None and (best.cost < self.upper or _changes_less(self, best.cells)):
+            self.best, self.settled = best, False
 
     def confirm(self, point: FloatArray) -> bool:
         """Ask the user's own model, on the clock."""
@@ -480,16 +517,10 @@ class CellRun(Run):
             self._take(result, None if result.x is None else result.x.astype(np.int64))
 
     def _solve_matrix(self, solver: Solver, formulation: Compiled, options: SolverOptions) -> None:
-        self.cells = _with_first_tangents(self.cells, self.upper)
-        begin = time.perf_counter()
-        beside = _beside(self, closed=True) if options.mip_gap == 0 else None
-        cells = self.cells if beside is None else beside
-        if cells.infeasible:
-            self.prove("reduction")
+        cells, instance, beside = _asked_of_matrix(self, formulation, options)
+        if instance is None:
             return
-        instance = formulation.instance(cells, self.upper)
-        self.times["instance"] += time.perf_counter() - begin
-        worst = self.upper + _tangent_error(self) if beside is None else with_ties(self.upper)
+        worst = with_ties(self.upper) if beside else self.upper + _tangent_error(self)
         form, options = _with_cuts(self, instance, worst, options)
         self.measure(form)
         offset = time.perf_counter() - self.start
@@ -497,7 +528,7 @@ class CellRun(Run):
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None, over=over)
         if over is not None and solver.name == "scip":  # branches by itself until the kernels for that are compiled
             STAND_IN.spent(result.seconds)
-        result = replace(result, fewest=beside is not None and result.status is Status.INFEASIBLE)
+        result = replace(result, fewest=beside and result.status is Status.INFEASIBLE)
         if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             self.note(result)  # the search itself goes on
             self.bound = max(self.bound, min(result.bound - _tangent_error(self), self.upper))
@@ -528,6 +559,7 @@ class CellRun(Run):
             Progress(offset + p.seconds, min(max(p.bound, self.bound), self.upper), min(p.incumbent, self.upper))
             for p in result.history
         ]
+        self.settled = result.fewest
         if result.status is Status.INFEASIBLE:
             self.prove(result.solver)
         elif result.status is Status.ERROR:

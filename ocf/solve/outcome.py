@@ -187,6 +187,7 @@ class Run:
         self.best: Incumbent | None = None
         self.bound = -np.inf
         self.status: Status | None = None
+        self.settled = False
         self.proved_by = self.message = ""
         self.refused = 0
         self.results: list[SolveResult] = []
@@ -315,5 +316,5 @@ class Run:
             self.sizes,
             tuple(self.history),
             self.message,
-            self.status is Status.OPTIMAL and bool(self.results) and self.results[-1].fewest,
+            self.status is Status.OPTIMAL and self.settled,
         )

@@ -18,7 +18,6 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.kernels import open_costs
 from ocf.cells.ranges import ValueInterval, range_of_cells
 from ocf.cells.reduction import reduce
 from ocf.solve.cell_search import solve
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from ocf.problem.problem import Problem
     from ocf.solvers import Solver
     from ocf.solvers.cell_form import Compiled
-
-#: Pairs of leaves that are probed, and sums of costs that are looked at, to see that a point stands alone.
-GLANCE, MOST_SUMS = 50_000, 10_000
 
 
 def tied_points(
@@ -96,38 +92,6 @@ def tied_points(
     # where a constraint tells apart values of a cell that cost the same, the ranges would not be all
     hidden = any(related & {i for i, _ in _flat_cells(alternatives[0], point)} for point in points)
     return points, complete and not hidden
-
-
-def stands_alone(alternatives: Sequence[CellProblem], cost: float) -> bool:
-    """Whether an optimal point is the only one that costs so little: False where that is not seen at a glance.
-
-    Parameters
-    ----------
-    alternatives : sequence of CellProblem
-        All those of the target, whose cells alone decide and whose leaves cost nothing.
-    cost : float
-        Of the point.
-    """
-    most = cost + 2 * slack(cost)
-    n_points = 0
-    for cells in alternatives:
-        left = reduce(cells, most, max_pairs=GLANCE, merge=False)
-        n_points += 0 if left.proved else _n_choices(left.cells, most)
-    return n_points <= 1
-
-
-def _n_choices(cells: CellProblem, most: float) -> int:
-    """How many choices of open cells cost no more, whatever their leaves; `MOST_SUMS` stands for that and more."""
-    cost = np.split(open_costs(cells), cells.partition.offsets[1:-1])
-    least = [float(own.min()) for own in cost]
-    spare = most - sum(least)
-    sums = np.zeros(1)
-    for own, first in zip(cost, least, strict=True):
-        sums = np.add.outer(sums, own[own <= first + spare] - first).ravel()
-        sums = sums[sums <= spare]
-        if len(sums) >= MOST_SUMS:
-            return MOST_SUMS
-    return len(sums)
 
 
 def same_cost(cells: CellProblem, point: FloatArray) -> dict[str, Any]:

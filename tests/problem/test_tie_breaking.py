@@ -71,19 +71,14 @@ def test_the_answer_is_the_lexicographic_optimum(seed: int, formulation: str, so
         assert e.method["ties"]["proven"]
 
 
+@pytest.mark.parametrize("solver", ["box", "highs", "scip"])
 @pytest.mark.parametrize("larger", [False, True])
-@pytest.mark.parametrize(
-    ("weights", "alone"),
-    [
-        ({}, False),
-        ({"a": 0.91, "b": 0.73, "c": 1.31, "d": 0.57}, True),
-        ({"a": 0.91, "b": 0.73, "c": 1.31, "d": 0.0}, False),
-    ],
-)
-def test_changes_are_counted_where_something_costs_the_same(
-    weights: dict[str, float], alone: bool, larger: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("free", [False, True])
+def test_changes_are_counted_by_another_model_only_where_one_is_free(
+    free: bool, larger: bool, solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing in other leaves costs as little, and nothing in the same ones changes less, no model counts."""
+    """Else the search for the cost, or one like it, finds the fewest."""
+    weights = {"d": 0.0} if free else {}
     counted = []
 
     def among(*arguments: Any) -> Any:
@@ -92,16 +87,37 @@ def test_changes_are_counted_where_something_costs_the_same(
 
     monkeypatch.setattr("ocf.solve.engines.among_equals", among)
     monkeypatch.setattr("ocf.solve.engines.may_tie", lambda *_: True)
+    monkeypatch.setattr("ocf.solve.fewest.may_tie", lambda *_: True)
     if larger:
         monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 0)
     model = forest(2)
     rows = ALL[model.predict(ALL) == 0].iloc[::11]
-    answers = Explainer(model, data=ALL).explain(rows, 1, "l1", weights=weights)
+    answers = Explainer(model, data=ALL).explain(rows, 1, "l1", weights=weights, solver=solver)
     for e in answers:
         assert (e.status, e.verified, e.method["ties"]["proven"]) == ("optimal", True, True)
         assert found(e, "l1", weights) == best(e.original, "l1", model.predict(ALL) == 1, weights)
     assert max(len(e.changes) for e in answers) > 1
-    assert (not counted) == alone
+    assert bool(counted) == free
+
+
+@pytest.mark.parametrize("larger", [False, True])
+@pytest.mark.parametrize("solver", ["box", "highs", "scip"])
+@pytest.mark.parametrize("seed", range(3))
+def test_several_classes_will_do(seed: int, solver: str, larger: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best of one class may cost what that of another costs, and change more."""
+    rng = np.random.default_rng(seed)
+    score = ALL.to_numpy() @ rng.uniform(0.3, 1.0, 4) + rng.normal(0, 1.0, len(ALL))
+    classes = np.digitize(score, np.quantile(score, [0.4, 0.6, 0.8]))
+    model = RandomForestClassifier(5, max_depth=3, random_state=seed).fit(ALL, classes)
+    monkeypatch.setattr("ocf.solve.engines.among_equals", lambda *_: pytest.fail("another model counts"))
+    if larger:
+        monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 0)
+    wanted = [2, 3, 1][: 2 + seed % 2]
+    rows = ALL[model.predict(ALL) == 0].iloc[::17]
+    allowed = np.isin(model.predict(ALL), wanted)
+    for e in Explainer(model, data=ALL).explain(rows, wanted, "l1", solver=solver):
+        assert (e.status, e.verified, e.method["ties"]["proven"]) == ("optimal", True, True)
+        assert found(e, "l1", {}) == best(e.original, "l1", allowed, {})
 
 
 def test_there_are_ties_to_break() -> None:

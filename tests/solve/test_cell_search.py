@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
-from ocf.solve import cell_search
+from ocf.solve import cell_search, fewest
 from ocf.solve.cell_search import CellRun, merged_progress, solve_together
 from ocf.solve.compile import compile_formulation
 from ocf.solve.outcome import Outcome
@@ -219,6 +220,16 @@ def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     assert "the time limit of 30 s was reached: give it more (time_limit=300), or be content with a gap" in str(e)
 
 
+def judge(cells: CellProblem) -> Callable[[np.ndarray], bool]:
+    """Whether a point has the target."""
+
+    def has_target(point: np.ndarray) -> bool:
+        leaves = cells.partition.leaves_at(cells.partition.locate(point[None])[0])
+        return bool((cells.margins(leaves) >= 0).all())
+
+    return has_target
+
+
 @pytest.mark.parametrize("solver", [HighsSolver(), ScipSolver(), BoxSolver()], ids=["highs", "scip", "box"])
 def test_one_proof_shows_that_the_start_is_the_best_and_changes_least(
     solver: HighsSolver | ScipSolver | BoxSolver, monkeypatch: pytest.MonkeyPatch
@@ -234,13 +245,8 @@ def test_one_proof_shows_that_the_start_is_the_best_and_changes_least(
         matrix = compile_formulation("interval" if cells.partition.reachable.all() else "ocean", cells)
         feasible = np.flatnonzero(everything.feasible)
         by_cost = everything.choices[feasible[np.argsort(everything.cost[feasible], kind="stable")]]
-
-        def has_target(point: np.ndarray, cells: CellProblem = cells) -> bool:
-            leaves = cells.partition.leaves_at(cells.partition.locate(point[None])[0])
-            return bool((cells.margins(leaves) >= 0).all())
-
         for start in (by_cost[0], by_cost[len(by_cost) // 2]):
-            run = CellRun(cells, solver, tuple, SolverOptions(), has_target, 0.0, fewest=True)
+            run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
             placed = cells.place(start)
             assert placed is not None
             run.adopt(Incumbent(start, placed.point, placed.cost))
@@ -258,3 +264,39 @@ def test_one_proof_shows_that_the_start_is_the_best_and_changes_least(
             claimed[found.fewest] += 1
     assert claimed[True] > 5
     assert claimed[False] > 5 or solver.name == "box"
+
+
+@pytest.mark.parametrize(
+    ("formulation", "solver"),
+    [("interval", HighsSolver()), ("ocean", ScipSolver()), ("oae", HighsSolver()), ("fcca", ScipSolver())],
+    ids=["interval", "ocean", "oae", "fcca"],
+)
+def test_the_fewest_changes_are_asked_for_once_the_cost_is_proven(
+    formulation: str, solver: HighsSolver | ScipSolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the start with the most changes of those that cost the same; nothing is reduced or told by sums of costs."""
+    monkeypatch.setattr(cell_search, "reduce", lambda cells, *rest, **more: SimpleNamespace(cells=cells))
+    monkeypatch.setattr(fewest, "may_tie", lambda *_: True)
+    monkeypatch.setattr(fewest, "stands_alone", lambda *_: False)
+    fewer = 0
+    for cells, everything in whole_numbers(8):
+        matrix = compile_formulation(formulation, cells)
+        feasible = everything.choices[everything.feasible]
+        equal = everything.choices[everything.feasible & (everything.cost <= everything.optimum * (1 + 1e-12))]
+        start = max(equal, key=cells.count_changes)
+        run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
+        placed = cells.place(start)
+        assert placed is not None
+        run.adopt(Incumbent(start, placed.point, placed.cost))
+        while not run.finished:
+            run.step(lambda matrix=matrix: matrix)
+        fewest.settle(run, lambda matrix=matrix: matrix)
+        found = run.outcome()
+        assert (found.status, found.fewest) == (Status.OPTIMAL, True)
+        assert found.cost == pytest.approx(everything.optimum, rel=1e-9)
+        assert found.point is not None
+        choice = cells.partition.locate(found.point[None])[0]
+        assert any((choice == other).all() for other in equal)
+        assert not any(cells.changes_less(other, choice) for other in feasible)
+        fewer += cells.count_changes(choice) < cells.count_changes(start)
+    assert fewer > 3

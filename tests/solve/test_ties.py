@@ -20,7 +20,8 @@ from ocf.errors import ProblemError
 from ocf.problem.constraints import Implication, Linear
 from ocf.solve.cell_search import solve
 from ocf.solve.compile import compile_formulation
-from ocf.solve.ties import stands_alone, tied_points
+from ocf.solve.fewest import stands_alone
+from ocf.solve.ties import tied_points
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.verify.check import verify_file
