@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.sliding import Placement, Values
 from ocf.problem.requirements import Requirements
+from ocf.support.tolerances import equal_cost
 
 if TYPE_CHECKING:
     from ocf.cells.partition import Partition
@@ -147,17 +147,17 @@ class CellProblem:
         """How many cells of a choice, (n_features,), cost something."""
         return int((self.cost[self.partition.offsets[:-1] + choice] > 0).sum())
 
-    def changes_less(self, choice: IntArray, other: IntArray) -> bool:
-        """Whether a choice of cells costs no more than another, to the last bit, and in fewer cells.
+    def changes_less(self, choice: IntArray, other: IntArray, cost: float) -> bool:
+        """Whether a choice of cells costs no more than so much, up to rounding, and in fewer cells than another.
 
         Parameters
         ----------
         choice, other : (n_features,) int64
+        cost : float
+            The least that is known.
         """
-        if self.count_changes(choice) >= self.count_changes(other):
-            return False
-        first = self.partition.offsets[:-1]
-        return math.fsum([*self.cost[first + choice], *-self.cost[first + other]]) <= 0
+        fewer = self.count_changes(choice) < self.count_changes(other)
+        return fewer and self.cost_of(choice) <= equal_cost(cost)
 
     def is_excluded(self, leaves: IntArray) -> bool:
         """Whether one leaf of each tree, as a whole, is excluded."""

@@ -21,14 +21,14 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.rows import ZERO, Part, Row
-from ocf.support.tolerances import slack
+from ocf.support.tolerances import equal_cost, slack
 
 #: Changes of an answer beyond which sums of the costs of fewer are not looked at, and most sums of two that are.
 MOST_SUMMED, MOST_PAIRS = 4, 100_000
 
 
 def no_dearer(cost: Cost, space: FeatureSpace, origin: FloatArray, point: FloatArray) -> Row:
-    """The changes cost no more than those of a point, by a cost that the features add up to.
+    """The changes cost no more than those of a point, up to rounding, by a cost that the features add up to.
 
     Cells must have the same cheapest value by this cost as by that of the problem, which the nearest value is.
 
@@ -42,7 +42,8 @@ def no_dearer(cost: Cost, space: FeatureSpace, origin: FloatArray, point: FloatA
     """
     known = [(i, f) for i, f in enumerate(space.features) if not math.isnan(origin[i])]
     parts = {i: Part(_amount(cost, f, float(origin[i])), np.empty(0)) for i, f in known}
-    return Row("costs no more", parts, sum((part.of(float(point[i])) for i, part in parts.items()), ZERO))
+    total = sum((part.of(float(point[i])) for i, part in parts.items()), ZERO)
+    return Row("costs no more", parts, total + exact(equal_cost(float(total)) - float(total)))
 
 
 def _amount(cost: Cost, feature: Feature, origin: float) -> Callable[[float], Fraction]:

@@ -356,7 +356,7 @@ def _asked_of_matrix(
 
 def _changes_less(run: CellRun, choice: IntArray) -> bool:
     """Whether a choice of cells costs as little as the best point and changes less, where that is asked for."""
-    return run.fewest and run.best is not None and run.original.changes_less(choice, run.best.cells)
+    return run.fewest and run.best is not None and run.original.changes_less(choice, run.best.cells, run.best.cost)
 
 
 def _searches(by_cells: bool) -> list[tuple[dict[str, int], int, int]]:
@@ -608,6 +608,7 @@ class CellRun(Run):
                 self._exclude(leaves if values is None else values.of_model(leaves))
             return
         if improved:
+            # of those that cost the same the least cost is kept
             self.best = Incumbent(choice, placed.point, min(placed.cost, self.upper))
         met = meets(self.bound, self.upper)
         if result.status is Status.OPTIMAL and (met or self.options.mip_gap > 0):

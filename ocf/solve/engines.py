@@ -373,7 +373,7 @@ class CellEngine(Engine[Problem]):
         """The best point among those that cost the same, in the time that is left."""
         assert outcome.point is not None
         assert outcome.cost is not None
-        cells = self._near(request, among, outcome, cost, outcome.cost)
+        cells = self._near(request, among, outcome, cost, with_ties(outcome.cost))
         if cells is None:
             return replace(outcome, status=Status.FEASIBLE)
         return cells.search(cells.partition.locate(outcome.point[None]))

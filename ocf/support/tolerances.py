@@ -25,6 +25,19 @@ def with_ties(cost: float) -> float:
     return cost + 4 * slack(cost)
 
 
+def equal_cost(cost: float) -> float:
+    """Most that a point costs of which is said that it costs the same.
+
+    Sums of costs that are the same differ by rounding: 1/6 + 1/3 is less than 1/2. What is cheaper by no more than this
+    is no less a proof's optimum.
+
+    Parameters
+    ----------
+    cost : float
+    """
+    return cost + slack(cost) / 4
+
+
 def meets(bound: float, cost: float, gap: float = 0.0) -> bool:
     """Whether a bound proves that nothing is cheaper than a cost; never where nothing was found (inf).
 

@@ -223,12 +223,13 @@ def _result(shared: Shared) -> BoxResult:
     bound = min(shared.bound(), shared.limit, least)
     unfinished = bool(shared.stopped and shared.queue)
     stopped = shared.stopped if unfinished and not (shared.fewest and bound >= shared.equals.limit) else ""
-    status, bound, message = concluded(shared.best, shared.upper, bound, shared.cutoff, shared.options, stopped)
+    cost = np.inf if shared.best is None else shared.cells.cost_of(shared.best)
+    status, bound, message = concluded(shared.best, cost, bound, shared.cutoff, shared.options, stopped)
     shared.record(bound)
     return BoxResult(
         status,
         shared.best,
-        None if shared.best is None else shared.upper,
+        None if shared.best is None else cost,
         float(bound),
         shared.nodes,
         time.perf_counter() - shared.begin,

@@ -22,7 +22,7 @@ from ocf.solvers.box.relaxation import no_relaxation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import STALLED, Progress, SolverOptions, stalls
 from ocf.support.limits import current
-from ocf.support.tolerances import with_ties
+from ocf.support.tolerances import equal_cost, with_ties
 
 #: Options of the search itself, in `SolverOptions.options`.
 NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
@@ -137,7 +137,7 @@ class Shared:
         self.tolerance = max(TOLERANCE, options.mip_gap)
         self.fewest, self.known = fewest, incumbent
         below = cutoff - TOLERANCE * abs(cutoff) if np.isfinite(cutoff) else np.inf
-        self.equals, self.widest = Equals(np.inf, 0), below
+        self.equals, self.widest = Equals(below, 0), below
         if fewest and incumbent is not None:
             self.equals, self.widest = Equals(below, cells.count_changes(incumbent)), with_ties(cutoff)
         self.shared = np.array([self.widest])
@@ -174,11 +174,6 @@ class Shared:
         if self.fewest and count_changes(self.instance, domain) >= equals.changes:
             return min(equals.limit, self.limit)
         return self.limit
-
-    def _prefer(self, cost: float, changes: int) -> None:
-        """From now on what costs as little is of use where it changes less."""
-        self.equals = Equals(cost - self.tolerance * abs(cost), changes)
-        self.shared[0] = min(self.shared[0], with_ties(cost))
 
     def start(self, cells: CellProblem, bound: float) -> None:
         """Open the first node: all cells that reduction has left.
@@ -419,21 +414,25 @@ class Shared:
                 return False
             if self.fewest:
                 cheapest = self.cells.cheapest_within(leaves)
-                x = x if cheapest is None else cheapest
+                self._offer_fewest(x if cheapest is None else cheapest)
+                return True
             cost = self.cells.cost_of(x)
-            if self._is_better(x, cost):
+            if cost < min(self.upper, self.cutoff):
                 self.best, self.upper, self._improved = x.copy(), cost, True
-                if self.fewest:
-                    self._prefer(cost, self.cells.count_changes(x))
-                else:
-                    self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
+                self.shared[0] = min(self.shared[0], cost - self.tolerance * abs(cost))
             return True
 
-    def _is_better(self, x: IntArray, cost: float) -> bool:
-        """Whether a point takes the place of the best."""
-        least = min(self.upper, self.cutoff)
-        if not self.fewest or least == np.inf:
-            return cost < least
-        known = self.known if self.best is None else self.best
-        cheaper = cost < least - self.tolerance * abs(least)
-        return cheaper or (known is not None and self.cells.changes_less(x, known))
+    def _offer_fewest(self, x: IntArray) -> None:
+        """Keep a point if it is cheaper, or costs the same and changes less, or is neither worse.
+
+        What is cheaper by a hair does not take the place of what changes less. So boxes that were given up because as
+        many features change in them hold nothing that costs as little as any later best point: that is clearly cheaper.
+        """
+        cost, least, changes = self.cells.cost_of(x), min(self.upper, self.cutoff), self.cells.count_changes(x)
+        room = 0.0 if self.best is None and self.known is None else equal_cost(least) - least
+        most = self.equals.changes
+        cheaper = cost < self.equals.limit - room
+        if cheaper or (changes < most and cost <= least + room) or (changes == most and cost < least):
+            self.best, self.upper, self._improved = x.copy(), min(cost, least), True
+            self.equals = Equals(self.upper - self.tolerance * abs(self.upper), changes)
+            self.shared[0] = min(self.shared[0], with_ties(self.upper))

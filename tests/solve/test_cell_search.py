@@ -257,7 +257,7 @@ def test_one_proof_shows_that_the_start_is_the_best_and_changes_least(
             assert found.cost == pytest.approx(everything.optimum, rel=1e-9)
             assert found.point is not None
             choice = cells.partition.locate(found.point[None])[0]
-            less = any(cells.changes_less(other, choice) for other in by_cost)
+            less = any(cells.changes_less(other, choice, everything.optimum) for other in by_cost)
             tied = beside(cells, everything, cells.partition.leaves_at(choice), found.cost)
             assert not (found.fewest and less)
             assert found.fewest or (solver.name != "box" and (tied or start is not by_cost[0]))
@@ -297,6 +297,6 @@ def test_the_fewest_changes_are_asked_for_once_the_cost_is_proven(
         assert found.point is not None
         choice = cells.partition.locate(found.point[None])[0]
         assert any((choice == other).all() for other in equal)
-        assert not any(cells.changes_less(other, choice) for other in feasible)
+        assert not any(cells.changes_less(other, choice, everything.optimum) for other in feasible)
         fewer += cells.count_changes(choice) < cells.count_changes(start)
     assert fewer > 3
