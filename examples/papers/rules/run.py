@@ -1,18 +1,17 @@
 """Tables, regression and stability of Amoukou and Brunel (2024), and what the optimal rules add.
 
-    python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; an hour or two
+    python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; hours
     python examples/papers/rules/run.py --data DIR -o out --quick  # some minutes
 
 Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of the paper; how much larger the largest
 rules are than the greedy ones; seconds of the searches and of the mathematical models. Each row that is explained is
-one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. The tables are printed
-and written to ``tables.md``, the means of the first to ``figures.csv``, the size of each rule to ``sizes.csv``.
+one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. Tables are printed and
+written, each with a CSV file of its name: ``figures`` (means of tables 1 and 2), ``points`` (a line a point: what its
+rule states, what holds of it, and its stability), ``sizes`` (of rules) and ``seconds``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
@@ -26,8 +25,11 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 import pandas as pd
+from runs import Runs, arguments, publish
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -54,8 +56,10 @@ VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Parts about regions: the best of the leaves around a row, and maximal sufficient rules.
 REGIONAL = ("regional", "sufficient")
+#: Parts that are timed: "models" also the largest rule, "sets" without it.
+TIMED = ("models", "sets")
 #: Parts without points.
-WITHOUT_POINTS = ("models", "largest")
+WITHOUT_POINTS = (*TIMED, "largest")
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
 
@@ -304,8 +308,23 @@ def stability(
     return out
 
 
-def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[str, Any]:
-    """Seconds of the processor for exhaustive search and for the mathematical models of one row."""
+def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+    """Seconds of the processor for exhaustive search and for the mathematical models of one row.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    what : {"models", "sets"}
+        With the largest rule, or without.
+    label : Any
+        Class of the row.
+    k : int
+        Its place in the class.
+    limit : float
+        Seconds for each model.
+    """
     query = own.rules.query(own.rows[label].iloc[[k]], target_of(name, label))
     options, out = SolverOptions(time_limit=limit), {}
     level = RULE_LEVEL.get(name, LEVEL)
@@ -332,6 +351,8 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
         if found is not None:
             out[f"{key}_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
     greedy = timed("greedy", lambda: greedy_boxes(query, features, level, most=1))
+    if what == "sets":
+        return out
     start = greedy[0] if greedy else None
     boxes = {
         "search": timed(
@@ -352,38 +373,13 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
 
 # -- runs ------------------------------------------------------------------------------------------------------
 
-
-class Runs:
-    """One JSON line a row; a row that is there is not made again."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self.done = {}
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:  # the last line of a run that was killed
-                continue
-            self.done[tuple(record["job"])] = record["result"]
-
-    def get(self, job: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Result of a job, made if it is not there."""
-        if job not in self.done:
-            self.done[job] = make()
-            with self.path.open("a") as file:
-                file.write("\n" * (not self._whole()) + json.dumps({"job": job, "result": self.done[job]}) + "\n")
-        return self.done[job]
-
-    def _whole(self) -> bool:
-        """Whether the file ends with a whole line."""
-        return not self.path.exists() or self.path.stat().st_size == 0 or self.path.read_bytes().endswith(b"\n")
+#: Set, model, part, class and row.
+Asked = tuple[str, str, str, Any, int]
 
 
-def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str, Any, int]]:
+def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[Asked]:
     for what, name in product(parts, sets):
-        if what == "models":
+        if what in TIMED:
             yield from ((name, "RF", what, "below 1" if name.startswith("california") else 0, k) for k in range(timed))
             continue
         if name.startswith("california") and what in REGIONAL:
@@ -396,10 +392,28 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[t
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def tables(done: dict[tuple[Any, ...], dict[str, Any]]) -> str:
+def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], limits: str) -> None:
+    """Write the tables of which there is anything.
+
+    Parameters
+    ----------
+    output : Path
+    kept : Runs
+    done : dict
+        Results by set, model, part, class and row.
+    limits : str
+        How many rows, and how long each might take.
+    """
     frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
-    parts = [quality(frame), truth(frame), noise(frame), size(frame), seconds(frame)]
-    return "\n\n".join(part for part in parts if part)
+    of_points = "\n\n".join(part for part in (truth(frame), noise(frame)) if part)
+    for stem, text, rows in (
+        ("figures", quality(frame), figures(done)),
+        ("points", of_points, points(done)),
+        ("sizes", size(frame), sizes(done)),
+        ("seconds", seconds(frame), timed_rows(done)),
+    ):
+        if not rows.empty:
+            publish(output, stem, kept, f"{text}\n", rows, limits)
 
 
 def rows_of(frame: pd.DataFrame, name: str, kind: str, what: str) -> Iterator[list[dict[str, Any]]]:
@@ -436,29 +450,46 @@ def quality(frame: pd.DataFrame) -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def figures(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
-    """Means of each kind of rule and each class, one row each, for comparing runs."""
+def points(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """The point in each rule, one row each: what the rule states, what holds of it, and the point's stability."""
+    noisy = [
+        (f"{words} {amount:g}", key, k)
+        for words, key in (("variance", "stable"), ("deviation", "stable_sd"))
+        for k, amount in enumerate(VARIANCES)
+    ]
     lines = [
-        {
-            "set": name,
-            "model": kind,
-            "rules": what,
-            "class": label,
-            "rule": rule,
-            "probability": result[rule]["precision"],
-        }
+        {"set": name, "model": kind, "rules": what, "class": label, "row": k, "rule": rule}
+        | {"probability": result[rule]["precision"], "drawn": result[rule].get("drawn")}
         | {words: float(result[rule][key]) for key, words in MEASURES.items()}
-        for (name, kind, what, label, _), result in done.items()
+        | {words: result[rule][key][place] for words, key, place in noisy if key in result[rule]}
+        for (name, kind, what, label, k), result in done.items()
         for rule in RULES
         if rule in result and what not in WITHOUT_POINTS
     ]
-    if not lines:
-        return pd.DataFrame()
-    groups = pd.DataFrame(lines).groupby(["set", "model", "rules", "class", "rule"], sort=False)
-    return groups.mean().round(4).assign(rows=groups.size()).reset_index()
+    return pd.DataFrame(lines)
 
 
-def sizes(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
+def figures(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Means of each kind of rule and each class, one row each, for comparing runs."""
+    lines = points(done)
+    if lines.empty:
+        return lines
+    groups = lines.groupby(["set", "model", "rules", "class", "rule"], sort=False)
+    means = groups[["probability", *MEASURES.values()]].mean()
+    return means.round(4).assign(rows=groups.size()).reset_index()
+
+
+def timed_rows(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Seconds and proofs of what is timed, one line a row."""
+    lines = [
+        {"set": name, "part": what, "class": label, "row": k, **result}
+        for (name, _, what, label, k), result in done.items()
+        if what in TIMED
+    ]
+    return pd.DataFrame(lines)
+
+
+def sizes(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
     """What merged leaves and the largest rule capture, and what is proved of it, one line a row."""
     lines = [
         {
@@ -516,7 +547,7 @@ def size(frame: pd.DataFrame) -> str:
         "mean ratio | only by search |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (name, what), own in frame[frame.w != "models"].groupby(["n", "w"], sort=False):
+    for (name, what), own in frame[~frame.w.isin(TIMED)].groupby(["n", "w"], sort=False):
         results = own.result.tolist()
         both = [(r["greedy"]["weight"], r["best"]["weight"]) for r in results if "greedy" in r and "best" in r]
         if not both:
@@ -535,7 +566,7 @@ def seconds(frame: pd.DataFrame) -> str:
     """Median seconds of the processor, and on how many rows an answer was proved."""
     methods = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
     lines = [f"| set | rows | features in S | {' | '.join(methods)} |", "|---" * (len(methods) + 3) + "|"]
-    for name, own in frame[frame.w == "models"].groupby("n", sort=False):
+    for name, own in frame[frame.w.isin(TIMED)].groupby("n", sort=False):
         results = own.result.tolist()
         sizes = [r["size"] for r in results]
         cells = []
@@ -556,13 +587,10 @@ def seconds(frame: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of the data sets; default: OCF_DATA")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/rules"), help="folder for results")
-    parser.add_argument("--quick", action="store_true", help="few rows, short limits")
-    parser.add_argument("--rows", type=int, help="rows of each class; default 40, quick 3")
+    parser = arguments(__doc__.splitlines()[0], "three rows of each class")
+    parser.add_argument("--rows", type=int, help="rows of each class; default 20, quick 3")
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
-    parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds for the largest rule; default 1")
     parser.add_argument(
         "--most", type=int, default=10**9, help="families of boxes looked at for the largest rule; default: no limit"
     )
@@ -577,30 +605,34 @@ def main() -> None:
         "--parts",
         nargs="+",
         default=["local", *REGIONAL, "models"],
-        help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points",
+        help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points, "
+        "'sets' times no largest rule",
     )
     args = parser.parse_args()
-    rows = args.rows or (3 if args.quick else 40)
+    rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
-    limit = args.limit or (2.0 if args.quick else 10.0)
-    runs = Runs(args.output)
-    for job in jobs(args.sets, args.parts, rows, timed):
-        name, kind, what, label, k = job
-        if job in runs.done or kind not in args.models:
+    kept, done = Runs(args.output), {}
+    for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
+        limit = 6 * args.limit if what in TIMED else args.limit
+        job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
+        if kind not in args.models:
             continue
-        own = case(name, kind, args.data)
-        if k >= len(own.rows[label]):
-            continue
-        if what == "models":
-            runs.get(job, lambda own=own, job=job: time_models(own, job[0], job[3], job[4], 6 * limit))
-        else:
-            runs.get(job, lambda own=own, job=job: explain(own, job[0], job[2], job[3], job[4], limit, args.most))
-        print(*job, file=sys.stderr, flush=True)
-    text = tables(runs.done)
-    (args.output / "tables.md").write_text(text + "\n")
-    figures(runs.done).to_csv(args.output / "figures.csv", index=False)
-    sizes(runs.done).to_csv(args.output / "sizes.csv", index=False)
-    print(text)
+        if kept.get(job) is None:
+            own = case(name, kind, args.data)
+            if k >= len(own.rows[label]):
+                continue
+            if what in TIMED:
+                result = time_models(own, name, what, label, k, limit)
+            else:
+                result = explain(own, name, what, label, k, limit, args.most)
+            kept.add(job, result)
+            print(name, kind, what, label, k, file=sys.stderr, flush=True)
+        done[name, kind, what, label, k] = kept.get(job) or {}
+    most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
+    limits = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
+    if set(args.parts) & set(TIMED):
+        limits += f"; {timed} rows timed, {6 * args.limit:g} s a model"
+    write_tables(args.output, kept, done, limits)
 
 
 if __name__ == "__main__":
