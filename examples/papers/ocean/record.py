@@ -2,24 +2,26 @@
 
 python examples/papers/ocean/record.py --data DIR -o results/record --rows 5 --time-limit 60
 
-For each set, without the reduction, so that the models themselves are compared: median and greatest seconds, proofs,
-nonzeros and binaries of the matrix, and the bound of its linear relaxation (of the first row); then seconds with the
-reduction; then seconds and cost with an isolation forest.
+For each set, without the reduction, so that the models themselves are compared ("model"): median and greatest seconds,
+proofs, nonzeros and binaries of the matrix, and the bound of its relaxation (of the first row); then seconds with
+the reduction ("reduced"); then seconds and cost with an isolation forest ("plausible"). The runs go to ``record.csv``,
+the matrices to ``record-models.csv``.
 
+python examples/papers/ocean/record.py --data DIR -o results/record --questions reduced plausible      # minutes
 python examples/papers/ocean/record.py --data DIR -o results/record --sizes 5 8 --sets AD
 
-counts the nonzeros at these depths alone: what the paper says of Adult at depths 5 and 8.
+The second counts the nonzeros at these depths alone: what the paper says of Adult at depths 5 and 8.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import pandas as pd
-from common import PROVED, SETS, Case, arguments, case, limits, parse, warm_up
+from common import PROVED, SETS, Case, arguments, case, parse, warm_up
 from runs import Runs, markdown, publish
 
 from ocf import Plausibility
@@ -27,6 +29,7 @@ from ocf.solve.compile import compile_formulation
 from ocf.solvers import get_solver
 
 FORMULATIONS = ("interval", "ocean", "oae", "fcca")
+SOLVERS = ("highs", "scip")
 
 #: Published mean seconds of OCEAN with Gurobi, on four threads of another machine: for orientation.
 PUBLISHED = {"AD": 1.22, "CC": 1.34, "CP": 0.52, "GC": 1.16, "ON": 2.97, "PH": 0.52, "SP": 2.73, "ST": 1.10}
@@ -39,15 +42,16 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def questions() -> list[dict[str, str]]:
-    """Formulation, solver and question of each column."""
-    models = [{"formulation": f, "solver": s} for f in FORMULATIONS for s in ("highs", "scip")]
+def questions(asked: Sequence[str]) -> list[dict[str, str]]:
+    """Formulation, solver and question of each column, of the questions that are asked."""
+    models = [{"formulation": f, "solver": s} for f in FORMULATIONS for s in SOLVERS]
     ours = [{"formulation": "interval", "solver": s} for s in ("highs", "box")]
-    return (
+    every = (
         [m | {"question": "reduced"} for m in [*models, ours[1]]]
         + [m | {"question": "plausible"} for m in ours]
         + [m | {"question": "model"} for m in models]
     )
+    return [q for q in every if q["question"] in asked]
 
 
 @cache
@@ -60,11 +64,10 @@ def relaxation(name: str, folder: str | None, trees: int, depth: int, formulatio
     return {"nonzeros": int(form.A.nnz), "rows": form.n_rows, "binaries": int(form.integer.sum()), "lp": found.bound}
 
 
-def sizes(runs: Runs, sets: list[str], folder: str | None, trees: int, depths: list[int]) -> list[list[object]]:
-    """Nonzeros of each formulation's matrix by depth, one line a set and depth; they are counted once."""
-    rows: list[list[object]] = []
+def sizes(runs: Runs, sets: list[str], folder: str | None, trees: int, depths: list[int]) -> pd.DataFrame:
+    """Nonzeros and binaries of each formulation's matrix by set and depth; they are counted once."""
+    rows = []
     for name, depth in ((name, depth) for name in sets for depth in depths):
-        rows.append([name, depth])
         for formulation in FORMULATIONS:
             job = {"set": name, "trees": trees, "depth": depth, "nonzeros": formulation}
             if runs.get(job) is None:
@@ -73,8 +76,16 @@ def sizes(runs: Runs, sets: list[str], folder: str | None, trees: int, depths: l
                 form = compile_formulation(formulation, cells).instance(cells).form
                 runs.add(job, {"nonzeros": int(form.A.nnz), "binaries": int(form.integer.sum())})
             found = runs.get(job) or {}
-            rows[-1].append(f"{found['nonzeros']:,} / {found['binaries']:,}")
-    return rows
+            rows.append({"set": name, "trees": trees, "depth": depth, "formulation": formulation} | found)
+    return pd.DataFrame(rows)
+
+
+def size_lines(counted: pd.DataFrame) -> list[list[object]]:
+    """Nonzeros / binaries, one line a set and depth, one column a formulation."""
+    return [
+        [name, depth, *(f"{row.nonzeros:,} / {row.binaries:,}" for row in same.itertuples())]
+        for (name, depth), same in counted.groupby(["set", "depth"], sort=False)
+    ]
 
 
 def run(the: Case, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,17 +104,43 @@ def run(the: Case, job: Mapping[str, Any]) -> dict[str, Any]:
             "depth": (e.plausibility or {}).get("depth")}  # fmt: skip
 
 
-def collect(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: int, n: int, limit: float) -> Any:
-    """Make the runs that are not there yet; all of them as a table. Who is late twice is given up on a set."""
-    warm_up()
+def matrices(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: int) -> pd.DataFrame:
+    """Matrix of each formulation with the bound of its relaxation, for the first row of each set; made once."""
     out = []
-    for name in sets:
-        for formulation in FORMULATIONS:
-            job = {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
-            if runs.get(job) is None:
-                runs.add(job, relaxation(name, folder, trees, depth, formulation))
+    for job in (
+        {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
+        for name in sets
+        for formulation in FORMULATIONS
+    ):
+        if runs.get(job) is None:
+            runs.add(job, relaxation(job["set"], folder, trees, depth, job["relaxation"]))
+        out.append(job | (runs.get(job) or {}))
+    return pd.DataFrame(out).rename(columns={"relaxation": "formulation"})
+
+
+def collect(
+    runs: Runs, asked: Sequence[str], sets: list[str], folder: str | None, size: tuple[int, int], n: int, limit: float
+) -> pd.DataFrame:
+    """Make the runs that are not there yet; all of them as a table. Who is late twice is given up on a set.
+
+    Parameters
+    ----------
+    runs : Runs
+    asked : sequence of str
+        Of `QUESTIONS`.
+    sets : list of str
+    folder : str or None
+        Of the data sets.
+    size : (trees, depth)
+    n : int
+        Rows a set.
+    limit : float
+        Seconds by the clock a row.
+    """
+    warm_up()
+    out, (trees, depth), wanted = [], size, questions(asked)
     # what takes seconds for all sets first
-    for name, q in [(s, q) for slow in (False, True) for s in sets for q in questions() if slow == _is_slow(q)]:
+    for name, q in [(s, q) for slow in (False, True) for s in sets for q in wanted if slow == _is_slow(q)]:
         late = 0
         for row in range(n):
             job = {"set": name, "trees": trees, "depth": depth, "row": row, "limit": limit, **q}
@@ -129,39 +166,62 @@ def cell(group: pd.DataFrame, n: int) -> str:
     return f"{group.seconds.median():.2f} ({mark}{group.seconds.max():.1f}), {proved}/{n}" if len(group) else "–"
 
 
+def of_models(table: pd.DataFrame, counted: pd.DataFrame, n: int) -> str:
+    """Each formulation's matrix, and its seconds by solver without and with the reduction.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of runs.
+    counted : DataFrame
+        Of matrices.
+    n : int
+        Rows a set.
+    """
+    rows: list[list[object]] = []
+    for size in counted.itertuples():
+        own = table[table.set == size.set]
+        best = own[own.status.isin(PROVED) & (own.question != "plausible") & (own.row == 0)].cost.min()
+        mine = own[own.formulation == size.formulation]
+        seconds = [
+            cell(mine[(mine.question == q) & (mine.solver == s)], n) for q in ("model", "reduced") for s in SOLVERS
+        ]
+        rows.append([f"{size.set} ({SETS[size.set]})", size.formulation, f"{size.nonzeros:,}", f"{size.binaries:,}",
+                     f"{size.lp:.4f}", f"{best:.4f}", *seconds, PUBLISHED[size.set]])  # fmt: skip
+    header = ["set", "formulation", "nonzeros", "binaries", "LP bound", "cost", "HiGHS", "SCIP"]
+    return markdown(rows, [*header, "HiGHS, reduced", "SCIP, reduced", "published"])
+
+
+def of_plausibility(table: pd.DataFrame, n: int) -> str:
+    """Seconds and mean cost of the interval model and of the box search, without and with an isolation forest."""
+    rows: list[list[object]] = []
+    own = table[table.formulation == "interval"]
+    for (name, solver), same in own[own.solver.isin(["highs", "box"])].groupby(["set", "solver"], sort=False):
+        without, inside = same[same.question == "reduced"], same[same.question == "plausible"]
+        both = without.merge(inside, on="row", suffixes=("", "_in")).dropna(subset=["cost", "cost_in"])
+        costs = [f"{both[c].astype(float).mean():.4f}" if len(both) else "–" for c in ("cost", "cost_in")]
+        rows.append([name, solver, cell(without, n), cell(inside, n), *costs])
+    return markdown(rows, ["set", "solver", "seconds without", "seconds with", "cost without", "cost with"])
+
+
 def main() -> None:
     parser = arguments(__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", type=int, metavar="DEPTH", help="count nonzeros and binaries only")
+    parser.add_argument("--questions", nargs="+", choices=QUESTIONS, default=list(QUESTIONS), help="default: all three")
     args = parse(parser)
     trees, depth = (20, 3) if args.quick else (100, 5)
-    runs = Runs(args.output)
+    runs, quick = Runs(args.output), "-quick" * args.quick
     if args.sizes:
-        rows, header = sizes(runs, args.sets, args.data, trees, args.sizes), ["set", "depth", *FORMULATIONS]
-        text, counted = markdown(rows, header), pd.DataFrame(rows, columns=header)
+        counted = sizes(runs, args.sets, args.data, trees, args.sizes)
+        text = markdown(size_lines(counted), ["set", "depth", *FORMULATIONS])
         publish(args.output, "sizes", runs, text, counted, "nonzeros / binaries, the first row of a set")
         return
-    table = collect(runs, args.sets, args.data, trees, depth, args.rows, args.time_limit)
-    models = [["set", "formulation", "nonzeros", "binaries", "LP bound", "cost", "HiGHS", "SCIP", "HiGHS, reduced",
-               "SCIP, reduced", "published"]]  # fmt: skip
-    plausible = [["set", "solver", "seconds without", "seconds with", "cost without", "cost with"]]
-    for name, same in table.groupby("set", sort=False):
-
-        def group(question: str, formulation: str, solver: str, same: pd.DataFrame = same) -> pd.DataFrame:
-            return same[(same.question == question) & (same.formulation == formulation) & (same.solver == solver)]
-
-        best = same[same.status.isin(PROVED) & (same.question != "plausible") & (same.row == 0)].cost.min()
-        for f in FORMULATIONS:
-            size = runs.get({"set": name, "trees": trees, "depth": depth, "relaxation": f}) or {}
-            seconds = [cell(group(q, f, s), args.rows) for q in ("model", "reduced") for s in ("highs", "scip")]
-            models.append([f"{name} ({SETS[name]})", f, f"{size['nonzeros']:,}", f"{size['binaries']:,}",
-                           f"{size['lp']:.4f}", f"{best:.4f}", *seconds, PUBLISHED[name]])  # fmt: skip
-        for s in ("highs", "box"):
-            without, inside = group("reduced", "interval", s), group("plausible", "interval", s)
-            both = without.merge(inside, on="row", suffixes=("", "_in")).dropna(subset=["cost", "cost_in"])
-            costs = [f"{both[c].astype(float).mean():.4f}" for c in ("cost", "cost_in")]
-            plausible.append([name, s, cell(without, args.rows), cell(inside, args.rows), *costs])
-    text = "".join(markdown(rows[1:], rows[0]) + "\n" for rows in (models, plausible))
-    publish(args.output, f"record{'-quick' * args.quick}", runs, text, table.drop(columns="times"), limits(args))
+    counted = matrices(runs, args.sets, args.data, trees, depth)
+    table = collect(runs, args.questions, args.sets, args.data, (trees, depth), args.rows, args.time_limit)
+    text = of_models(table, counted, args.rows)
+    publish(args.output, f"record-models{quick}", runs, text, counted, "the first row of a set, no limit")
+    about = f"up to {args.rows} rows a set, {args.time_limit:g} s by the clock a row"
+    publish(args.output, f"record{quick}", runs, of_plausibility(table, args.rows), table.drop(columns="times"), about)
 
 
 if __name__ == "__main__":
