@@ -44,6 +44,9 @@ ENDED = ("found", "none")
 #: The files have six digits: costs that differ by less, relative to themselves, are the same.
 DIGITS = 1e-5
 
+#: Seconds that stand for the limit of a file without one.
+NO_LIMIT = 3600.0
+
 #: How the command ends, as `ocf compare diff` does.
 CONTRADICTED, REGRESSED = int(ExitCode.UNVERIFIED), int(ExitCode.REGRESSED)
 
@@ -68,7 +71,7 @@ def read(path: Path) -> Comparison:
     instance = _words(table, asked)
     sized, methods = [c for c in SIZE if c in asked], [c for c in METHOD if c in table]
     seconds = table[time[0]] / (1000 if time[0].endswith("ms") else 1)
-    limit = table["limit"] if "limit" in table else pd.Series(np.inf, table.index)
+    limit = table["limit"] if "limit" in table else pd.Series(NO_LIMIT, table.index)
     ended = table.status.isin((*PROVED, *ENDED)) & (seconds <= limit)
     ended |= table.get("method") == "instances"  # the nearest of the known rows
     runs = pd.DataFrame(
@@ -87,8 +90,7 @@ def read(path: Path) -> Comparison:
         }
     )
     head = {"kind": "suite", "suite": {"methods": []}}
-    longest = float(limit.max()) if np.isfinite(limit.max()) else float(seconds.max())
-    return Comparison(Results(path, [head], ""), runs, pd.DataFrame(), [], longest, 0.0)
+    return Comparison(Results(path, [head], ""), runs, pd.DataFrame(), [], float(limit.max()), 0.0)
 
 
 def _words(table: pd.DataFrame, columns: list[str]) -> pd.Series[str]:
