@@ -392,7 +392,7 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[A
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], limits: str) -> None:
+def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], explained: str, timed: str) -> None:
     """Write the tables of which there is anything.
 
     Parameters
@@ -401,16 +401,16 @@ def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], li
     kept : Runs
     done : dict
         Results by set, model, part, class and row.
-    limits : str
-        How many rows, and how long each might take.
+    explained, timed : str
+        How many rows were explained and timed, and how long each might take.
     """
     frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
     of_points = "\n\n".join(part for part in (truth(frame), noise(frame)) if part)
-    for stem, text, rows in (
-        ("figures", quality(frame), figures(done)),
-        ("points", of_points, points(done)),
-        ("sizes", size(frame), sizes(done)),
-        ("seconds", seconds(frame), timed_rows(done)),
+    for stem, text, rows, limits in (
+        ("figures", quality(frame), figures(done), explained),
+        ("points", of_points, points(done), explained),
+        ("sizes", size(frame), sizes(done), explained),
+        ("seconds", seconds(frame), timed_rows(done), timed),
     ):
         if not rows.empty:
             publish(output, stem, kept, f"{text}\n", rows, limits)
@@ -564,7 +564,8 @@ def size(frame: pd.DataFrame) -> str:
 
 def seconds(frame: pd.DataFrame) -> str:
     """Median seconds of the processor, and on how many rows an answer was proved."""
-    methods = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
+    every = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
+    methods = [m for m in every if any(f"{m}_seconds" in r for r in frame.result)]
     lines = [f"| set | rows | features in S | {' | '.join(methods)} |", "|---" * (len(methods) + 3) + "|"]
     for name, own in frame[frame.w.isin(TIMED)].groupby("n", sort=False):
         results = own.result.tolist()
@@ -629,10 +630,8 @@ def main() -> None:
             print(name, kind, what, label, k, file=sys.stderr, flush=True)
         done[name, kind, what, label, k] = kept.get(job) or {}
     most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
-    limits = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
-    if set(args.parts) & set(TIMED):
-        limits += f"; {timed} rows timed, {6 * args.limit:g} s a model"
-    write_tables(args.output, kept, done, limits)
+    explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
+    write_tables(args.output, kept, done, explained, f"{timed} rows a set, {6 * args.limit:g} s a model")
 
 
 if __name__ == "__main__":
