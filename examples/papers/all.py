@@ -73,7 +73,7 @@ EXPERIMENTS = (
     Experiment("ocean-table4-ocean", "ocean/table4.py", BY_OCEAN, None),
     Experiment("ocean-tableA2", "ocean/table4.py", ("--depths", "5", "6", "7", "8"), None),
     Experiment("ocean-record", "ocean/record.py"),
-    Experiment("rules", "rules/run.py", quick=("--sets", "compas", "--models", "RF", "--rows", "2")),
+    Experiment("rules", "rules/run.py", quick=("--sets", "compas", "--models", "RF", "--rows", "1")),
 )
 
 

@@ -56,6 +56,8 @@ VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Parts about regions: the best of the leaves around a row, and maximal sufficient rules.
 REGIONAL = ("regional", "sufficient")
+#: Rows of a class that sufficient rules are made for.
+COVERED = 200
 #: Parts that are timed: "models" also the largest rule, "sets" without it.
 TIMED = ("models", "sets")
 #: Parts without points.
@@ -174,8 +176,29 @@ def target_of(name: str, label: Any) -> Any:
 # -- one row ---------------------------------------------------------------------------------------------------
 
 
-def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int) -> dict[str, Any]:
-    """Set; greedy, largest and most probable rule, and a point in each."""
+def explain(
+    own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int, covered: int = COVERED
+) -> dict[str, Any]:
+    """Set; greedy, largest and most probable rule, and a point in each.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    kind : str
+        Part: which rules.
+    label : Any
+        Class of the row.
+    k : int
+        Its place in the class.
+    limit : float
+        Seconds for the largest rule.
+    most : int
+        Families of boxes for the largest rule.
+    covered : int
+        Rows of the class that sufficient rules are made for.
+    """
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
     begin = time.process_time()
     level = RULE_LEVEL.get(name, LEVEL)
@@ -183,7 +206,7 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float, m
     if kind == "regional":
         where = region(own, x, target, level)
     if kind == "sufficient":
-        given = sufficient_set(own, label, target, level)
+        given = sufficient_set(own, label, target, level, covered)
         at = int(given.assign(x)[0])
         if at < 0:  # no region holds the row
             return {"size": 0, "divergent": False, "best_status": "infeasible"}
@@ -231,10 +254,22 @@ def region(own: Case, x: pd.DataFrame, target: Any, level: float) -> Subgroup:
 
 
 @lru_cache(maxsize=2)
-def sufficient_set(own: Case, label: Any, target: Any, level: float) -> RegionalSet:
-    """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each."""
+def sufficient_set(own: Case, label: Any, target: Any, level: float, covered: int = COVERED) -> RegionalSet:
+    """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each.
+
+    Parameters
+    ----------
+    own : Case
+    label : Any
+        Of the class.
+    target : Any
+    level : float
+        Of the rules.
+    covered : int
+        Rows of the class that the rules are made for.
+    """
     asked = {"method": "greedy", "prefer": "probable", "rule_level": level}
-    return own.rules.regional_set(own.rows[label], target, kind="sufficient", rows=200, most=5, **asked)
+    return own.rules.regional_set(own.rows[label], target, kind="sufficient", rows=covered, most=5, **asked)
 
 
 def point(
@@ -595,6 +630,7 @@ def main() -> None:
     parser.add_argument(
         "--most", type=int, default=10**9, help="families of boxes looked at for the largest rule; default: no limit"
     )
+    parser.add_argument("--covered", type=int, help="rows that sufficient rules are made for; default 200, quick 20")
     parser.add_argument(
         "--sets",
         nargs="+",
@@ -612,12 +648,14 @@ def main() -> None:
     args = parser.parse_args()
     rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
+    covered = args.covered or (20 if args.quick else COVERED)
     kept, done = Runs(args.output), {}
     for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
         limit = 6 * args.limit if what in TIMED else args.limit
         job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
         if kind not in args.models:
             continue
+        job |= {"covered": covered} if what == "sufficient" else {}
         if kept.get(job) is None:
             own = case(name, kind, args.data)
             if k >= len(own.rows[label]):
@@ -625,12 +663,13 @@ def main() -> None:
             if what in TIMED:
                 result = time_models(own, name, what, label, k, limit)
             else:
-                result = explain(own, name, what, label, k, limit, args.most)
+                result = explain(own, name, what, label, k, limit, args.most, covered)
             kept.add(job, result)
             print(name, kind, what, label, k, file=sys.stderr, flush=True)
         done[name, kind, what, label, k] = kept.get(job) or {}
     most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
     explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
+    explained += f"; sufficient rules of {covered} rows" if "sufficient" in args.parts else ""
     write_tables(args.output, kept, done, explained, f"{timed} rows a set, {6 * args.limit:g} s a model")
 
 
