@@ -149,6 +149,18 @@ def test_sets_are_timed_without_the_largest_rule(
     assert not (tmp_path / "figures.csv").exists()
 
 
+def test_a_few_regions_hold_rows(run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["run.py", "-o", str(tmp_path), "--sets", "diabetes", "--parts", "covering", "--made-of", "30"]
+    monkeypatch.setattr(sys, "argv", words)
+    run.main()
+    held = pd.read_csv(tmp_path / "covering.csv", comment="#")
+    assert held.kind.tolist() == ["leaves"] * 2 + ["sufficient"] * 2
+    assert held.regions.between(1, 5).all()
+    assert held.coverage.between(0.1, 1).all()
+    assert held.precision.between(0.9, 1).all()
+    assert "sufficient rules of 30 rows" in (tmp_path / "covering.md").read_text()
+
+
 def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     pd.DataFrame({"a": [1, 2, None, 4], "word": ["x", "y", "y", "y"], "ill": ["no", "yes", "no", "yes"]}).to_csv(

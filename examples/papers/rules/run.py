@@ -56,12 +56,14 @@ VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Parts about regions: the best of the leaves around a row, and maximal sufficient rules.
 REGIONAL = ("regional", "sufficient")
-#: Rows of a class that sufficient rules are made for.
-COVERED = 200
+#: Training rows of which sufficient rules are made; 1,000 in the authors' experiments.
+MADE_OF = 200
 #: Parts that are timed: "models" also the largest rule, "sets" without it.
 TIMED = ("models", "sets")
+#: Jobs of the part "covering" -> kind of the regions.
+COVERING = {"covering leaves": "leaves", "covering sufficient": "sufficient"}
 #: Parts without points.
-WITHOUT_POINTS = (*TIMED, "largest")
+WITHOUT_POINTS = (*TIMED, *COVERING, "largest")
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
 
@@ -177,7 +179,7 @@ def target_of(name: str, label: Any) -> Any:
 
 
 def explain(
-    own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int, covered: int = COVERED
+    own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int, made_of: int = MADE_OF
 ) -> dict[str, Any]:
     """Set; greedy, largest and most probable rule, and a point in each.
 
@@ -196,8 +198,8 @@ def explain(
         Seconds for the largest rule.
     most : int
         Families of boxes for the largest rule.
-    covered : int
-        Rows of the class that sufficient rules are made for.
+    made_of : int
+        Training rows of which sufficient rules are made.
     """
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
     begin = time.process_time()
@@ -206,7 +208,7 @@ def explain(
     if kind == "regional":
         where = region(own, x, target, level)
     if kind == "sufficient":
-        given = sufficient_set(own, label, target, level, covered)
+        given = sufficient_set(own, label, target, level, made_of)
         at = int(given.assign(x)[0])
         if at < 0:  # no region holds the row
             return {"size": 0, "divergent": False, "best_status": "infeasible"}
@@ -254,7 +256,7 @@ def region(own: Case, x: pd.DataFrame, target: Any, level: float) -> Subgroup:
 
 
 @lru_cache(maxsize=2)
-def sufficient_set(own: Case, label: Any, target: Any, level: float, covered: int = COVERED) -> RegionalSet:
+def sufficient_set(own: Case, label: Any, target: Any, level: float, made_of: int = MADE_OF) -> RegionalSet:
     """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each.
 
     Parameters
@@ -265,11 +267,42 @@ def sufficient_set(own: Case, label: Any, target: Any, level: float, covered: in
     target : Any
     level : float
         Of the rules.
-    covered : int
-        Rows of the class that the rules are made for.
+    made_of : int
+        Training rows of which the rules are made.
     """
+    return few_regions(own, label, target, level, "sufficient", made_of)
+
+
+def few_regions(own: Case, label: Any, target: Any, level: float, kind: str, made_of: int) -> RegionalSet:
+    """At most five regions of a kind with the most probable rule of each, as `sufficient_set`."""
     asked = {"method": "greedy", "prefer": "probable", "rule_level": level}
-    return own.rules.regional_set(own.rows[label], target, kind="sufficient", rows=covered, most=5, **asked)
+    return own.rules.regional_set(own.rows[label], target, kind=kind, rows=made_of, most=5, **asked)
+
+
+def cover(own: Case, name: str, kind: str, label: Any, made_of: int) -> dict[str, Any]:
+    """How many rows of the test part's class at most five regions hold, and how probable their rules are.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    kind : {"leaves", "sufficient"}
+        Of the regions.
+    label : Any
+        Of the class.
+    made_of : int
+        Training rows of which sufficient rules are made.
+    """
+    begin = time.process_time()
+    found = few_regions(own, label, target_of(name, label), RULE_LEVEL.get(name, LEVEL), kind, made_of)
+    return {
+        "regions": len(found.regions),
+        "n": len(own.rows[label]),
+        "coverage": found.coverage,
+        "precision": found.precision,
+        "seconds": time.process_time() - begin,
+    }
 
 
 def point(
@@ -417,7 +450,10 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[A
         if what in TIMED:
             yield from ((name, "RF", what, "below 1" if name.startswith("california") else 0, k) for k in range(timed))
             continue
-        if name.startswith("california") and what in REGIONAL:
+        if name.startswith("california") and what in (*REGIONAL, "covering"):
+            continue
+        if what == "covering":
+            yield from ((name, "RF", one, label, 0) for one in COVERING for label in (1, 0))
             continue
         labels = ("below 1",) if name.startswith("california") else (1, 0)
         for kind in ["RF"] if name in ("heloc", "california", "california-raw") else models(name):
@@ -446,6 +482,7 @@ def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], ex
         ("points", of_points, points(done), explained),
         ("sizes", size(frame), sizes(done), explained),
         ("seconds", seconds(frame), timed_rows(done), timed),
+        ("covering", covering(done), held_rows(done), explained),
     ):
         if not rows.empty:
             publish(output, stem, kept, f"{text}\n", rows, limits)
@@ -512,6 +549,26 @@ def figures(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
     groups = lines.groupby(["set", "model", "rules", "class", "rule"], sort=False)
     means = groups[["probability", *MEASURES.values()]].mean()
     return means.round(4).assign(rows=groups.size()).reset_index()
+
+
+def held_rows(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Rows that a few regions hold, one line a set, class and kind of regions."""
+    lines = [
+        {"set": name, "model": model, "kind": COVERING[what], "class": label, **result}
+        for (name, model, what, label, _), result in done.items()
+        if what in COVERING
+    ]
+    return pd.DataFrame(lines)
+
+
+def covering(done: dict[Asked, dict[str, Any]]) -> str:
+    """Share of the rows that a few regions hold, and the mean probability of their rules."""
+    lines = ["| set | model | answer | regions | rows held | mean probability | s |", "|---|---|---|---|---|---|---|"]
+    for held in held_rows(done).to_dict("records"):
+        answer = f"{held['class']} → {1 - held['class']}"
+        share = f"{held['coverage']:.0%} of {held['n']} | {held['precision']:.2f} | {held['seconds']:.0f}"
+        lines.append(f"| {held['set']} | {held['model']} | {answer} | {held['regions']} {held['kind']} | {share} |")
+    return "\n".join(lines)
 
 
 def timed_rows(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
@@ -582,7 +639,7 @@ def size(frame: pd.DataFrame) -> str:
         "mean ratio | only by search |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (name, what), own in frame[~frame.w.isin(TIMED)].groupby(["n", "w"], sort=False):
+    for (name, what), own in frame[~frame.w.isin((*TIMED, *COVERING))].groupby(["n", "w"], sort=False):
         results = own.result.tolist()
         both = [(r["greedy"]["weight"], r["best"]["weight"]) for r in results if "greedy" in r and "best" in r]
         if not both:
@@ -630,7 +687,7 @@ def main() -> None:
     parser.add_argument(
         "--most", type=int, default=10**9, help="families of boxes looked at for the largest rule; default: no limit"
     )
-    parser.add_argument("--covered", type=int, help="rows that sufficient rules are made for; default 200, quick 20")
+    parser.add_argument("--made-of", type=int, help="training rows that make sufficient rules; default 200, quick 20")
     parser.add_argument(
         "--sets",
         nargs="+",
@@ -643,33 +700,35 @@ def main() -> None:
         nargs="+",
         default=["local", *REGIONAL, "models"],
         help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points, "
-        "'sets' times no largest rule",
+        "'sets' times no largest rule, 'covering' counts the rows that a few regions hold",
     )
     args = parser.parse_args()
     rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
-    covered = args.covered or (20 if args.quick else COVERED)
+    made_of = args.made_of or (20 if args.quick else MADE_OF)
     kept, done = Runs(args.output), {}
     for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
         limit = 6 * args.limit if what in TIMED else args.limit
         job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
         if kind not in args.models:
             continue
-        job |= {"covered": covered} if what == "sufficient" else {}
+        job |= {"made_of": made_of} if "sufficient" in what else {}
         if kept.get(job) is None:
             own = case(name, kind, args.data)
             if k >= len(own.rows[label]):
                 continue
             if what in TIMED:
                 result = time_models(own, name, what, label, k, limit)
+            elif what in COVERING:
+                result = cover(own, name, COVERING[what], label, made_of)
             else:
-                result = explain(own, name, what, label, k, limit, args.most, covered)
+                result = explain(own, name, what, label, k, limit, args.most, made_of)
             kept.add(job, result)
             print(name, kind, what, label, k, file=sys.stderr, flush=True)
         done[name, kind, what, label, k] = kept.get(job) or {}
     most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
     explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
-    explained += f"; sufficient rules of {covered} rows" if "sufficient" in args.parts else ""
+    explained += f"; sufficient rules of {made_of} rows" if {"sufficient", "covering"} & set(args.parts) else ""
     write_tables(args.output, kept, done, explained, f"{timed} rows a set, {6 * args.limit:g} s a model")
 
 
