@@ -158,7 +158,7 @@ def test_a_few_regions_hold_rows(run: ModuleType, tmp_path: Path, monkeypatch: p
     assert held.regions.between(1, 5).all()
     assert held.coverage.between(0.1, 1).all()
     assert held.precision.between(0.9, 1).all()
-    assert "sufficient rules of 30 rows" in (tmp_path / "covering.md").read_text()
+    assert "sufficient rules of 30 training rows, no limit" in (tmp_path / "covering.md").read_text()
 
 
 def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -297,6 +297,7 @@ def cover(own: Case, name: str, kind: str, label: Any, made_of: int) -> dict[str
     begin = time.process_time()
     found = few_regions(own, label, target_of(name, label), RULE_LEVEL.get(name, LEVEL), kind, made_of)
     return {
+        "made_of": made_of,
         "regions": len(found.regions),
         "n": len(own.rows[label]),
         "coverage": found.coverage,
@@ -463,7 +464,7 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[A
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], explained: str, timed: str) -> None:
+def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], limits: Mapping[str, str]) -> None:
     """Write the tables of which there is anything.
 
     Parameters
@@ -472,20 +473,20 @@ def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], ex
     kept : Runs
     done : dict
         Results by set, model, part, class and row.
-    explained, timed : str
-        How many rows were explained and timed, and how long each might take.
+    limits : mapping
+        How many rows, and how long each might take: of rows that are explained, timed, and covered.
     """
     frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
     of_points = "\n\n".join(part for part in (truth(frame), noise(frame)) if part)
-    for stem, text, rows, limits in (
-        ("figures", quality(frame), figures(done), explained),
-        ("points", of_points, points(done), explained),
-        ("sizes", size(frame), sizes(done), explained),
-        ("seconds", seconds(frame), timed_rows(done), timed),
-        ("covering", covering(done), held_rows(done), explained),
+    for stem, text, rows, of in (
+        ("figures", quality(frame), figures(done), "explained"),
+        ("points", of_points, points(done), "explained"),
+        ("sizes", size(frame), sizes(done), "explained"),
+        ("seconds", seconds(frame), timed_rows(done), "timed"),
+        ("covering", covering(done), held_rows(done), "covered"),
     ):
         if not rows.empty:
-            publish(output, stem, kept, f"{text}\n", rows, limits)
+            publish(output, stem, kept, f"{text}\n", rows, limits[of])
 
 
 def rows_of(frame: pd.DataFrame, name: str, kind: str, what: str) -> Iterator[list[dict[str, Any]]]:
@@ -728,8 +729,13 @@ def main() -> None:
         done[name, kind, what, label, k] = kept.get(job) or {}
     most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
     explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
-    explained += f"; sufficient rules of {made_of} rows" if {"sufficient", "covering"} & set(args.parts) else ""
-    write_tables(args.output, kept, done, explained, f"{timed} rows a set, {6 * args.limit:g} s a model")
+    made = f"sufficient rules of {made_of} training rows"
+    limits = {
+        "explained": f"{explained}; {made}" if "sufficient" in args.parts else explained,
+        "timed": f"{timed} rows a set, {6 * args.limit:g} s a model",
+        "covered": f"{made}, no limit",
+    }
+    write_tables(args.output, kept, done, limits)
 
 
 if __name__ == "__main__":
