@@ -201,31 +201,15 @@ def test_the_record_asks_what_is_wanted_and_counts_matrices(folders: None) -> No
     counted = pd.DataFrame([sizes | {"formulation": f} for f in ("interval", "ocean")])
     assert record.size_lines(counted) == [["CP", 5, "1,200 / 30", "1,200 / 30"]]
     ways = [{"question": q, "solver": "highs", "seconds": s} for q, s in (("reduced", 0.5), ("plausible", 2.0))]
+    run = {"set": "CP", "formulation": "interval", "row": 0, "cost": 0.3}
     runs = pd.DataFrame(
-        [w | {"set": "CP", "formulation": "interval", "row": 0, "cost": 0.3, "status": "optimal"} for w in ways]
+        [
+            *(w | run | {"status": "optimal"} for w in ways),
+            ways[0] | run | {"row": 1, "seconds": 9.5, "status": "feasible"},
+        ]
     )
-    assert (
-        "| CP (compas) | interval | 1,200 | 30 | 0.2500 | 0.3000 | – | – | 0.50 (0.5), 1/1 | – |"
-        in record.of_models(runs, counted, 1)
-    )
-    assert "| CP | highs | 0.50 (0.5), 1/1 | 2.00 (2.0), 1/1 | 0.3000 | 0.3000 |" in record.of_plausibility(runs, 1)
-
-
-def test_a_part_of_table_a1_has_the_sizes_that_are_asked_for(table3: ModuleType) -> None:
-    trees, depths = table3.FORESTS["trees"], table3.FORESTS["depths"]
-    assert table3.only(trees, "trees", [200, 10]) == [(10, 5), (200, 5)]
-    assert table3.only(depths, "depth", [3, 8]) == [(100, 3), (100, 8)]
-    assert table3.only(depths, "depth", None) == depths
-
-
-def test_points_by_score_have_scikit_learns_score_of_one_half(folders: None) -> None:
-    the = importlib.import_module("common").Case(**vars(case(1)))
-    wish = importlib.import_module("plausible").wish(the, 5, "label", True)
-    forest = wish.forest
-
-    def scores(**settings: Any) -> list[float]:
-        answers = the.explainer.explain(the.rows, target=1, norm="l1", **settings)
-        return [float(forest.score_samples(e.counterfactual)[0]) for e in answers]
-
-    assert forest.max_samples_ == 32
-    assert min(scores()) < -0.5 <= min(scores(plausibility=wish)) + 1e-9
+    lines = record.of_matrices(runs, counted).splitlines()
+    assert lines[-1] == "| CP | 1,200 / 0.25 | 1,200 / 0.25 | 0.3000 |"
+    line = record.of_questions(runs, ["reduced", "plausible"]).splitlines()[-1]
+    assert line.startswith("| CP | 5.00 (9.5) 1/2 | – | ")
+    assert line.endswith(" | 2.00 (2.0) | – | 0.44 / 0.85 |")
