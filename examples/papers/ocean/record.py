@@ -110,7 +110,7 @@ def run(the: Case, job: Mapping[str, Any]) -> dict[str, Any]:
     )[0]
     return {"status": e.status, "verified": e.verified, "cost": e.cost, "bound": e.bound,
             "cpu": time.process_time() - begin, "times": e.times, "proved_by": e.proved_by, "message": e.message,
-            "depth": (e.plausibility or {}).get("depth")}  # fmt: skip
+            "average_depth": (e.plausibility or {}).get("depth")}  # fmt: skip
 
 
 def matrices(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: int) -> pd.DataFrame:
@@ -226,7 +226,7 @@ def main() -> None:
     if args.sizes:
         counted = sizes(runs, args.sets, args.data, trees, args.sizes)
         text = markdown(size_lines(counted), ["set", "depth", *FORMULATIONS])
-        publish(args.output, "sizes", runs, text, counted, "nonzeros / binaries, the first row of a set")
+        publish(args.output, "record-sizes", runs, text, counted, "nonzeros / binaries, the first row of a set")
         return
     counted = matrices(runs, args.sets, args.data, trees, depth)
     table = collect(runs, args.questions, args.sets, args.data, (trees, depth), args.rows, args.time_limit)
