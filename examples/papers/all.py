@@ -56,6 +56,7 @@ EXPERIMENTS = (
     Experiment("box-houses", "box/houses.py"),
     Experiment("box-improvements", "box/improvements.py"),
     Experiment("fcca", "fcca/run.py", quick=("--sets", "boston", "--no-targets")),
+    Experiment("fcca-solvers", "fcca/solvers.py"),
     Experiment("oblique-table1", "oblique/table1.py"),
     Experiment("oblique-table2", "oblique/tables23.py"),
     Experiment("oblique-table3", "oblique/tables23.py", ("--trees", "CART"), ("--trees", "CART")),
@@ -64,6 +65,7 @@ EXPERIMENTS = (
     Experiment("ocean-figure1", "ocean/figure1.py"),
     Experiment("ocean-figureF3", "ocean/figure1.py", ("--plausible",), None),
     Experiment("ocean-figure4", "ocean/figure4.py", needs_data=False),
+    Experiment("ocean-figures23", "ocean/figures23.py", needs_data=False),
     Experiment("ocean-table3", "ocean/table3.py"),
     Experiment("ocean-tableA1-trees", "ocean/table3.py", ("--forests", "trees"), None),
     Experiment("ocean-tableA1-depths", "ocean/table3.py", ("--forests", "depths"), None),
@@ -71,7 +73,7 @@ EXPERIMENTS = (
     Experiment("ocean-table4-ocean", "ocean/table4.py", BY_OCEAN, None),
     Experiment("ocean-tableA2", "ocean/table4.py", ("--depths", "5", "6", "7", "8"), None),
     Experiment("ocean-record", "ocean/record.py"),
-    Experiment("rules", "rules/run.py", quick=("--sets", "compas", "--models", "RF", "--rows", "2")),
+    Experiment("rules", "rules/run.py", quick=("--sets", "compas", "--models", "RF", "--rows", "1")),
 )
 
 

@@ -36,7 +36,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(PAPERS / "ocean"))
     before = set(sys.modules)
     yield
-    for name in ("baselines", "common", "plausible", "runs", "table3", "tweaking"):
+    for name in ("baselines", "common", "figures23", "plausible", "record", "runs", "table3", "tweaking"):
         if name not in before:
             sys.modules.pop(name, None)
 
@@ -165,23 +165,51 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
         "| AD | OCEAN published | 0.07 | 0.13 |",
         "| AD | box | 0.50 | 0.50 |",
     ]
+    assert "| AD | OAE published | 0.05 | 0.44 |" in table3.by_size(results, ["OAE"], "trees")
 
 
-def test_a_part_of_table_a1_has_the_sizes_that_are_asked_for(table3: ModuleType) -> None:
-    trees, depths = table3.FORESTS["trees"], table3.FORESTS["depths"]
-    assert table3.only(trees, "trees", [200, 10]) == [(10, 5), (200, 5)]
-    assert table3.only(depths, "depth", [3, 8]) == [(100, 3), (100, 8)]
-    assert table3.only(depths, "depth", None) == depths
+def test_figures_of_all_methods_have_each_run_of_the_files_once(
+    folders: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = importlib.import_module("figures23")
+    for name, runs in (
+        ("table3.csv", [run("box", 100, 0, 1.0, 2.0), run("OCEAN", 100, 0, 3.0, 2.5)]),
+        ("tableA1-trees.csv", [run("box", 100, 0, 0.5, 2.0), run("box", 200, 0, 0.7, 2.0)]),
+        ("table4.csv", [run("box", 100, 1, 9.0, 9.0)]),
+    ):
+        (tmp_path / name).write_text(f"# a day, a command: limits\n{pd.DataFrame(runs).to_csv(index=False)}")
+    every = drawn.all_runs(tmp_path)
+    assert every[["method", "trees", "seconds"]].values.tolist() == [
+        ["OCEAN", 100, 3.0],
+        ["box", 100, 0.5],
+        ["box", 200, 0.7],
+    ]
+    assert drawn.disagreements(every)[["trees", "min", "max"]].values.tolist() == [[100, 2.0, 2.5]]
+
+    monkeypatch.setattr(sys, "argv", ["figures23.py", "-o", str(tmp_path / "out")])
+    drawn.main()  # of the files beside the script
+    assert len(list((tmp_path / "out").glob("figure*.png"))) == 4
+    assert "Rows whose proven costs differ: 0.\n" in (tmp_path / "out" / "figures23.md").read_text()
 
 
-def test_points_by_score_have_scikit_learns_score_of_one_half(folders: None) -> None:
-    the = importlib.import_module("common").Case(**vars(case(1)))
-    wish = importlib.import_module("plausible").wish(the, 5, "label", True)
-    forest = wish.forest
-
-    def scores(**settings: Any) -> list[float]:
-        answers = the.explainer.explain(the.rows, target=1, norm="l1", **settings)
-        return [float(forest.score_samples(e.counterfactual)[0]) for e in answers]
-
-    assert forest.max_samples_ == 32
-    assert min(scores()) < -0.5 <= min(scores(plausibility=wish)) + 1e-9
+def test_the_record_asks_what_is_wanted_and_counts_matrices(folders: None) -> None:
+    record = importlib.import_module("record")
+    asked = record.questions(["reduced", "plausible"])
+    assert {q["question"] for q in asked} == {"reduced", "plausible"}
+    assert len(record.questions(list(record.QUESTIONS))) == len(asked) + 8
+    sizes = {"set": "CP", "trees": 100, "depth": 5, "nonzeros": 1200, "binaries": 30, "lp": 0.25, "rows": 7}
+    counted = pd.DataFrame([sizes | {"formulation": f} for f in ("interval", "ocean")])
+    assert record.size_lines(counted) == [["CP", 5, "1,200 / 30", "1,200 / 30"]]
+    ways = [{"question": q, "solver": "highs", "seconds": s} for q, s in (("reduced", 0.5), ("plausible", 2.0))]
+    run = {"set": "CP", "formulation": "interval", "row": 0, "cost": 0.3}
+    runs = pd.DataFrame(
+        [
+            *(w | run | {"status": "optimal"} for w in ways),
+            ways[0] | run | {"row": 1, "seconds": 9.5, "status": "feasible"},
+        ]
+    )
+    lines = record.of_matrices(runs, counted).splitlines()
+    assert lines[-1] == "| CP | 1,200 / 0.25 | 1,200 / 0.25 | 0.3000 |"
+    line = record.of_questions(runs, ["reduced", "plausible"]).splitlines()[-1]
+    assert line.startswith("| CP | 5.00 (9.5) 1/2 | – | ")
+    assert line.endswith(" | 2.00 (2.0) | – | 0.44 / 0.85 |")

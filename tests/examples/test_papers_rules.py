@@ -51,6 +51,12 @@ def test_a_command_that_was_stopped_goes_on(
     run.main()
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     assert len(lines) == 8  # two models, local and regional, two classes
+    told = pd.read_csv(tmp_path / "points.csv", comment="#")
+    means = pd.read_csv(tmp_path / "figures.csv", comment="#")
+    assert len(told) == len(means) > 0  # one row a class
+    assert {"drawn", "variance 0.01", "deviation 0.05"} <= set(told)
+    assert told.probability.round(4).tolist() == means.probability.tolist()
+    assert (tmp_path / "figures.md").read_text().splitlines()[0].endswith("1 rows a class, 1 s for the largest rule")
     results = [json.loads(line)["result"] for line in lines]
     points = [result["greedy"] for result in results if "greedy" in result]
     assert points
@@ -124,6 +130,35 @@ def test_how_large_rules_are_is_measured_without_points(run: ModuleType) -> None
     assert run.figures(done).empty
     assert run.sizes(done).status.tolist() == ["optimal"]
     assert run.sizes(done).largest.tolist() == [round(result["best"]["weight"], 4)]
+
+
+def test_sets_are_timed_without_the_largest_rule(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run.py", "-o", str(tmp_path), "--sets", "diabetes", "--parts", "sets", "--timed", "2"]
+    monkeypatch.setattr(sys, "argv", words)
+    run.main()
+    rows = pd.read_csv(tmp_path / "seconds.csv", comment="#")
+    assert rows.set_highs_agrees.all()
+    assert rows.set_scip_agrees.all()
+    assert "search_seconds" not in rows
+    assert "2 rows a set, 6 s a model" in (tmp_path / "seconds.md").read_text()
+    last = (tmp_path / "seconds.md").read_text().splitlines()[-1]
+    assert last.startswith("| diabetes | 2 | ")
+    assert last.count("(2)") == 2
+    assert not (tmp_path / "figures.csv").exists()
+
+
+def test_a_few_regions_hold_rows(run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["run.py", "-o", str(tmp_path), "--sets", "diabetes", "--parts", "covering", "--made-of", "30"]
+    monkeypatch.setattr(sys, "argv", words)
+    run.main()
+    held = pd.read_csv(tmp_path / "covering.csv", comment="#")
+    assert held.kind.tolist() == ["leaves"] * 2 + ["sufficient"] * 2
+    assert held.regions.between(1, 5).all()
+    assert held.coverage.between(0.1, 1).all()
+    assert held.precision.between(0.9, 1).all()
+    assert "sufficient rules of 30 training rows, no limit" in (tmp_path / "covering.md").read_text()
 
 
 def test_a_users_own_table_is_a_set(run: ModuleType, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def main() -> None:
     for number, result in enumerate(restricted, 1):
         own = next(r for r in free if r["row"] == result["row"])
         text += [f"Case {number}, {amounts[result['row']]} refused\n", _table(words, own, [result])]
-    changed = long_table([*free, *restricted], ["row", "fixed", "cost", "status"])
+    changed = long_table([*free, *restricted], ["row", "fixed", "cost", "status", "seconds"])
     stem, limits = f"credit{'-quick' * args.quick}", f"{n_rows} rows, {args.time_limit:g} s a row"
     publish(args.output, stem, runs, "\n".join(text), changed, limits)
 

@@ -182,7 +182,7 @@ def main() -> None:
     plt.close(figure)
     text.append(f"## Figure 7\n\n{about}\n\n![decision regions](figure7.png)\n")
     quick = "-quick" if args.quick else ""
-    changed = long_table(results, ["table", "price", "new", "cost", "status"])
+    changed = long_table(results, ["table", "price", "new", "cost", "status", "seconds"])
     limits = f"a house a table, {args.time_limit:g} s each"
     publish(args.output, f"houses{quick}", runs, "\n".join(text), changed, limits)
     limits = f"one house, {args.time_limit:g} s a price"

@@ -12,6 +12,8 @@ is drawn as well, with 95 % intervals of the mean (figures 2, 3, F1 and F2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import matplotlib as mpl
 import pandas as pd
 from common import BASELINES, ENDED, METHODS, PROVED, arguments, limits, measure, parse, seconds
@@ -22,10 +24,12 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+TREES, DEPTHS = (10, 20, 50, 100, 200, 500), (3, 4, 5, 6, 7, 8)
+
 FORESTS = {
     "base": [(100, 5)],
-    "trees": [(t, 5) for t in (10, 20, 50, 100, 200, 500)],
-    "depths": [(100, d) for d in (3, 4, 5, 6, 7, 8)],
+    "trees": [(t, 5) for t in TREES],
+    "depths": [(100, d) for d in DEPTHS],
 }
 
 #: Mean seconds / R that the paper gives for FT and MACE, and seconds for OAE and OCEAN, at 100 x 5 (OAE and OCEAN with
@@ -41,34 +45,67 @@ PUBLISHED = {
     "ST": ("none", ">900", "69.64", "1.10"),
 }
 
-#: Seconds that the paper gives for OCEAN in A1, by trees and by depth; None where its text is not legible.
-PUBLISHED_A1: dict[str, dict[str, dict[int, float | None]]] = {
-    "trees": {
-        name: dict(zip((10, 20, 50, 100, 200, 500), values, strict=True))
-        for name, values in {
-            "AD": (0.07, 0.13, 0.57, 1.22, 4.30, 22.96),
-            "CC": (0.05, 0.11, 0.63, 1.34, 4.12, 15.98),
-            "CP": (0.02, 0.05, 0.17, 0.52, 1.97, 7.74),
-            "GC": (0.05, 0.13, 0.28, 1.16, 3.59, 13.82),
-            "ON": (0.07, 0.21, 0.82, 2.97, 7.34, 47.35),
-            "PH": (None, 0.05, 0.26, 0.52, 1.99, 13.05),
-            "SP": (None, 0.16, 0.57, 2.73, 9.13, 83.05),
-            "ST": (None, 0.05, 0.23, 1.10, 4.70, 55.95),
-        }.items()
-    },
-    "depth": {
-        name: dict(zip((3, 4, 5, 6, 7, 8), values, strict=True))
-        for name, values in {
-            "AD": (0.13, 0.35, 1.22, 2.03, 4.24, 12.35),
-            "CC": (None, 0.38, 1.34, 4.45, 11.13, 21.96),
-            "CP": (None, 0.19, 0.52, 1.17, 2.41, 5.65),
-            "GC": (0.25, 0.59, 1.16, None, 3.49, 5.11),
-            "ON": (0.22, 0.94, 2.97, 7.08, 15.41, 72.87),
-            "PH": (None, None, 0.52, 1.36, 3.72, 8.70),
-            "SP": (None, 1.19, 2.73, 5.42, 18.26, 27.94),
-            "ST": (None, 0.35, 1.10, 1.47, 2.91, 4.93),
-        }.items()
-    },
+
+def _printed(sizes: tuple[int, ...], text: str) -> dict[str, dict[int, str]]:
+    """Cells of a table of the paper, by set and size; empty where its text is not legible ("?")."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return {name: {size: cell.strip("?") for size, cell in zip(sizes, cells, strict=True)} for name, *cells in lines}
+
+
+#: Seconds that the paper gives in A1, by method and by what the columns are.
+PUBLISHED_A1 = {
+    ("OCEAN", "trees"): _printed(
+        TREES,
+        """
+        AD 0.07 0.13 0.57 1.22 4.30 22.96
+        CC 0.05 0.11 0.63 1.34 4.12 15.98
+        CP 0.02 0.05 0.17 0.52 1.97 7.74
+        GC 0.05 0.13 0.28 1.16 3.59 13.82
+        ON 0.07 0.21 0.82 2.97 7.34 47.35
+        PH ? 0.05 0.26 0.52 1.99 13.05
+        SP ? 0.16 0.57 2.73 9.13 83.05
+        ST ? 0.05 0.23 1.10 4.70 55.95
+        """,
+    ),
+    ("OCEAN", "depth"): _printed(
+        DEPTHS,
+        """
+        AD 0.13 0.35 1.22 2.03 4.24 12.35
+        CC ? 0.38 1.34 4.45 11.13 21.96
+        CP ? 0.19 0.52 1.17 2.41 5.65
+        GC 0.25 0.59 1.16 ? 3.49 5.11
+        ON 0.22 0.94 2.97 7.08 15.41 72.87
+        PH ? ? 0.52 1.36 3.72 8.70
+        SP ? 1.19 2.73 5.42 18.26 27.94
+        ST ? 0.35 1.10 1.47 2.91 4.93
+        """,
+    ),
+    ("OAE", "trees"): _printed(
+        TREES,
+        """
+        AD 0.05 0.44 8.71 28.37 >900 >900
+        CC 0.08 0.47 3.02 5.52 21.89 145.36
+        CP ? 0.07 ? 0.38 1.21 ?
+        GC 0.04 0.29 0.81 5.08 13.58 41.22
+        ON 0.13 0.89 9.29 >900 ? >900
+        PH ? 0.07 ? 0.94 ? 10.96
+        SP ? 0.88 ? >900 >900 >900
+        ST ? 0.35 6.75 69.64 >900 >900
+        """,
+    ),
+    ("OAE", "depth"): _printed(
+        DEPTHS,
+        """
+        AD 0.25 6.71 28.37 >900 >900 >900
+        CC 0.19 1.16 5.52 28.33 92.18 >900
+        CP 0.05 0.12 0.38 0.66 1.18 ?
+        GC 1.35 2.25 5.08 ? 20.41 ?
+        ON 0.58 5.86 >900 >900 >900 >900
+        PH ? 0.28 0.94 ? 1.61 2.21
+        SP ? 40.31 >900 >900 >900 >900
+        ST ? 8.76 69.64 128.52 >900 >900
+        """,
+    ),
 }
 
 
@@ -91,29 +128,29 @@ def ratio(group: pd.DataFrame, optimal: pd.Series, n_rows: int) -> str:
     return f"{both.cost.sum() / both.optimal.sum():.3f}{of}"
 
 
-def cells(same: pd.DataFrame, methods: list[str]) -> list[str]:
+def cells(same: pd.DataFrame, methods: Sequence[str]) -> list[str]:
     """Seconds / cost ratio of each method.
 
     Parameters
     ----------
     same : DataFrame
         Runs on one forest.
-    methods : list of str
+    methods : sequence of str
     """
     optimal = same[same.status.isin(PROVED)].groupby("row").cost.min().dropna().astype(float)
     groups, n_rows = [same[same.method == method] for method in methods], same.row.nunique()
     return [f"{seconds(group, n_rows)} / {ratio(group, optimal, n_rows)}" if len(group) else "–" for group in groups]
 
 
-def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
+def by_size(results: pd.DataFrame, methods: Sequence[str], over: str) -> str:
     """Table A1: one line a set and method, one column a size; cost ratios where they are not 1.
 
-    Beside OCEAN stands what the paper gives for it.
+    Below OCEAN and OAE stands what the paper gives for them.
 
     Parameters
     ----------
     results : DataFrame
-    methods : list of str
+    methods : sequence of str
     over : {"trees", "depth"}
     """
     sizes = sorted(results[over].unique())
@@ -122,14 +159,13 @@ def by_size(results: pd.DataFrame, methods: list[str], over: str) -> str:
         columns = [[c.removesuffix(" / 1.000") for c in cells(same[same[over] == size], methods)] for size in sizes]
         for method, line in zip(methods, zip(*columns, strict=True), strict=True):
             rows.append([name, method, *line])
-            if method == "OCEAN":
-                published = PUBLISHED_A1[over][name]
-                found = [published.get(size) for size in sizes]
-                rows.append([name, "OCEAN published", *("" if v is None else f"{v:.2f}" for v in found)])
+            if (method, over) in PUBLISHED_A1:
+                published = PUBLISHED_A1[method, over][name]
+                rows.append([name, f"{method} published", *(published.get(size, "") for size in sizes)])
     return markdown(rows, ["set", "method", *sizes])
 
 
-def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
+def figure(results: pd.DataFrame, methods: Sequence[str], over: str) -> Figure:
     """Mean seconds over the number of trees or their depth, with 95 % intervals: figures 2, 3, F1 and F2.
 
     A method's line ends where it did not prove every row that was tried, as a mean over the easy rows says nothing.
@@ -137,7 +173,7 @@ def figure(results: pd.DataFrame, methods: list[str], over: str) -> Figure:
     Parameters
     ----------
     results : DataFrame
-    methods : list of str
+    methods : sequence of str
     over : {"trees", "depth"}
     """
     names = list(dict.fromkeys(results.set))

@@ -1,22 +1,21 @@
 """Tables, regression and stability of Amoukou and Brunel (2024), and what the optimal rules add.
 
-    python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; an hour or two
+    python examples/papers/rules/run.py --data DIR -o out          # or OCF_DATA=DIR; hours
     python examples/papers/rules/run.py --data DIR -o out --quick  # some minutes
 
 Table 1 (columns L-CR and R-CR), table 2, the regression and the stability of the paper; how much larger the largest
 rules are than the greedy ones; seconds of the searches and of the mathematical models. Each row that is explained is
-one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. The tables are printed
-and written to ``tables.md``, the means of the first to ``figures.csv``, the size of each rule to ``sizes.csv``.
+one line of ``runs.jsonl`` in the output folder; a command that was stopped goes on where it was. Tables are printed and
+written, each with a CSV file of its name: ``figures`` (means of tables 1 and 2), ``points`` (a line a point: what its
+rule states, what holds of it, and its stability), ``sizes`` (of rules) and ``seconds``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -26,8 +25,11 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import numpy as np
 import pandas as pd
+from runs import Runs, arguments, publish
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -54,8 +56,14 @@ VARIANCES = (0.01, 0.025, 0.05)
 LEVEL = 0.9
 #: Parts about regions: the best of the leaves around a row, and maximal sufficient rules.
 REGIONAL = ("regional", "sufficient")
+#: Training rows of which sufficient rules are made; 1,000 in the authors' experiments.
+MADE_OF = 200
+#: Parts that are timed: "models" also the largest rule, "sets" without it.
+TIMED = ("models", "sets")
+#: Jobs of the part "covering" -> kind of the regions.
+COVERING = {"covering leaves": "leaves", "covering sufficient": "sufficient"}
 #: Parts without points.
-WITHOUT_POINTS = ("models", "largest")
+WITHOUT_POINTS = (*TIMED, *COVERING, "largest")
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
 
@@ -170,8 +178,29 @@ def target_of(name: str, label: Any) -> Any:
 # -- one row ---------------------------------------------------------------------------------------------------
 
 
-def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int) -> dict[str, Any]:
-    """Set; greedy, largest and most probable rule, and a point in each."""
+def explain(
+    own: Case, name: str, kind: str, label: Any, k: int, limit: float, most: int, made_of: int = MADE_OF
+) -> dict[str, Any]:
+    """Set; greedy, largest and most probable rule, and a point in each.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    kind : str
+        Part: which rules.
+    label : Any
+        Class of the row.
+    k : int
+        Its place in the class.
+    limit : float
+        Seconds for the largest rule.
+    most : int
+        Families of boxes for the largest rule.
+    made_of : int
+        Training rows of which sufficient rules are made.
+    """
     x, target = own.rows[label].iloc[[k]], target_of(name, label)
     begin = time.process_time()
     level = RULE_LEVEL.get(name, LEVEL)
@@ -179,7 +208,7 @@ def explain(own: Case, name: str, kind: str, label: Any, k: int, limit: float, m
     if kind == "regional":
         where = region(own, x, target, level)
     if kind == "sufficient":
-        given = sufficient_set(own, label, target, level)
+        given = sufficient_set(own, label, target, level, made_of)
         at = int(given.assign(x)[0])
         if at < 0:  # no region holds the row
             return {"size": 0, "divergent": False, "best_status": "infeasible"}
@@ -227,10 +256,54 @@ def region(own: Case, x: pd.DataFrame, target: Any, level: float) -> Subgroup:
 
 
 @lru_cache(maxsize=2)
-def sufficient_set(own: Case, label: Any, target: Any, level: float) -> RegionalSet:
-    """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each."""
+def sufficient_set(own: Case, label: Any, target: Any, level: float, made_of: int = MADE_OF) -> RegionalSet:
+    """A few maximal sufficient rules that hold the rows of a class, with the most probable rule of each.
+
+    Parameters
+    ----------
+    own : Case
+    label : Any
+        Of the class.
+    target : Any
+    level : float
+        Of the rules.
+    made_of : int
+        Training rows of which the rules are made.
+    """
+    return few_regions(own, label, target, level, "sufficient", made_of)
+
+
+def few_regions(own: Case, label: Any, target: Any, level: float, kind: str, made_of: int) -> RegionalSet:
+    """At most five regions of a kind with the most probable rule of each, as `sufficient_set`."""
     asked = {"method": "greedy", "prefer": "probable", "rule_level": level}
-    return own.rules.regional_set(own.rows[label], target, kind="sufficient", rows=200, most=5, **asked)
+    return own.rules.regional_set(own.rows[label], target, kind=kind, rows=made_of, most=5, **asked)
+
+
+def cover(own: Case, name: str, kind: str, label: Any, made_of: int) -> dict[str, Any]:
+    """How many rows of the test part's class at most five regions hold, and how probable their rules are.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    kind : {"leaves", "sufficient"}
+        Of the regions.
+    label : Any
+        Of the class.
+    made_of : int
+        Training rows of which sufficient rules are made.
+    """
+    begin = time.process_time()
+    found = few_regions(own, label, target_of(name, label), RULE_LEVEL.get(name, LEVEL), kind, made_of)
+    return {
+        "made_of": made_of,
+        "regions": len(found.regions),
+        "n": len(own.rows[label]),
+        "coverage": found.coverage,
+        "precision": found.precision,
+        "seconds": time.process_time() - begin,
+    }
 
 
 def point(
@@ -304,8 +377,23 @@ def stability(
     return out
 
 
-def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[str, Any]:
-    """Seconds of the processor for exhaustive search and for the mathematical models of one row."""
+def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+    """Seconds of the processor for exhaustive search and for the mathematical models of one row.
+
+    Parameters
+    ----------
+    own : Case
+    name : str
+        Of the data set.
+    what : {"models", "sets"}
+        With the largest rule, or without.
+    label : Any
+        Class of the row.
+    k : int
+        Its place in the class.
+    limit : float
+        Seconds for each model.
+    """
     query = own.rules.query(own.rows[label].iloc[[k]], target_of(name, label))
     options, out = SolverOptions(time_limit=limit), {}
     level = RULE_LEVEL.get(name, LEVEL)
@@ -332,6 +420,8 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
         if found is not None:
             out[f"{key}_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
     greedy = timed("greedy", lambda: greedy_boxes(query, features, level, most=1))
+    if what == "sets":
+        return out
     start = greedy[0] if greedy else None
     boxes = {
         "search": timed(
@@ -352,41 +442,19 @@ def time_models(own: Case, name: str, label: Any, k: int, limit: float) -> dict[
 
 # -- runs ------------------------------------------------------------------------------------------------------
 
-
-class Runs:
-    """One JSON line a row; a row that is there is not made again."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self.done = {}
-        for line in lines:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:  # the last line of a run that was killed
-                continue
-            self.done[tuple(record["job"])] = record["result"]
-
-    def get(self, job: tuple[Any, ...], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Result of a job, made if it is not there."""
-        if job not in self.done:
-            self.done[job] = make()
-            with self.path.open("a") as file:
-                file.write("\n" * (not self._whole()) + json.dumps({"job": job, "result": self.done[job]}) + "\n")
-        return self.done[job]
-
-    def _whole(self) -> bool:
-        """Whether the file ends with a whole line."""
-        return not self.path.exists() or self.path.stat().st_size == 0 or self.path.read_bytes().endswith(b"\n")
+#: Set, model, part, class and row.
+Asked = tuple[str, str, str, Any, int]
 
 
-def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[tuple[str, str, str, Any, int]]:
+def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[Asked]:
     for what, name in product(parts, sets):
-        if what == "models":
+        if what in TIMED:
             yield from ((name, "RF", what, "below 1" if name.startswith("california") else 0, k) for k in range(timed))
             continue
-        if name.startswith("california") and what in REGIONAL:
+        if name.startswith("california") and what in (*REGIONAL, "covering"):
+            continue
+        if what == "covering":
+            yield from ((name, "RF", one, label, 0) for one in COVERING for label in (1, 0))
             continue
         labels = ("below 1",) if name.startswith("california") else (1, 0)
         for kind in ["RF"] if name in ("heloc", "california", "california-raw") else models(name):
@@ -396,10 +464,29 @@ def jobs(sets: list[str], parts: list[str], rows: int, timed: int) -> Iterator[t
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def tables(done: dict[tuple[Any, ...], dict[str, Any]]) -> str:
+def write_tables(output: Path, kept: Runs, done: dict[Asked, dict[str, Any]], limits: Mapping[str, str]) -> None:
+    """Write the tables of which there is anything.
+
+    Parameters
+    ----------
+    output : Path
+    kept : Runs
+    done : dict
+        Results by set, model, part, class and row.
+    limits : mapping
+        How many rows, and how long each might take: of rows that are explained, timed, and covered.
+    """
     frame = pd.DataFrame([(*job, result) for job, result in done.items()], columns=[*"nkwlr", "result"])
-    parts = [quality(frame), truth(frame), noise(frame), size(frame), seconds(frame)]
-    return "\n\n".join(part for part in parts if part)
+    of_points = "\n\n".join(part for part in (truth(frame), noise(frame)) if part)
+    for stem, text, rows, of in (
+        ("figures", quality(frame), figures(done), "explained"),
+        ("points", of_points, points(done), "explained"),
+        ("sizes", size(frame), sizes(done), "explained"),
+        ("seconds", seconds(frame), timed_rows(done), "timed"),
+        ("covering", covering(done), held_rows(done), "covered"),
+    ):
+        if not rows.empty:
+            publish(output, stem, kept, f"{text}\n", rows, limits[of])
 
 
 def rows_of(frame: pd.DataFrame, name: str, kind: str, what: str) -> Iterator[list[dict[str, Any]]]:
@@ -436,29 +523,66 @@ def quality(frame: pd.DataFrame) -> str:
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def figures(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
-    """Means of each kind of rule and each class, one row each, for comparing runs."""
+def points(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """The point in each rule, one row each: what the rule states, what holds of it, and the point's stability."""
+    noisy = [
+        (f"{words} {amount:g}", key, k)
+        for words, key in (("variance", "stable"), ("deviation", "stable_sd"))
+        for k, amount in enumerate(VARIANCES)
+    ]
     lines = [
-        {
-            "set": name,
-            "model": kind,
-            "rules": what,
-            "class": label,
-            "rule": rule,
-            "probability": result[rule]["precision"],
-        }
+        {"set": name, "model": kind, "rules": what, "class": label, "row": k, "rule": rule}
+        | {"probability": result[rule]["precision"], "drawn": result[rule].get("drawn")}
         | {words: float(result[rule][key]) for key, words in MEASURES.items()}
-        for (name, kind, what, label, _), result in done.items()
+        | {words: result[rule][key][place] for words, key, place in noisy if key in result[rule]}
+        for (name, kind, what, label, k), result in done.items()
         for rule in RULES
         if rule in result and what not in WITHOUT_POINTS
     ]
-    if not lines:
-        return pd.DataFrame()
-    groups = pd.DataFrame(lines).groupby(["set", "model", "rules", "class", "rule"], sort=False)
-    return groups.mean().round(4).assign(rows=groups.size()).reset_index()
+    return pd.DataFrame(lines)
 
 
-def sizes(done: dict[tuple[Any, ...], dict[str, Any]]) -> pd.DataFrame:
+def figures(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Means of each kind of rule and each class, one row each, for comparing runs."""
+    lines = points(done)
+    if lines.empty:
+        return lines
+    groups = lines.groupby(["set", "model", "rules", "class", "rule"], sort=False)
+    means = groups[["probability", *MEASURES.values()]].mean()
+    return means.round(4).assign(rows=groups.size()).reset_index()
+
+
+def held_rows(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Rows that a few regions hold, one line a set, class and kind of regions."""
+    lines = [
+        {"set": name, "model": model, "kind": COVERING[what], "class": label, **result}
+        for (name, model, what, label, _), result in done.items()
+        if what in COVERING
+    ]
+    return pd.DataFrame(lines)
+
+
+def covering(done: dict[Asked, dict[str, Any]]) -> str:
+    """Share of the rows that a few regions hold, and the mean probability of their rules."""
+    lines = ["| set | model | answer | regions | rows held | mean probability | s |", "|---|---|---|---|---|---|---|"]
+    for held in held_rows(done).to_dict("records"):
+        answer = f"{held['class']} → {1 - held['class']}"
+        share = f"{held['coverage']:.0%} of {held['n']} | {held['precision']:.2f} | {held['seconds']:.0f}"
+        lines.append(f"| {held['set']} | {held['model']} | {answer} | {held['regions']} {held['kind']} | {share} |")
+    return "\n".join(lines)
+
+
+def timed_rows(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
+    """Seconds and proofs of what is timed, one line a row."""
+    lines = [
+        {"set": name, "part": what, "class": label, "row": k, **result}
+        for (name, _, what, label, k), result in done.items()
+        if what in TIMED
+    ]
+    return pd.DataFrame(lines)
+
+
+def sizes(done: dict[Asked, dict[str, Any]]) -> pd.DataFrame:
     """What merged leaves and the largest rule capture, and what is proved of it, one line a row."""
     lines = [
         {
@@ -516,7 +640,7 @@ def size(frame: pd.DataFrame) -> str:
         "mean ratio | only by search |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for (name, what), own in frame[frame.w != "models"].groupby(["n", "w"], sort=False):
+    for (name, what), own in frame[~frame.w.isin((*TIMED, *COVERING))].groupby(["n", "w"], sort=False):
         results = own.result.tolist()
         both = [(r["greedy"]["weight"], r["best"]["weight"]) for r in results if "greedy" in r and "best" in r]
         if not both:
@@ -533,9 +657,10 @@ def size(frame: pd.DataFrame) -> str:
 
 def seconds(frame: pd.DataFrame) -> str:
     """Median seconds of the processor, and on how many rows an answer was proved."""
-    methods = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
+    every = ("exhaustive", "set_highs", "set_scip", "greedy", "search", "box_highs", "box_scip")
+    methods = [m for m in every if any(f"{m}_seconds" in r for r in frame.result)]
     lines = [f"| set | rows | features in S | {' | '.join(methods)} |", "|---" * (len(methods) + 3) + "|"]
-    for name, own in frame[frame.w == "models"].groupby("n", sort=False):
+    for name, own in frame[frame.w.isin(TIMED)].groupby("n", sort=False):
         results = own.result.tolist()
         sizes = [r["size"] for r in results]
         cells = []
@@ -556,16 +681,14 @@ def seconds(frame: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of the data sets; default: OCF_DATA")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/rules"), help="folder for results")
-    parser.add_argument("--quick", action="store_true", help="few rows, short limits")
-    parser.add_argument("--rows", type=int, help="rows of each class; default 40, quick 3")
+    parser = arguments(__doc__.splitlines()[0], "three rows of each class")
+    parser.add_argument("--rows", type=int, help="rows of each class; default 20, quick 3")
     parser.add_argument("--timed", type=int, help="rows on which the models are timed; default 10, quick 1")
-    parser.add_argument("--limit", type=float, help="seconds for the largest rule; default 10, quick 2")
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds for the largest rule; default 1")
     parser.add_argument(
         "--most", type=int, default=10**9, help="families of boxes looked at for the largest rule; default: no limit"
     )
+    parser.add_argument("--made-of", type=int, help="training rows that make sufficient rules; default 200, quick 20")
     parser.add_argument(
         "--sets",
         nargs="+",
@@ -577,30 +700,42 @@ def main() -> None:
         "--parts",
         nargs="+",
         default=["local", *REGIONAL, "models"],
-        help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points",
+        help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points, "
+        "'sets' times no largest rule, 'covering' counts the rows that a few regions hold",
     )
     args = parser.parse_args()
-    rows = args.rows or (3 if args.quick else 40)
+    rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
-    limit = args.limit or (2.0 if args.quick else 10.0)
-    runs = Runs(args.output)
-    for job in jobs(args.sets, args.parts, rows, timed):
-        name, kind, what, label, k = job
-        if job in runs.done or kind not in args.models:
+    made_of = args.made_of or (20 if args.quick else MADE_OF)
+    kept, done = Runs(args.output), {}
+    for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
+        limit = 6 * args.limit if what in TIMED else args.limit
+        job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
+        if kind not in args.models:
             continue
-        own = case(name, kind, args.data)
-        if k >= len(own.rows[label]):
-            continue
-        if what == "models":
-            runs.get(job, lambda own=own, job=job: time_models(own, job[0], job[3], job[4], 6 * limit))
-        else:
-            runs.get(job, lambda own=own, job=job: explain(own, job[0], job[2], job[3], job[4], limit, args.most))
-        print(*job, file=sys.stderr, flush=True)
-    text = tables(runs.done)
-    (args.output / "tables.md").write_text(text + "\n")
-    figures(runs.done).to_csv(args.output / "figures.csv", index=False)
-    sizes(runs.done).to_csv(args.output / "sizes.csv", index=False)
-    print(text)
+        job |= {"made_of": made_of} if "sufficient" in what else {}
+        if kept.get(job) is None:
+            own = case(name, kind, args.data)
+            if k >= len(own.rows[label]):
+                continue
+            if what in TIMED:
+                result = time_models(own, name, what, label, k, limit)
+            elif what in COVERING:
+                result = cover(own, name, COVERING[what], label, made_of)
+            else:
+                result = explain(own, name, what, label, k, limit, args.most, made_of)
+            kept.add(job, result)
+            print(name, kind, what, label, k, file=sys.stderr, flush=True)
+        done[name, kind, what, label, k] = kept.get(job) or {}
+    most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
+    explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
+    made = f"sufficient rules of {made_of} training rows"
+    limits = {
+        "explained": f"{explained}; {made}" if "sufficient" in args.parts else explained,
+        "timed": f"{timed} rows a set, {6 * args.limit:g} s a model",
+        "covered": f"{made}, no limit",
+    }
+    write_tables(args.output, kept, done, limits)
 
 
 if __name__ == "__main__":
