@@ -77,6 +77,14 @@ class CellBranching(Branchrule):
             logger.warning("branching on cells failed; SCIP branches itself", exc_info=True)
             return {"result": SCIP_RESULT.DIDNOTRUN}
 
+    def branchexecps(self, allowaddcons: bool) -> dict[str, Any]:
+        """Leave nodes whose LP is not solved, as where coefficients are huge, to SCIP's own rules."""
+        return {"result": SCIP_RESULT.DIDNOTRUN}
+
+    def branchexecext(self, allowaddcons: bool) -> dict[str, Any]:
+        """Leave nodes with candidates from elsewhere to SCIP's own rules."""
+        return {"result": SCIP_RESULT.DIDNOTRUN}
+
     def _branch(self) -> Any:
         scip, instance, domain = self.model, self._instance, self._domain
         if not self._variables:

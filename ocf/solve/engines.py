@@ -342,7 +342,7 @@ class CellEngine(Engine[Problem]):
             first = outcome is found.outcome
             if not certain and first and cells is not None and cells.leaves_alone(outcome):
                 break
-            if by_sums and not certain and cells is None:
+            if by_sums and not certain and (cells is None or not task.reduce):
                 outcome = self._settled(request, outcome, cost)
                 certain = outcome.fewest
             if not certain:
@@ -363,7 +363,8 @@ class CellEngine(Engine[Problem]):
         """The same with the fewest changes among all points near the row that cost as little, if there is time."""
         assert outcome.point is not None
         assert outcome.cost is not None
-        cells = self._near(request, request.problem, outcome, cost, with_ties(outcome.cost))
+        asked = replace(request, task=replace(request.task, reduce=True))  # the cost is proven without
+        cells = self._near(asked, request.problem, outcome, cost, with_ties(outcome.cost))
         if cells is None:
             return outcome
         found = cells.search(cells.partition.locate(outcome.point[None]), fewest=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pyscipopt import SCIP_RESULT
 from small_problems import exhaustive, random_problem
 
 from ocf.arrays import IntArray
@@ -92,7 +93,7 @@ def test_a_problem_that_takes_branching(rounded: bool, counted: list[int], caplo
 
 def test_the_answer_is_that_of_the_other_ways(counted: list[int]) -> None:
     explainer, rows = forest(rounded=False)
-    (wanted,), (e,) = (explainer.explain(rows[1:], 1, solver=solver, reduce=False) for solver in ("box", "scip"))
+    (wanted,), (e,) = (explainer.explain(rows[1:], 1, solver=solver) for solver in ("box", "scip"))
     assert (e.status, e.verified, e.proved_by) == ("optimal", True, "scip")
     assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
     assert counted[0] > 0
@@ -106,7 +107,7 @@ def test_a_rule_that_fails_leaves_branching_to_scip(
 
     monkeypatch.setattr("ocf.solvers.scip_branching.propagate", fail)
     explainer, rows = forest(rounded=False)
-    (wanted,), (e,) = (explainer.explain(rows[1:], 1, solver=solver, reduce=False) for solver in ("highs", "scip"))
+    (wanted,), (e,) = (explainer.explain(rows[1:], 1, solver=solver) for solver in ("highs", "scip"))
     assert (e.status, e.proved_by) == ("optimal", "scip")
     assert e.cost == pytest.approx(wanted.cost, rel=1e-9)
     assert "SCIP branches itself" in caplog.text
@@ -126,3 +127,13 @@ def test_another_model_gets_no_such_rule() -> None:
         formulation = compile_formulation(name, cells)
         over = CellModel(formulation, cells, formulation.instance(cells))
         assert CellBranching.fits(over) == (name == "interval")
+
+
+def test_nodes_without_an_lp_are_left_to_scip() -> None:
+    """Where its LP solver fails on huge coefficients SCIP asks a rule for branching all the same."""
+    cells = hard_problem()
+    formulation = compiled(cells)
+    reduced = formulation.instance(cells)
+    rule = CellBranching(CellModel(formulation, cells, reduced), [], 1.0)
+    for ask in (rule.branchexecps, rule.branchexecext):
+        assert ask(True) == {"result": SCIP_RESULT.DIDNOTRUN}
