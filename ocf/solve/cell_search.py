@@ -28,7 +28,7 @@ from ocf.cells.score_sum import hold_sum
 from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.problem.requirements import Requirements
-from ocf.solve.fewest import settle
+from ocf.solve.fewest import nothing_is_less
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
@@ -181,6 +181,30 @@ def solve_alternatives(
             settle(run, matrix)
             best = run.best
     return solve_together([run.outcome() for run, _ in done])
+
+
+def settle(run: CellRun, compiled: Callable[[], Compiled]) -> None:
+    """Let the answer of a run be one with the fewest changes among those that cost the same, where that is asked for.
+
+    Parameters
+    ----------
+    run : CellRun
+        Finished. It is `settled` where the fewest changes are shown; without time they are not.
+    compiled : callable
+        As in `solve_alternatives`.
+    """
+    while run.fewest and run.status is Status.OPTIMAL and run.best is not None and not run.settled:
+        best, proved_by, message = run.best, run.proved_by, run.message
+        if run.bound >= with_ties(run.upper) or nothing_is_less(run.original, run.upper, best.cells):
+            run.settled = True
+        elif with_ties(run.upper) <= run.limit and run.remaining() is not None:
+            run.status = None
+            while not run.finished:
+                run.step(compiled)
+            run.message = message
+            run.close(Status.OPTIMAL, run.upper, proved_by)
+        if run.best is best:
+            return
 
 
 def solve_together(outcomes: Sequence[Outcome]) -> Outcome:

@@ -8,8 +8,7 @@ To count changes among points that cost no more is another model, whose relaxati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,43 +17,23 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import open_costs
 from ocf.cells.reduction import reduce
 from ocf.problem.tie_breaking import may_tie
-from ocf.solvers.result import Status
-from ocf.support.tolerances import slack, with_ties
-
-if TYPE_CHECKING:
-    from ocf.solve.cell_search import CellRun
-    from ocf.solvers.cell_form import Compiled
+from ocf.support.tolerances import slack
 
 #: Pairs of leaves that are probed, and sums of costs that are looked at, to see that a point stands alone.
 GLANCE, MOST_SUMS = 50_000, 10_000
 
 
-def settle(run: CellRun, compiled: Callable[[], Compiled]) -> None:
-    """Let the answer of a run be one with the fewest changes among those that cost the same, where that is asked for.
+def nothing_is_less(cells: CellProblem, cost: float, choice: IntArray) -> bool:
+    """Whether sums of costs, or a reduction, tell that nothing that costs as little as an optimum changes less.
 
     Parameters
     ----------
-    run : CellRun
-        Finished. It is `settled` where the fewest changes are shown; without time they are not.
-    compiled : callable
-        As in `ocf.solve.cell_search.solve_alternatives`.
+    cells : CellProblem
+    cost : float
+        The optimum.
+    choice : (n_features,) int64
+        Cells of a point that costs it.
     """
-    while run.fewest and run.status is Status.OPTIMAL and run.best is not None and not run.settled:
-        best, proved_by, message = run.best, run.proved_by, run.message
-        if run.bound >= with_ties(run.upper) or _nothing_is_less(run.original, run.upper, best.cells):
-            run.settled = True
-        elif with_ties(run.upper) <= run.limit and run.remaining() is not None:
-            run.status = None
-            while not run.finished:
-                run.step(compiled)
-            run.message = message
-            run.close(Status.OPTIMAL, run.upper, proved_by)
-        if run.best is best:
-            return
-
-
-def _nothing_is_less(cells: CellProblem, cost: float, choice: IntArray) -> bool:
-    """Whether sums of costs, or a reduction, tell that nothing that costs as little as an optimum changes less."""
     changes = cells.count_changes(choice)
     if changes < 2 or not may_tie(open_costs(cells), cells.partition.offsets, cost, changes):
         return True

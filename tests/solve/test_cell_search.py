@@ -19,7 +19,7 @@ from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
 from ocf.problem.constraints import Linear
 from ocf.solve import cell_search, fewest
-from ocf.solve.cell_search import CellRun, merged_progress, solve_together
+from ocf.solve.cell_search import CellRun, merged_progress, settle, solve_together
 from ocf.solve.compile import compile_formulation
 from ocf.solve.outcome import Outcome
 from ocf.solve.turns import FIRST_STALL, FIRST_TURN
@@ -290,7 +290,7 @@ def test_the_fewest_changes_are_asked_for_once_the_cost_is_proven(
         run.adopt(Incumbent(start, placed.point, placed.cost))
         while not run.finished:
             run.step(lambda matrix=matrix: matrix)
-        fewest.settle(run, lambda matrix=matrix: matrix)
+        settle(run, lambda matrix=matrix: matrix)
         found = run.outcome()
         assert (found.status, found.fewest) == (Status.OPTIMAL, True)
         assert found.cost == pytest.approx(everything.optimum, rel=1e-9)
