@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,14 @@ class Runs:
             file.write(json.dumps({"job": job, "on": today, "result": result}) + "\n")
         self._days.add(today)
         self._done[key(job)] = result
+
+    def made(self, job: Mapping[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Result of a job, which is made and kept if it has none."""
+        result = self.get(job)
+        if result is None:
+            result = make()
+            self.add(job, result)
+        return result
 
 
 def key(job: Mapping[str, Any]) -> str:

@@ -329,7 +329,6 @@ class CellEngine(Engine[Problem]):
         optimal = outcome.status is Status.OPTIMAL and outcome.proved_by != "origin"
         stages = _stages(problem, task) if optimal else []
         by_sums = _counts_changes(problem, stages)
-        part = self._prepared.tree_partition(problem) if by_sums else None
         before, proven = [problem], True
         for stage in stages:
             point = outcome.point
@@ -337,7 +336,8 @@ class CellEngine(Engine[Problem]):
             assert outcome.cost is not None
             changes = count_changes(problem, point)
             certain = (by_sums and outcome.fewest) or (stage.cost.l0 > 0 and changes < 2)
-            certain = certain or (part is not None and not may_tie(cost, part.offsets, outcome.cost, changes))
+            if by_sums and not certain:
+                certain = not may_tie(cost, self._prepared.tree_partition(problem).offsets, outcome.cost, changes)
             # sums of costs take less time than a reduction
             first = outcome is found.outcome
             if not certain and first and cells is not None and cells.leaves_alone(outcome):

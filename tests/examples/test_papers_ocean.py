@@ -168,6 +168,26 @@ def test_table_a1_has_a_line_a_method_and_a_column_a_size(table3: ModuleType) ->
     assert "| AD | OAE published | 0.05 | 0.44 |" in table3.by_size(results, ["OAE"], "trees")
 
 
+def test_a_part_of_table_a1_has_the_sizes_that_are_asked_for(table3: ModuleType) -> None:
+    trees, depths = table3.FORESTS["trees"], table3.FORESTS["depths"]
+    assert table3.only(trees, "trees", [200, 10]) == [(10, 5), (200, 5)]
+    assert table3.only(depths, "depth", [3, 8]) == [(100, 3), (100, 8)]
+    assert table3.only(depths, "depth", None) == depths
+
+
+def test_points_by_score_have_scikit_learns_score_of_one_half(folders: None) -> None:
+    the = importlib.import_module("common").Case(**vars(case(1)))
+    wish = importlib.import_module("plausible").wish(the, 5, "label", True)
+    forest = wish.forest
+
+    def scores(**settings: Any) -> list[float]:
+        answers = the.explainer.explain(the.rows, target=1, norm="l1", **settings)
+        return [float(forest.score_samples(e.counterfactual)[0]) for e in answers]
+
+    assert forest.max_samples_ == 32
+    assert min(scores()) < -0.5 <= min(scores(plausibility=wish)) + 1e-9
+
+
 def test_figures_of_all_methods_have_each_run_of_the_files_once(
     folders: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

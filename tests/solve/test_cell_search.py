@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from small_problems import beside, whole_numbers, with_ties
 
 from ocf import Explainer
+from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.incumbent import Incumbent
 from ocf.errors import SolverError
@@ -23,7 +24,9 @@ from ocf.solve.cell_search import CellRun, merged_progress, settle, solve_togeth
 from ocf.solve.compile import compile_formulation
 from ocf.solve.outcome import Outcome
 from ocf.solve.turns import FIRST_STALL, FIRST_TURN
+from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.solver import BoxSolver
+from ocf.solvers.cell_form import Compiled
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
@@ -220,6 +223,17 @@ def test_an_answer_without_proof_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     assert "the time limit of 30 s was reached: give it more (time_limit=300), or be content with a gap" in str(e)
 
 
+def run_from(start: IntArray, cells: CellProblem, solver: Solver | CellSolver, matrix: Compiled) -> CellRun:
+    """A finished run that has begun with a choice of cells, and is to find the fewest changes."""
+    run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
+    placed = cells.place(start)
+    assert placed is not None
+    run.adopt(Incumbent(start, placed.point, placed.cost))
+    while not run.finished:
+        run.step(lambda: matrix)
+    return run
+
+
 def judge(cells: CellProblem) -> Callable[[np.ndarray], bool]:
     """Whether a point has the target."""
 
@@ -246,12 +260,7 @@ def test_one_proof_shows_that_the_start_is_the_best_and_changes_least(
         feasible = np.flatnonzero(everything.feasible)
         by_cost = everything.choices[feasible[np.argsort(everything.cost[feasible], kind="stable")]]
         for start in (by_cost[0], by_cost[len(by_cost) // 2]):
-            run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
-            placed = cells.place(start)
-            assert placed is not None
-            run.adopt(Incumbent(start, placed.point, placed.cost))
-            while not run.finished:
-                run.step(lambda matrix=matrix: matrix)
+            run = run_from(start, cells, solver, matrix)
             found = run.outcome()
             assert found.status is Status.OPTIMAL
             assert found.cost == pytest.approx(everything.optimum, rel=1e-9)
@@ -284,12 +293,7 @@ def test_the_fewest_changes_are_asked_for_once_the_cost_is_proven(
         feasible = everything.choices[everything.feasible]
         equal = everything.choices[everything.feasible & (everything.cost <= everything.optimum * (1 + 1e-12))]
         start = max(equal, key=cells.count_changes)
-        run = CellRun(cells, solver, tuple, SolverOptions(), judge(cells), 0.0, fewest=True)
-        placed = cells.place(start)
-        assert placed is not None
-        run.adopt(Incumbent(start, placed.point, placed.cost))
-        while not run.finished:
-            run.step(lambda matrix=matrix: matrix)
+        run = run_from(start, cells, solver, matrix)
         settle(run, lambda matrix=matrix: matrix)
         found = run.outcome()
         assert (found.status, found.fewest) == (Status.OPTIMAL, True)

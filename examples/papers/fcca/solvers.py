@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -90,10 +90,7 @@ def done(
         Result of a job and the folder of the data sets.
     folder : str or None
     """
-    for job in jobs:
-        if kept.get(job) is None:
-            kept.add(job, make(job, folder))
-    return pd.DataFrame([job | (kept.get(job) or {}) for job in jobs])
+    return pd.DataFrame([job | kept.made(job, partial(make, job, folder)) for job in jobs])
 
 
 def by_solver(results: pd.DataFrame) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -195,9 +195,8 @@ def main() -> None:
                     job = {"set": name, "trees": args.trees, "row": row, "target": str(target), "level": level}
                     job |= {"method": method, "norm": norm, "quick": args.quick}
                     job |= {"solver": solver, "bounded": args.bounded}
-                    if runs.get(job) is None:
-                        runs.add(job, run(job, args.data, args.quick))
-                    results.append({**job, "fixed": fixed, **(runs.get(job) or {})})
+                    result = runs.made(job, partial(run, job, args.data, args.quick))
+                    results.append({**job, "fixed": fixed, **result})
         print(name, "done", flush=True)
     found, stem = pd.DataFrame(results), f"table{2 if args.trees == 'TAO' else 3}{'-quick' * args.quick}"
     text = table(found, args.trees) if "auto" in args.solvers else ""

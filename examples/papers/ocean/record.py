@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -76,17 +77,19 @@ def relaxation(name: str, folder: str | None, trees: int, depth: int, formulatio
 def sizes(runs: Runs, sets: list[str], folder: str | None, trees: int, depths: list[int]) -> pd.DataFrame:
     """Nonzeros and binaries of each formulation's matrix by set and depth; they are counted once."""
     rows = []
-    for name, depth in ((name, depth) for name in sets for depth in depths):
-        for formulation in FORMULATIONS:
-            job = {"set": name, "trees": trees, "depth": depth, "nonzeros": formulation}
-            if runs.get(job) is None:
-                the = case(name, folder, trees, depth)
-                cells = the.explainer.cells(the.explainer.problem(the.rows.iloc[[0]], 1))
-                form = compile_formulation(formulation, cells).instance(cells).form
-                runs.add(job, {"nonzeros": int(form.A.nnz), "binaries": int(form.integer.sum())})
-            found = runs.get(job) or {}
-            rows.append({"set": name, "trees": trees, "depth": depth, "formulation": formulation} | found)
+    for name, depth, formulation in product(sets, depths, FORMULATIONS):
+        own = {"set": name, "trees": trees, "depth": depth}
+        counted = partial(nonzeros, name, folder, trees, depth, formulation)
+        rows.append(own | {"formulation": formulation} | runs.made(own | {"nonzeros": formulation}, counted))
     return pd.DataFrame(rows)
+
+
+def nonzeros(name: str, folder: str | None, trees: int, depth: int, formulation: str) -> dict[str, Any]:
+    """Nonzeros and binaries of a formulation's matrix, for the first row of a set."""
+    the = case(name, folder, trees, depth)
+    cells = the.explainer.cells(the.explainer.problem(the.rows.iloc[[0]], 1))
+    form = compile_formulation(formulation, cells).instance(cells).form
+    return {"nonzeros": int(form.A.nnz), "binaries": int(form.integer.sum())}
 
 
 def size_lines(counted: pd.DataFrame) -> list[list[object]]:
@@ -116,14 +119,9 @@ def run(the: Case, job: Mapping[str, Any]) -> dict[str, Any]:
 def matrices(runs: Runs, sets: list[str], folder: str | None, trees: int, depth: int) -> pd.DataFrame:
     """Matrix of each formulation with the bound of its relaxation, for the first row of each set; made once."""
     out = []
-    for job in (
-        {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
-        for name in sets
-        for formulation in FORMULATIONS
-    ):
-        if runs.get(job) is None:
-            runs.add(job, relaxation(job["set"], folder, trees, depth, job["relaxation"]))
-        out.append(job | (runs.get(job) or {}))
+    for name, formulation in product(sets, FORMULATIONS):
+        job = {"set": name, "trees": trees, "depth": depth, "relaxation": formulation}
+        out.append(job | runs.made(job, partial(relaxation, name, folder, trees, depth, formulation)))
     return pd.DataFrame(out).rename(columns={"relaxation": "formulation"})
 
 
