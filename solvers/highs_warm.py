@@ -27,7 +27,7 @@ from ocf.solvers.highs_api import (
 )
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import SolverOptions
-from ocf.solvers.scaling import costs_of, objective_scale
+from ocf.solvers.scaling import costs_of, objective_scale, unit_of_columns
 from ocf.solvers.standard_form import StandardForm
 
 Vector = NDArray[np.float64]
@@ -71,7 +71,8 @@ class WarmHighs:
             raise ProblemError("continuous problems have no integer columns")
         self.form = form
         self._options = options or SolverOptions()
-        self._scale = objective_scale(costs_of(form))
+        self._units = unit_of_columns(form)
+        self._scale = objective_scale(costs_of(form.in_units(self._units)))
         self._highs: Any = None
 
     @property
@@ -121,7 +122,7 @@ class WarmHighs:
         x = multipliers = None
         if claim is Claim.OPTIMAL:
             solution = highs.getSolution()
-            x = np.array(solution.col_value)
+            x = self._units * np.array(solution.col_value)
             multipliers = -np.array(solution.row_dual) / self._scale
         self._highs = highs
         return Relaxed(claim, x, multipliers, seconds, highs.modelStatusToString(status))
@@ -137,7 +138,7 @@ class WarmHighs:
         before = self.form.n_rows
         self.form = self.form.append_rows(A, row_lower, row_upper)
         if self._highs is not None:
-            added = self.form.A[before:]
+            added = self.form.in_units(self._units).A[before:]
             lower, upper = self.form.row_lower[before:], self.form.row_upper[before:]
             self._highs.addRows(len(lower), lower, upper, added.nnz, added.indptr[:-1], added.indices, added.data)
 
@@ -149,12 +150,12 @@ class WarmHighs:
         if highs is None:
             highs = highspy.Highs()
             set_options(highs, raw_options(SolverQuestion(form, self._options, None, False, None), self._scale))
-            pass_form(highs, form, self._scale)
+            pass_form(highs, form.in_units(self._units), self._scale)
             return highs
         rows, columns = np.arange(form.n_rows, dtype=np.int32), np.arange(form.n_cols, dtype=np.int32)
         if form.n_rows:
             highs.changeRowsBounds(form.n_rows, rows, form.row_lower, form.row_upper)
-        highs.changeColsBounds(form.n_cols, columns, form.lower, form.upper)
+        highs.changeColsBounds(form.n_cols, columns, form.lower / self._units, form.upper / self._units)
         return highs
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ocf.solvers.standard_form import StandardForm, Vector
 
@@ -39,15 +41,32 @@ def objective_scale(c: Vector, reference: float | None = None) -> float:
     return math.ldexp(1.0, max(min(exponent, 1000), -1000))
 
 
-def power_of_two(value: float) -> float:
-    """The largest power of two that is not larger.
+def unit_of_columns(form: StandardForm) -> Vector:
+    """Powers of two in which the continuous columns of squares count, so that each of them costs about 1, (n_cols,).
+
+    HiGHS adds 1e-7 to the squares of a quadratic objective. A column of thousands, the square of which costs 1e-10 a
+    unit, would be solved for another cost.
 
     Parameters
     ----------
-    value : float
+    form : StandardForm
+    """
+    out = np.ones(form.n_cols)
+    if form.Q is not None:
+        square = np.where(form.integer, 0.0, form.Q.diagonal())
+        out[square > 0] = power_of_two(1.0 / np.sqrt(square[square > 0]))
+    return out
+
+
+def power_of_two(value: ArrayLike) -> Any:
+    """The largest power of two that is not larger, of each.
+
+    Parameters
+    ----------
+    value : array_like
         Positive.
     """
-    return float(2.0 ** (np.frexp(value)[1] - 1))
+    return np.ldexp(1.0, np.frexp(value)[1] - 1)
 
 
 def unit_of_squares(cost: float) -> float:

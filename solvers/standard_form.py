@@ -171,6 +171,32 @@ class StandardForm:
             row_names=row_names,
         )
 
+    def in_units(self, columns: ArrayLike, rows: ArrayLike = 1.0) -> "StandardForm":
+        """The same with other units: column j counts in ``columns[j]``, and row i is multiplied by ``rows[i]``.
+
+        Parameters
+        ----------
+        columns : (n_cols,) float array
+            Positive; powers of two change no digit. 1 for integer columns.
+        rows : (n_rows,) float array or float
+            Positive.
+        """
+        unit = np.asarray(columns, dtype=float)
+        factor = np.broadcast_to(np.asarray(rows, dtype=float), self.n_rows)
+        if (unit == 1).all() and (factor == 1).all():
+            return self
+        by_unit = sp.diags_array(unit)
+        return replace(
+            self,
+            c=self.c * unit,
+            Q=None if self.Q is None else by_unit @ self.Q @ by_unit,
+            A=sp.diags_array(factor) @ self.A @ by_unit,
+            row_lower=self.row_lower * factor,
+            row_upper=self.row_upper * factor,
+            lower=self.lower / unit,
+            upper=self.upper / unit,
+        )
+
     # ---- smaller problems
 
     def substitute(self, P: Any, x0: ArrayLike) -> "Reduced":
@@ -332,19 +358,7 @@ class Reduced:
         rows : (n_rows,) float array
             Positive.
         """
-        form, unit, factor = self.form, np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)
-        by_unit = sp.diags_array(unit)
-        form = replace(
-            form,
-            c=form.c * unit,
-            Q=None if form.Q is None else by_unit @ form.Q @ by_unit,
-            A=sp.diags_array(factor) @ form.A @ by_unit,
-            row_lower=form.row_lower * factor,
-            row_upper=form.row_upper * factor,
-            lower=form.lower / unit,
-            upper=form.upper / unit,
-        )
-        return Reduced(form, sp.csr_array(self.P @ by_unit), self.x0)
+        return Reduced(self.form.in_units(columns, rows), sp.csr_array(self.P @ sp.diags_array(columns)), self.x0)
 
 
 def compile_model(

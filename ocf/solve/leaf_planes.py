@@ -280,7 +280,8 @@ class RowPlanes:
         unit = float(unit_of_totals(weights, np.where(codes < 0, own[features], 1.0)[None], t)[0])
         lower, upper = domain.limit_bounds()
         reach = np.abs(self.weights[r]) @ np.abs(domain.base) + abs(t)
-        reach += np.abs(self.over_columns[r]) @ np.maximum(np.abs(lower), np.abs(upper))
+        weighed = self.over_columns[r] != 0  # others may have no limits
+        reach += np.abs(self.over_columns[r, weighed]) @ np.maximum(np.abs(lower), np.abs(upper))[weighed]
         if not is_exact(unit, reach):
             return {}
         middle = math.floor(t / unit) * unit + unit / 2

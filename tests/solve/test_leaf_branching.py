@@ -80,6 +80,19 @@ def test_every_point_of_many_grids_is_on_its_own_side(kind: str, seed: int) -> N
     check(kind, seed, "auto")
 
 
+def test_a_number_without_limits_beside_the_grid_stays_out_of_its_totals() -> None:
+    # x0 + x1 of whole numbers falls upon its threshold; x2, without limits, has a hyperplane of its own
+    tree = ObliqueTree(
+        np.array([[1.0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]), [2.0, 7.5, 0, 0, 0],
+        [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], np.eye(2)[[0, 0, 1, 0, 1]], classes=(0, 1),
+    )  # fmt: skip
+    table = pd.DataFrame({"x0": [0, 4, 1], "x1": [0, 4, 1], "x2": [0.0, 10, 0.25]})
+    settings = {"x2": {"bounds": (-np.inf, np.inf), "scale": 1.0}}
+    explainer = Explainer(tree, data=table, features=settings)
+    for norm, cost in (("l1", 1 / 4), ("l2", 1 / 16)):
+        assert_same(explainer.explain(table.iloc[[2]], target=1, norm=norm)[0], cost)
+
+
 def knapsack() -> tuple[Explainer, pd.DataFrame]:
     """Ten whole numbers whose weighted sum must rise above a threshold, dearer the farther each goes."""
     rng = np.random.default_rng(0)

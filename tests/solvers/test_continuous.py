@@ -42,6 +42,38 @@ def test_points_are_those_of_highs(name: str) -> None:
     assert cold.version
 
 
+def test_squares_of_all_sizes_are_solved_for_their_own_cost() -> None:
+    # the sum of q d² subject to a'd >= 1 is least at d = t a / q, where it costs t, 1 / t the sum of a² / q
+    q, a = np.array([1e-10, 1e-4, 1.0, 1e3]), np.array([2e-6, 1e-3, 0.5, 1.0])
+    t = 1 / (a * a / q).sum()
+    form = StandardForm(
+        c=np.append(np.zeros(4), [0.1, 0.2]),
+        c0=0.0,
+        A=sp.csr_array([[*-a, 0, 0], [0, 0, 0, 0, -1, -1]]),
+        row_lower=np.full(2, -np.inf),
+        row_upper=np.full(2, -1.0),
+        lower=np.append(np.full(4, -np.inf), [0, 0]),
+        upper=np.append(np.full(4, np.inf), [1, 1]),
+        integer=np.zeros(6, bool),
+        Q=sp.diags_array(np.append(2 * q, [0, 0])),
+    )
+    warm = WarmHighs(form)
+    for size in (1.0, 3.0):  # the second starts where the first ended
+        found = warm.solve(np.array([-size, -1.0]))
+        assert found.claim is Claim.OPTIMAL
+        assert found.x is not None
+        assert found.multipliers is not None
+        assert found.x == pytest.approx(np.append(size * t * a / q, [1, 0]), rel=1e-5, abs=1e-6)
+        assert found.multipliers == pytest.approx([2 * size * t, 0.1], rel=1e-5)
+    whole = get_solver("highs").solve(form)
+    assert whole.objective == pytest.approx(t + 0.1, rel=1e-6)
+    assert whole.bound <= t + 0.1 + 1e-6
+    warm.append_rows([[0.0, 0, 0, 0, 1, 0]], [-np.inf], [0.25])
+    again = warm.solve()
+    assert again.x is not None
+    assert again.x[4:] == pytest.approx([0.25, 0.75])
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_has_no_point_is_infeasible(name: str) -> None:
     form = problem(np.random.default_rng(1), 3)
