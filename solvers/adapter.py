@@ -29,7 +29,7 @@ from ocf.solvers.result import (
     relative_gap,
     stalls,
 )
-from ocf.solvers.scaling import costs_of
+from ocf.solvers.scaling import costs_of, unit_of_rows
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.limits import REMEDY, reserve
 from ocf.support.tolerances import PROOF_TOLERANCE
@@ -102,7 +102,7 @@ class SolverQuestion:
 def ask(
     form: StandardForm, options: SolverOptions | None, warm_start: ArrayLike | None, cutoff: float | None
 ) -> SolverQuestion:
-    """Check what the caller passes to `Solver.solve` and round the bounds of integer columns.
+    """Check what the caller passes to `Solver.solve`, round the bounds of integer columns, and scale huge rows down.
 
     Parameters
     ----------
@@ -127,6 +127,7 @@ def ask(
         raise ProblemError("the cutoff is NaN")
     if cutoff is not None and math.isinf(cutoff) and cutoff > 0:
         cutoff = None
+    form = form.in_units(rows=unit_of_rows(form))
     start = None
     usable = False
     if warm_start is not None:

@@ -27,7 +27,7 @@ from ocf.solvers.highs_api import (
 )
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import SolverOptions
-from ocf.solvers.scaling import costs_of, objective_scale, unit_of_columns
+from ocf.solvers.scaling import costs_of, objective_scale, unit_of_columns, unit_of_rows
 from ocf.solvers.standard_form import StandardForm
 
 Vector = NDArray[np.float64]
@@ -71,7 +71,7 @@ class WarmHighs:
             raise ProblemError("continuous problems have no integer columns")
         self.form = form
         self._options = options or SolverOptions()
-        self._units = unit_of_columns(form)
+        self._units, self._factors = unit_of_columns(form), unit_of_rows(form)
         self._scale = objective_scale(costs_of(form.in_units(self._units)))
         self._highs: Any = None
 
@@ -123,7 +123,7 @@ class WarmHighs:
         if claim is Claim.OPTIMAL:
             solution = highs.getSolution()
             x = self._units * np.array(solution.col_value)
-            multipliers = -np.array(solution.row_dual) / self._scale
+            multipliers = -np.array(solution.row_dual) * self._factors / self._scale
         self._highs = highs
         return Relaxed(claim, x, multipliers, seconds, highs.modelStatusToString(status))
 
@@ -137,24 +137,27 @@ class WarmHighs:
         """
         before = self.form.n_rows
         self.form = self.form.append_rows(A, row_lower, row_upper)
+        self._factors = np.append(self._factors, unit_of_rows(self.form)[before:])
         if self._highs is not None:
-            added = self.form.in_units(self._units).A[before:]
-            lower, upper = self.form.row_lower[before:], self.form.row_upper[before:]
+            form = self.form.in_units(self._units, self._factors)
+            added, lower, upper = form.A[before:], form.row_lower[before:], form.row_upper[before:]
             self._highs.addRows(len(lower), lower, upper, added.nnz, added.indptr[:-1], added.indices, added.data)
 
     def _prepared(self) -> Any:
         """The HiGHS object with the form as it is now; it keeps its basis when only sides and bounds changed."""
-        form, highs = self.form, self._highs
+        highs = self._highs
         # taken out while it runs: after a Ctrl-C that HiGHS does not heed, the object must not be used again
         self._highs = None
         if highs is None:
             highs = highspy.Highs()
-            set_options(highs, raw_options(SolverQuestion(form, self._options, None, False, None), self._scale))
-            pass_form(highs, form.in_units(self._units), self._scale)
+            set_options(highs, raw_options(SolverQuestion(self.form, self._options, None, False, None), self._scale))
+            pass_form(highs, self.form.in_units(self._units, self._factors), self._scale)
             return highs
+        form = self.form
         rows, columns = np.arange(form.n_rows, dtype=np.int32), np.arange(form.n_cols, dtype=np.int32)
         if form.n_rows:
-            highs.changeRowsBounds(form.n_rows, rows, form.row_lower, form.row_upper)
+            lower, upper = form.row_lower * self._factors, form.row_upper * self._factors
+            highs.changeRowsBounds(form.n_rows, rows, lower, upper)
         highs.changeColsBounds(form.n_cols, columns, form.lower / self._units, form.upper / self._units)
         return highs
 

@@ -13,6 +13,9 @@ from ocf.solvers.standard_form import StandardForm, Vector
 #: A typical cost is scaled into [2**(COST_EXPONENT - 1), 2**COST_EXPONENT), the largest below 2**MAX_EXPONENT.
 COST_EXPONENT, MAX_EXPONENT = 12, 20
 
+#: Coefficients above this one are scaled down, with their row.
+HUGE = 2.0**30
+
 
 def costs_of(form: StandardForm) -> Vector:
     """Coefficients of the objective, linear and quadratic, by whose size it is scaled."""
@@ -55,6 +58,21 @@ def unit_of_columns(form: StandardForm) -> Vector:
     if form.Q is not None:
         square = np.where(form.integer, 0.0, form.Q.diagonal())
         out[square > 0] = power_of_two(1.0 / np.sqrt(square[square > 0]))
+    return out
+
+
+def unit_of_rows(form: StandardForm) -> Vector:
+    """Powers of two by which rows of huge coefficients are multiplied, so that the largest is about 1, (n_rows,).
+
+    Solvers refuse such coefficients, or hold a row to an absolute tolerance that is less than its rounding.
+
+    Parameters
+    ----------
+    form : StandardForm
+    """
+    largest = abs(form.A).max(axis=1).toarray().ravel() if form.A.nnz else np.zeros(form.n_rows)
+    out = np.ones(form.n_rows)
+    out[largest > HUGE] = power_of_two(1 / largest[largest > HUGE])
     return out
 
 

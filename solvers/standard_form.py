@@ -171,17 +171,17 @@ class StandardForm:
             row_names=row_names,
         )
 
-    def in_units(self, columns: ArrayLike, rows: ArrayLike = 1.0) -> "StandardForm":
+    def in_units(self, columns: ArrayLike = 1.0, rows: ArrayLike = 1.0) -> "StandardForm":
         """The same with other units: column j counts in ``columns[j]``, and row i is multiplied by ``rows[i]``.
 
         Parameters
         ----------
-        columns : (n_cols,) float array
+        columns : (n_cols,) float array or float
             Positive; powers of two change no digit. 1 for integer columns.
         rows : (n_rows,) float array or float
             Positive.
         """
-        unit = np.asarray(columns, dtype=float)
+        unit = np.broadcast_to(np.asarray(columns, dtype=float), self.n_cols)
         factor = np.broadcast_to(np.asarray(rows, dtype=float), self.n_rows)
         if (unit == 1).all() and (factor == 1).all():
             return self

@@ -60,7 +60,8 @@ class Cost:
             value = tuple(tuple((n, float(c)) for n, c in form) for form in getattr(self, field))
             object.__setattr__(self, field, value)
         if not all(np.isfinite(m) and m >= 0 for m in mix) or not (any(mix) or self.beyond_norms):
-            raise ProblemError(f"norm {asdict(self)} needs coefficients that are at least 0 and not all 0")
+            said = ", ".join(f"{name} = {value:g}" for name, value in zip(NORMS, mix, strict=True))
+            raise ProblemError(f"a norm needs coefficients that are finite, at least 0, and not all 0: {said}")
 
     @classmethod
     def parse(cls, norm: str | Mapping[str, float] | Cost) -> Cost:

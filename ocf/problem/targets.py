@@ -433,6 +433,11 @@ def parse_target(
             raise ProblemError("the model is a regressor and has no probabilities: give bounds of its value")
         return _interval(ensemble, target)
     labels = list(target) if _is_collection(target) else [target]
+    if isinstance(target, str) and target == "opposite" and target in ensemble.decision.classes:
+        raise ProblemError(
+            "a class is named 'opposite', which also means the other class of two: name the class that is wanted, "
+            "target=['opposite'] for that one"
+        )
     if not labels:
         raise ProblemError(f"the target names no class; name some of {', '.join(map(str, ensemble.decision.classes))}")
     indices = tuple(sorted({ClassTarget.parse(ensemble, label, current).index for label in labels}))

@@ -165,6 +165,8 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
         more += ", or be content with a gap (mip_gap=0.05)"
     else:
         more += ", or let fewer features vary (features_to_vary=[…])"
+    if outcome.message.startswith("the time limit"):  # says already what struck
+        return replace(outcome, message=f"{outcome.message}: {more}")
     return replace(outcome, message="; ".join(filter(None, (outcome.message, f"{struck}: {more}"))))
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, FeatureSpace, Problem
 from ocf.errors import DataError, ModelError, OcfError, ProblemError, SolverError
@@ -228,6 +229,17 @@ def test_regressors_need_an_interval(prices) -> None:
             explainer.explain(table.iloc[[0]], target=target)
     with pytest.raises(ProblemError, match="interval"):
         explainer.problem(table.iloc[[0]])
+
+
+def test_a_class_named_opposite_is_not_mistaken_for_the_other_class() -> None:
+    table = pd.DataFrame({"a": [0.0, 1, 2, 3] * 5})
+    labels = np.where(table.a > 1.5, "opposite", "other")
+    explainer = Explainer(DecisionTreeClassifier(max_depth=1).fit(table, labels), data=table)
+    for settings in ({}, {"target": "opposite"}):
+        with pytest.raises(ProblemError, match=r"a class is named 'opposite'.* target=\['opposite'\]"):
+            explainer.explain(table.iloc[[0]], **settings)
+    assert explainer.explain(table.iloc[[0]], target=["opposite"])[0].cost == pytest.approx(0.5)
+    assert explainer.explain(table.iloc[[3]], target="other")[0].cost == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("solver", ["highs", "box"])

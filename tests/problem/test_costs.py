@@ -77,6 +77,13 @@ def test_what_a_sum_cannot_hold_is_refused(norm: Any, scale: float, weight: floa
         Cost.parse(norm).of(feature, -1e200, [0.0])
 
 
+@pytest.mark.parametrize("norm", [{}, {"l1": -1}, {"l0": 0, "l2": 0.0}])
+def test_a_norm_that_is_none_says_which_coefficients_it_has(norm: Any) -> None:
+    said = ", ".join(f"l{k} = {norm.get(f'l{k}', 0):g}" for k in (0, 1, 2))
+    with pytest.raises(ProblemError, match=f"not all 0: {said}$"):
+        Cost.parse(norm)
+
+
 @pytest.mark.filterwarnings("error")
 def test_l0_asks_for_no_distance() -> None:
     """Whose overflow would be none of its concern."""

@@ -63,6 +63,13 @@ def test_what_rounding_leaves_open_is_not_blamed_on_the_time() -> None:
     assert advised(replace(near, status=Status.OPTIMAL), SolverOptions()).message == "odd"
 
 
+def test_a_limit_that_the_message_names_is_not_named_again() -> None:
+    late = Outcome(Status.FEASIBLE, np.zeros(1), 1.0, 0.5, {}, message="the time limit leaves less than it takes")
+    said = advised(late, SolverOptions(time_limit=0.5)).message
+    assert said.startswith("the time limit leaves less than it takes: give it more (time_limit=5)")
+    assert said.count("time limit") == 1
+
+
 def test_the_cost_is_that_of_the_point_where_the_first_one_was_dearer_within_a_tolerance() -> None:
     problem = random_problem(0).problem
     at = problem.origin.copy()

@@ -74,6 +74,24 @@ def test_squares_of_all_sizes_are_solved_for_their_own_cost() -> None:
     assert again.x[4:] == pytest.approx([0.25, 0.75])
 
 
+def test_multipliers_of_huge_rows_are_those_of_the_rows_as_they_are() -> None:
+    form, factor = problem(np.random.default_rng(3), 5), np.array([2.0**90, 1.0])
+    small, large = WarmHighs(form), WarmHighs(form.in_units(rows=factor))
+    row = np.array([1.0, 0, 0, 0, 0])
+    for side in (-1.0, -1.5):
+        known, found = small.solve(np.full(len(factor), side)), large.solve(side * factor)
+        assert found.x is not None
+        assert found.x == pytest.approx(known.x)
+        assert found.multipliers is not None
+        assert found.multipliers * factor == pytest.approx(known.multipliers)
+    small.append_rows(row, [-np.inf], [0.25])
+    large.append_rows(row * 2.0**60, [-np.inf], [2.0**58])
+    known, found = small.solve(), large.solve()
+    assert found.x is not None
+    assert found.x[0] <= 0.25 + 1e-9
+    assert found.x == pytest.approx(known.x)
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_has_no_point_is_infeasible(name: str) -> None:
     form = problem(np.random.default_rng(1), 3)

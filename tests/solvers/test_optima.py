@@ -33,6 +33,16 @@ def test_agrees_with_brute_force(solver, c0):
     assert seen == {Status.OPTIMAL, Status.INFEASIBLE}
 
 
+@pytest.mark.parametrize("exponent", [40, 80, 300])
+def test_rows_of_huge_coefficients_are_the_rows_they_are_multiples_of(solver, exponent):
+    for seed in range(12):
+        form = random_form(seed)
+        rows = np.where(np.random.default_rng(seed).random(form.n_rows) < 0.6, 2.0**exponent, 1.0)
+        result, best = solver.solve(form.in_units(rows=rows)), brute_force(form)
+        check(result, form)
+        assert (result.status is Status.INFEASIBLE) if math.isinf(best) else result.objective == pytest.approx(best)
+
+
 def test_mixed_integer_and_continuous(solver):
     # minimise -x - 2 y over x in [0, 2.5] whole, y in [0, 1.5], x + y <= 3.2
     form = StandardForm([-1, -2], 0, sp.csr_array([[1.0, 1.0]]), [-INF], [3.2], [0, 0], [2.5, 1.5], [True, False])
