@@ -234,28 +234,12 @@ def nearest_instances(
     return Explanations(out).in_frames(explainer.frames_of(X))
 
 
-def _within(problem: Problem, table: FloatArray) -> BoolArray:
-    """Which coded rows lie within what is permitted, and miss the values that the origin misses."""
-    within = np.ones(len(table), bool)
-    for i, feature in enumerate(problem.space.features):
-        values, origin = table[:, i], problem.origin[i]
-        if np.isnan(origin):
-            within &= np.isnan(values)
-            continue
-        low, high = feature.limits(origin)
-        codes = feature.permitted_codes()
-        within &= (low <= values) & (values <= high)
-        if codes is not None:
-            within &= np.isin(values, sorted(codes))
-    return within
-
-
 def _nearest(
     problem: Problem, table: FloatArray, known: pd.DataFrame, admissible: BoolArray, detector: Detector | None
 ) -> Outcome:
     """The cheapest admissible instance, of coded rows that the user's columns hold as `known`."""
     begin = time.perf_counter()
-    admissible = admissible & _within(problem, table)
+    admissible = admissible & problem.permits(table).all(axis=1)
     penalty = np.zeros(len(table))
     if detector is not None and admissible.any():  # forests may refuse what others miss
         depth = detector.measure(known[admissible])[0]

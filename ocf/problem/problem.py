@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import asdict
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.problem.completions import Completions
@@ -124,6 +124,24 @@ class Problem:
             whole = np.asarray(sum(c * scale[name] * distance[:, self.space.index(name)] for name, c in form))
             total += whole**2 if k < len(self.cost.forms) else abs(whole)
         return total
+
+    def permits(self, table: FloatArray) -> BoolArray:
+        """Which values lie within what is permitted, and are missing where the origin's are, (n, n_features).
+
+        Constraints are not looked at.
+
+        Parameters
+        ----------
+        table : (n, n_features) float64
+            Coded rows.
+        """
+        out = np.isnan(table)
+        for i in np.flatnonzero(~np.isnan(self.origin)).tolist():
+            feature, values = self.space.features[i], table[:, i]
+            low, high = feature.limits(self.origin[i])
+            codes = feature.permitted_codes()
+            out[:, i] = (low <= values) & (values <= high) & (codes is None or np.isin(values, sorted(codes)))
+        return out
 
     def way_to(self, row: FloatArray, steps: int, start: FloatArray | None = None) -> FloatArray:
         """Coded points on the straight way to a row; discrete features are the row's from the start.

@@ -36,6 +36,7 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.fewest import stands_alone
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
+from ocf.solve.known_point import with_known_point
 from ocf.solve.method import (
     AUTO,
     BOUNDS_FROM,
@@ -146,6 +147,10 @@ class Engine(ABC, Generic[P]):
     def solve(self, request: Request[P]) -> Finding[P]:
         """Solve a problem."""
 
+    def completed(self, finding: Finding[P], request: Request[P]) -> Outcome:
+        """The outcome of a finding, with a point from elsewhere where a limit left it without one."""
+        return finding.outcome
+
     @abstractmethod
     def second_way(self, request: Request[P]) -> Way:
         """A way that is independent of the request's, in which it was solved, to check the answer by.
@@ -210,7 +215,7 @@ def answer(engine: Engine[P], problem: P, task: Task, judge: Judge, excluded: tu
     """
     request = Request(problem, task, judge, excluded)
     first = engine.solve(request)
-    first = replace(first, outcome=advised(first.outcome, task.options))
+    first = replace(first, outcome=advised(engine.completed(first, request), task.options))
     if not task.cross_check:
         return first
     unaided = replace(task, reduce=False, n_optimal=1, break_ties=False)
@@ -245,18 +250,29 @@ def infeasible(engine: Engine[P], problem: P, task: Task, judge: Judge) -> bool:
 # -- trees over cells ------------------------------------------------------------------------------------------
 
 
-class CellEngine(Engine[Problem]):
-    """Incumbent, reduction and a solver, over cells.
+class _TreeEngine(Engine[Problem]):
+    """Of trees, whose data are at hand.
 
     Parameters
     ----------
     prepared : PreparedModel
     """
 
-    by_kernels = True
-
     def __init__(self, prepared: PreparedModel) -> None:
         self._prepared = prepared
+
+    def completed(self, finding: Finding[Problem], request: Request[Problem]) -> Outcome:
+        """With the nearest row of the data, where nothing but the target is asked of a point."""
+        outcome, task = finding.outcome, request.task
+        if outcome.status is not Status.UNKNOWN or request.excluded or task.class_costs or task.split_margin:
+            return outcome
+        return with_known_point(outcome, request.problem, self._prepared.known_points(request.problem), request.judge)
+
+
+class CellEngine(_TreeEngine):
+    """Incumbent, reduction and a solver, over cells."""
+
+    by_kernels = True
 
     def accepts(self, task: Task) -> str:
         """All formulations over cells."""
@@ -542,16 +558,8 @@ class _CellForms:
 # -- trees over values -----------------------------------------------------------------------------------------
 
 
-class LeafEngine(Engine[Problem]):
-    """One tree leaf by leaf, or all trees at once, with values in the place of cells: oblique splits.
-
-    Parameters
-    ----------
-    prepared : PreparedModel
-    """
-
-    def __init__(self, prepared: PreparedModel) -> None:
-        self._prepared = prepared
+class LeafEngine(_TreeEngine):
+    """One tree leaf by leaf, or all trees at once, with values in the place of cells: oblique splits."""
 
     def accepts(self, task: Task) -> str:
         """One answer a row by a formulation over values."""

@@ -1,0 +1,48 @@
+"""A row of the data in the place of an answer that a limit left without a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from ocf.arrays import FloatArray
+from ocf.problem.piecewise import exact_rows
+from ocf.problem.problem import Problem
+from ocf.problem.rows import satisfied
+from ocf.solve.outcome import Outcome
+from ocf.solvers.result import Status
+
+#: Rows that the user's model is asked about, at most.
+MOST_ROWS = 32
+
+
+def with_known_point(
+    outcome: Outcome, problem: Problem, known: FloatArray, judge: Callable[[FloatArray], bool]
+) -> Outcome:
+    """The same with the cheapest of the data's rows, where a search neither found one nor showed that there is none.
+
+    What a row may not take from another stays as it is.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Unknown.
+    problem : Problem
+    known : (n, n_features) float64
+        Coded rows of the data that have the target.
+    judge : callable
+        Whether the user's own model gives the target to a coded point.
+    """
+    if problem.penalty is not None:  # what a row costs is more than the change
+        return outcome
+    points = np.where(problem.permits(known), known, problem.origin)
+    costs, rows = problem.costs(points), exact_rows(problem)
+    order = (k for k in np.argsort(costs, kind="stable").tolist() if np.isfinite(costs[k]))
+    for k in islice((k for k in order if satisfied(rows, problem.space, points[k])), MOST_ROWS):
+        if judge(points[k]):
+            said = "; ".join(filter(None, (outcome.message, "the point is the nearest row of the data")))
+            return replace(outcome, status=Status.FEASIBLE, point=points[k], cost=float(costs[k]), message=said)
+    return outcome
