@@ -262,9 +262,10 @@ class _TreeEngine(Engine[Problem]):
         self._prepared = prepared
 
     def completed(self, finding: Finding[Problem], request: Request[Problem]) -> Outcome:
-        """With the nearest row of the data, where nothing but the target is asked of a point."""
+        """With the nearest row of the data, unless the solver is to be seen alone or more is asked than the target."""
         outcome, task = finding.outcome, request.task
-        if outcome.status is not Status.UNKNOWN or request.excluded or task.class_costs or task.split_margin:
+        unaided = not task.reduce or request.excluded or task.class_costs or task.split_margin
+        if outcome.status is not Status.UNKNOWN or unaided:
             return outcome
         return with_known_point(outcome, request.problem, self._prepared.known_points(request.problem), request.judge)
 

@@ -81,6 +81,9 @@ def test_a_search_that_rounding_keeps_from_any_point_leaves_a_row_of_the_data() 
     model = CalibratedClassifierCV(boosted, method="sigmoid", cv=2).fit(table, y)
     answers = model.predict(table)
     row = table[answers == answers[0]].iloc[[0]]
-    found = Explainer(model, table).explain(row, target=1 - answers[0], time_limit=1, progress=False)[0]
+    explainer = Explainer(model, table)
+    found = explainer.explain(row, target=1 - answers[0], time_limit=1, progress=False)[0]
     assert found.found
+    alone = explainer.explain(row, target=1 - answers[0], time_limit=1, reduce=False, solver="scip", progress=False)[0]
+    assert "row of the data" not in alone.message
     assert model.predict(found.counterfactual)[0] == 1 - answers[0]
