@@ -221,3 +221,9 @@ class CellModel:
     compiled: Compiled
     cells: CellProblem
     reduced: Reduced
+
+    @property
+    def has_whole_cells(self) -> bool:
+        """Whether it is the interval model, whose cells are whole numbers, with something left to choose."""
+        form = self.reduced.form
+        return self.compiled.formulation == "interval" and form.Q is None and form.n_cols > 0

@@ -59,15 +59,13 @@ class CellBranching(Branchrule):
 
     @staticmethod
     def fits(model: CellModel) -> bool:
-        """Whether it is the interval model, whose cells are whole numbers, and the kernels are compiled.
+        """Whether it is a model whose cells are whole numbers, and the kernels are compiled.
 
         Parameters
         ----------
         model : CellModel
         """
-        form = model.reduced.form
-        linear = model.compiled.formulation == "interval" and form.Q is None and form.n_cols > 0
-        return linear and at_hand(try_cuts)
+        return model.has_whole_cells and at_hand(try_cuts)
 
     def branchexeclp(self, allowaddcons: bool) -> dict[str, Any]:
         """Branch at a node whose LP is solved; SCIP's own rules do where there is no cut."""

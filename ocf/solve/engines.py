@@ -148,7 +148,14 @@ class Engine(ABC, Generic[P]):
         """Solve a problem."""
 
     def completed(self, finding: Finding[P], request: Request[P]) -> Outcome:
-        """The outcome of a finding, with a point from elsewhere where a limit left it without one."""
+        """The outcome of a finding, with a point from elsewhere where a limit left it without one.
+
+        Parameters
+        ----------
+        finding : Finding
+        request : Request
+            That it answers.
+        """
         return finding.outcome
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Models whose values are multiples of others': what they decide is the same, and so are the answers."""
+"""Across files: models whose values are multiples of others': what they decide is the same, and so are the answers."""
 
 from __future__ import annotations
 
