@@ -29,7 +29,7 @@ from ocf.solvers.result import (
     relative_gap,
     stalls,
 )
-from ocf.solvers.scaling import costs_of, unit_of_rows
+from ocf.solvers.scaling import LARGEST, costs_of, units_of
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.limits import REMEDY, reserve
 from ocf.support.tolerances import PROOF_TOLERANCE
@@ -48,6 +48,11 @@ NOISE = 1e-12
 #: Bytes that a solver takes, with its presolve and first LP, for an entry of the matrix, and for a row or a column.
 ENTRY, SIDE = 250, 1000
 
+#: What keeps a claim of infeasibility from being believed.
+TOO_WIDE = (
+    "its tolerances do not tell whole numbers beyond 1e9 apart: round to a larger step, or let the feature be numeric"
+)
+
 #: Message of an ERROR result that no other options would help.
 UNBOUNDED = "the problem is unbounded: give the columns bounds"
 
@@ -64,7 +69,7 @@ class Claim(Enum):
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """A solver's raw answer, in the units of the form: `x` and `bound` are already unscaled."""
+    """A solver's raw answer, in the units of the question's form."""
 
     claim: Claim
     x: Vector | None
@@ -78,13 +83,30 @@ class RawAnswer:
 
 @dataclass(frozen=True)
 class SolverQuestion:
-    """A form with everything that bears on how its answer is to be read."""
+    """A form with everything that bears on how its answer is to be read.
+
+    Attributes
+    ----------
+    form : StandardForm
+        As the solver gets it: in other units, with whole bounds of integer columns.
+    options : SolverOptions
+    start : (n_cols,) float64 or None
+        In the units of the form.
+    start_usable : bool
+    cutoff : float or None
+    original : StandardForm
+        As the caller gave it, by which an answer is judged.
+    units : (n_cols,) float64
+        What the columns of the form count.
+    """
 
     form: StandardForm
     options: SolverOptions
     start: Vector | None
     start_usable: bool
     cutoff: float | None
+    original: StandardForm
+    units: Vector
 
     @property
     def limit(self) -> float | None:
@@ -102,7 +124,7 @@ class SolverQuestion:
 def ask(
     form: StandardForm, options: SolverOptions | None, warm_start: ArrayLike | None, cutoff: float | None
 ) -> SolverQuestion:
-    """Check what the caller passes to `Solver.solve`, round the bounds of integer columns, and scale huge rows down.
+    """Check what the caller passes to `Solver.solve`, round the bounds of integer columns, and choose units.
 
     Parameters
     ----------
@@ -127,7 +149,6 @@ def ask(
         raise ProblemError("the cutoff is NaN")
     if cutoff is not None and math.isinf(cutoff) and cutoff > 0:
         cutoff = None
-    form = form.in_units(rows=unit_of_rows(form))
     start = None
     usable = False
     if warm_start is not None:
@@ -140,7 +161,12 @@ def ask(
         usable = usable and (cutoff is None or form.objective(start) < cutoff)
     # HiGHS 1.15 presolves integer columns with fractional bounds to wrong optima (its issues 3271 and 3274).
     lower, upper = whole_bounds(form.lower, form.upper, form.integer)
-    return SolverQuestion(form.with_bounds(lower, upper), options or SolverOptions(), start, usable, cutoff)
+    form = form.with_bounds(lower, upper)
+    columns, rows = units_of(form)
+    start = None if start is None else start / columns
+    return SolverQuestion(
+        form.in_units(columns, rows), options or SolverOptions(), start, usable, cutoff, form, columns
+    )
 
 
 def settle(form: StandardForm) -> RawAnswer | None:
@@ -170,7 +196,7 @@ def conclude(
     options : mapping
         The solver's own options, as they were set.
     """
-    form, cutoff = question.form, question.cutoff
+    form, cutoff = question.original, question.cutoff
     result = SolveResult(
         status=Status.UNKNOWN,
         seconds=answer.seconds,
@@ -189,6 +215,8 @@ def conclude(
     history = monotone([r._replace(bound=_cap(r.bound, objective, cutoff)) for r in answer.records])
     result = replace(result, history=history)
 
+    if answer.claim is Claim.INFEASIBLE and math.isnan(answer.bound) and _has_wide_integers(question.form):
+        return replace(result, status=Status.ERROR, message=f"{solver} claims infeasibility, but {TOO_WIDE}")
     if answer.claim is Claim.UNBOUNDED:
         return replace(result, status=Status.ERROR, message=UNBOUNDED)
     if answer.claim is Claim.FAILED:
@@ -290,11 +318,11 @@ def _without_point(
 
 def _best_point(question: SolverQuestion, answer: RawAnswer) -> tuple[Vector | None, str]:
     """Pick the cheaper of the solver's point and the start; complain about a solver's point that is none."""
-    form, cutoff = question.form, question.cutoff
+    form, cutoff = question.original, question.cutoff
     complaint = ""
-    points = [question.start] if question.start is not None and question.start_usable else []
+    points = [question.start * question.units] if question.start is not None and question.start_usable else []
     if answer.x is not None:
-        x = _whole(form, answer.x)
+        x = _whole(form, answer.x * question.units)
         violation = _violation(form, x)
         if violation <= SOLUTION_TOLERANCE:
             points.append(x)
@@ -319,6 +347,12 @@ def _violation(form: StandardForm, x: Vector) -> float:
     fraction = np.abs(x - np.rint(x))[form.integer]
     parts = (below, above, form.lower - x, x - form.upper, fraction)
     return max([0.0, *(float(part.max()) for part in parts if part.size)])
+
+
+def _has_wide_integers(form: StandardForm) -> bool:
+    """Whether whole numbers reach further than a solver tells apart."""
+    reach = np.maximum(np.abs(form.lower), np.abs(form.upper))[form.integer]
+    return bool((reach[np.isfinite(reach)] > LARGEST).any())
 
 
 def _finite(values: Vector) -> Vector:

@@ -45,8 +45,8 @@ from ocf.solvers.highs_api import (
 )
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
-from ocf.solvers.scaling import costs_of, objective_scale, unit_of_columns
-from ocf.solvers.standard_form import StandardForm, Vector
+from ocf.solvers.scaling import costs_of, objective_scale
+from ocf.solvers.standard_form import StandardForm
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -106,7 +106,7 @@ class HighsSolver:
 
         def once(options: SolverOptions) -> SolveResult:
             question = ask(form, options, warm_start, cutoff)
-            scale = objective_scale(costs_of(form.in_units(unit_of_columns(form))), question.reference)
+            scale = objective_scale(costs_of(question.form), question.reference)
             raw = raw_options(question, scale, over is not None)
             answer = settle(question.form) or self._run(question, scale, raw, interrupt)
             return conclude(question, answer, self.name, self.version, raw)
@@ -126,14 +126,14 @@ class HighsSolver:
     def _run(
         self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None
     ) -> RawAnswer:
-        form, units = question.form, unit_of_columns(question.form)
+        form = question.form
         # Taken out of self while it runs: after a Ctrl-C that HiGHS does not heed, the object must not be used again.
         highs, self._highs = self._highs or highspy.Highs(), None
         set_options(highs, raw)
-        pass_form(highs, form.in_units(units), scale)
+        pass_form(highs, form, scale)
         if question.start is not None:
             columns = np.arange(form.n_cols, dtype=np.int32)
-            highs.setSolution(form.n_cols, columns, question.start / units)
+            highs.setSolution(form.n_cols, columns, question.start)
 
         listener = ProgressListener(scale)
         listener.attach(highs)
@@ -143,7 +143,7 @@ class HighsSolver:
         seconds = time.perf_counter() - began
         listener.detach(highs)
 
-        answer = replace(_read(highs, form, units, scale, seconds, listener.records), stalled=watch.stalled)
+        answer = replace(_read(highs, form, scale, seconds, listener.records), stalled=watch.stalled)
         status = highs.getModelStatus()
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
@@ -181,15 +181,13 @@ class HighsSolver:
         return replace(answer, claim=claim, x=None, bound=-math.inf)
 
 
-def _read(
-    highs: Any, form: StandardForm, units: Vector, scale: float, seconds: float, records: list[Progress]
-) -> RawAnswer:
-    """Read status, point and bound, and undo the scaling; the columns count in units."""
+def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records: list[Progress]) -> RawAnswer:
+    """Read status, point and bound, and undo the scaling."""
     info, status = highs.getInfo(), highs.getModelStatus()
     claim = CLAIMS.get(status.name, Claim.FAILED)
     x = None
     if info.primal_solution_status == _FEASIBLE_POINT and claim in (Claim.OPTIMAL, Claim.LIMIT):
-        x = units * np.array(highs.getSolution().col_value)
+        x = np.array(highs.getSolution().col_value)
     if form.integer.any():
         bound, nodes = info.mip_dual_bound / scale, max(int(info.mip_node_count), 0)
     else:  # the dual bound of an LP is its optimum; before that HiGHS tells none

@@ -27,7 +27,7 @@ from ocf.solvers.highs_api import (
 )
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import SolverOptions
-from ocf.solvers.scaling import costs_of, objective_scale, unit_of_columns, unit_of_rows
+from ocf.solvers.scaling import costs_of, objective_scale, row_units, units_of
 from ocf.solvers.standard_form import StandardForm
 
 Vector = NDArray[np.float64]
@@ -71,7 +71,7 @@ class WarmHighs:
             raise ProblemError("continuous problems have no integer columns")
         self.form = form
         self._options = options or SolverOptions()
-        self._units, self._factors = unit_of_columns(form), unit_of_rows(form)
+        self._units, self._factors = units_of(form)
         self._scale = objective_scale(costs_of(form.in_units(self._units)))
         self._highs: Any = None
 
@@ -137,7 +137,7 @@ class WarmHighs:
         """
         before = self.form.n_rows
         self.form = self.form.append_rows(A, row_lower, row_upper)
-        self._factors = np.append(self._factors, unit_of_rows(self.form)[before:])
+        self._factors = np.append(self._factors, row_units(self.form.in_units(self._units))[before:])
         if self._highs is not None:
             form = self.form.in_units(self._units, self._factors)
             added, lower, upper = form.A[before:], form.row_lower[before:], form.row_upper[before:]
@@ -150,7 +150,12 @@ class WarmHighs:
         self._highs = None
         if highs is None:
             highs = highspy.Highs()
-            set_options(highs, raw_options(SolverQuestion(self.form, self._options, None, False, None), self._scale))
+            set_options(
+                highs,
+                raw_options(
+                    SolverQuestion(self.form, self._options, None, False, None, self.form, self._units), self._scale
+                ),
+            )
             pass_form(highs, self.form.in_units(self._units, self._factors), self._scale)
             return highs
         form = self.form

@@ -13,8 +13,14 @@ from ocf.solvers.standard_form import StandardForm, Vector
 #: A typical cost is scaled into [2**(COST_EXPONENT - 1), 2**COST_EXPONENT), the largest below 2**MAX_EXPONENT.
 COST_EXPONENT, MAX_EXPONENT = 12, 20
 
-#: Coefficients above this one are scaled down, with their row.
-HUGE = 2.0**30
+#: Coefficients of a row are to lie between these, its greatest at any rate.
+LEAST, LARGEST = 2.0**-20, 2.0**30
+
+#: Reach of a continuous column from which on, or below whose inverse, it counts in units of that.
+FAR = 2.0**10
+
+#: Least and greatest unit of a column by its square: the optimum may cost far more or less than 1.
+SQUARES = 2.0**-24, 2.0**14
 
 
 def costs_of(form: StandardForm) -> Vector:
@@ -44,36 +50,59 @@ def objective_scale(c: Vector, reference: float | None = None) -> float:
     return math.ldexp(1.0, max(min(exponent, 1000), -1000))
 
 
-def unit_of_columns(form: StandardForm) -> Vector:
-    """Powers of two in which the continuous columns of squares count, so that each of them costs about 1, (n_cols,).
+def units_of(form: StandardForm) -> tuple[Vector, Vector]:
+    """Powers of two in which columns count and by which rows are multiplied, (n_cols,) and (n_rows,).
 
-    HiGHS adds 1e-7 to the squares of a quadratic objective. A column of thousands, the square of which costs 1e-10 a
-    unit, would be solved for another cost.
+    Solvers drop coefficients below 1e-9, hold rows and whole numbers to absolute tolerances, and HiGHS adds 1e-7 to the
+    squares of a quadratic objective. A weight of 1e-9 of a feature that reaches 1e9, a big-M of millions, or a square
+    of 1e-10 would be another problem to them.
 
     Parameters
     ----------
     form : StandardForm
     """
+    columns = _column_units(form)
+    return columns, row_units(form.in_units(columns))
+
+
+def _column_units(form: StandardForm) -> Vector:
+    """How far a continuous column reaches, if that is not about 1, and no more than a square of cost 1."""
     out = np.ones(form.n_cols)
+    reach = np.maximum(np.abs(form.lower), np.abs(form.upper))
+    far = np.isfinite(reach) & (reach > 0) & ((reach > FAR) | (reach < 1 / FAR))
+    out[far] = power_of_two(reach[far])
+    largest = _largest(form.A.T)
+    free = np.isinf(reach) & ((largest > LARGEST) | (largest < 1 / LARGEST)) & (largest > 0)
+    out[free] = power_of_two(1 / largest[free])
     if form.Q is not None:
-        square = np.where(form.integer, 0.0, form.Q.diagonal())
-        out[square > 0] = power_of_two(1.0 / np.sqrt(square[square > 0]))
+        square = form.Q.diagonal()
+        own = np.clip(power_of_two(1 / np.sqrt(square[square > 0])), *SQUARES)
+        ends = reach[square > 0]
+        out[square > 0] = np.where((ends > 0) & (ends < own), power_of_two(np.where(ends > 0, ends, 1.0)), own)
+    out[form.integer] = 1.0
     return out
 
 
-def unit_of_rows(form: StandardForm) -> Vector:
-    """Powers of two by which rows of huge coefficients are multiplied, so that the largest is about 1, (n_rows,).
-
-    Solvers refuse such coefficients, or hold a row to an absolute tolerance that is less than its rounding.
+def row_units(form: StandardForm) -> Vector:
+    """Powers of two for rows whose coefficients are huge, or so small that a solver drops some, (n_rows,).
 
     Parameters
     ----------
     form : StandardForm
     """
-    largest = abs(form.A).max(axis=1).toarray().ravel() if form.A.nnz else np.zeros(form.n_rows)
-    out = np.ones(form.n_rows)
-    out[largest > HUGE] = power_of_two(1 / largest[largest > HUGE])
+    largest, out = _largest(form.A), np.ones(form.n_rows)
+    least = np.full(form.n_rows, np.inf)
+    np.minimum.at(least, np.repeat(np.arange(form.n_rows), np.diff(form.A.indptr)), np.abs(form.A.data))
+    odd = (largest > 0) & ((largest > LARGEST) | (least < LEAST))
+    out[odd] = power_of_two(np.minimum(LARGEST / largest[odd], np.maximum(LEAST / least[odd], 1.0)))
     return out
+
+
+def _largest(matrix: Any) -> Vector:
+    """Largest magnitude of each row."""
+    if not matrix.nnz:
+        return np.zeros(matrix.shape[0])
+    return np.asarray(abs(matrix).max(axis=1).toarray(), float).ravel()
 
 
 def power_of_two(value: ArrayLike) -> Any:

@@ -111,7 +111,7 @@ class ScipSolver:
 
         def once(options: SolverOptions) -> SolveResult:
             question = ask(form, options, warm_start, cutoff)
-            scale = objective_scale(costs_of(form), question.reference)
+            scale = objective_scale(costs_of(question.form), question.reference)
             raw = raw_options(question.options, quadratic=form.Q is not None)
             answer = settle(question.form) or self._run(question, scale, raw, interrupt, over)
             return conclude(question, answer, self.name, self.version, raw)

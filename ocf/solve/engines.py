@@ -263,7 +263,14 @@ class _TreeEngine(Engine[Problem]):
     Parameters
     ----------
     prepared : PreparedModel
+
+    Attributes
+    ----------
+    doubted : tuple of Status
+        Claims that rest on a solver's tolerances, and are held against the rows of the data.
     """
+
+    doubted: tuple[Status, ...] = ()
 
     def __init__(self, prepared: PreparedModel) -> None:
         self._prepared = prepared
@@ -271,8 +278,8 @@ class _TreeEngine(Engine[Problem]):
     def completed(self, finding: Finding[Problem], request: Request[Problem]) -> Outcome:
         """With the nearest row of the data, unless the solver is to be seen alone or more is asked than the target."""
         outcome, task = finding.outcome, request.task
-        unaided = not task.reduce or request.excluded or task.class_costs or task.split_margin
-        if outcome.status is not Status.UNKNOWN or unaided:
+        wanted = (Status.UNKNOWN,) if task.reduce else ()
+        if outcome.status not in (*wanted, *self.doubted) or request.excluded or task.class_costs or task.split_margin:
             return outcome
         return with_known_point(outcome, request.problem, self._prepared.known_points(request.problem), request.judge)
 
@@ -568,6 +575,8 @@ class _CellForms:
 
 class LeafEngine(_TreeEngine):
     """One tree leaf by leaf, or all trees at once, with values in the place of cells: oblique splits."""
+
+    doubted = (Status.INFEASIBLE,)
 
     def accepts(self, task: Task) -> str:
         """One answer a row by a formulation over values."""

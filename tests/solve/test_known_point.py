@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +70,33 @@ def test_rows_that_break_a_constraint_are_passed_over(loans: tuple[pd.DataFrame,
             kept &= (points != problem.origin).sum(axis=1) <= 1
         assert found.cost == (pytest.approx(problem.costs(points[kept]).min()) if kept.any() else None)
         assert kept.any() or constraints == [most, few]
+
+
+def test_more_than_the_judge_looks_at_is_kept_all_the_same(loans: tuple[pd.DataFrame, Explainer]) -> None:
+    table, explainer = loans
+    answers = explainer.model.native.predict(table)
+    row, known = table[~answers].iloc[[0]], table[answers].to_numpy(float)
+    plain = explainer.problem(row, True)
+    assert with_known_point(UNKNOWN, replace(plain, margins=(("income", 0.1),)), known, lambda point: True) == UNKNOWN
+    own = float(row.debt.iloc[0])
+    beyond = explainer.problem(row, True, permitted_range={"debt": [own + 1, 9.0]})
+    found = with_known_point(UNKNOWN, beyond, known, lambda point: True)
+    assert found.point is None or found.point[2] > own
+    stepped = Explainer(explainer.model.native, table.astype(float), features={"debt": {"step": 2.0}})
+    even = with_known_point(UNKNOWN, stepped.problem(row.astype(float), True), known, lambda point: True)
+    assert even.point is not None
+    assert even.point[2] % 2 == 0 or even.point[2] == own
+
+
+def test_a_row_refutes_a_claim_that_there_is_no_point(loans: tuple[pd.DataFrame, Explainer]) -> None:
+    table, explainer = loans
+    answers = explainer.model.native.predict(table)
+    problem = explainer.problem(table[~answers].iloc[[0]], True)
+    claimed = Outcome(Status.INFEASIBLE, None, None, np.inf, {})
+    found = with_known_point(claimed, problem, table[answers].to_numpy(float), lambda point: True)
+    assert (found.status, found.bound) == (Status.FEASIBLE, -np.inf)
+    assert "refutes" in found.message
+    assert with_known_point(claimed, problem, table[answers].to_numpy(float), lambda point: False) == claimed
 
 
 def test_a_search_that_rounding_keeps_from_any_point_leaves_a_row_of_the_data() -> None:
