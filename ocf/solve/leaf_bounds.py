@@ -188,7 +188,8 @@ def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatAr
         ends = 2 * square * room / w  # multiplier at which a move meets its end
     order = np.argsort(ends)
     speed = w**2 / (2 * square)
-    moving = speed.sum() - np.concatenate([[0.0], np.cumsum(speed[order])])
+    # summed from the end: a difference would lose the slow ones beside a fast one that is stuck
+    moving = np.append(np.cumsum(speed[order][::-1])[::-1], 0.0)
     stuck = np.concatenate([[0.0], np.cumsum(np.where(np.isfinite(room), w * room, 0.0)[order])])
     levels = np.append(ends[order], np.inf)
     for k in range(len(levels)):
@@ -197,4 +198,4 @@ def _square_demand(need: float, w: FloatArray, room: FloatArray, square: FloatAr
             if multiplier <= levels[k]:
                 move = np.minimum(multiplier * w / (2 * square), room)
                 return float((square * move**2).sum()) * (1 - 1e-9)
-    return float((square * room**2).sum()) * (1 - 1e-9)
+    return float((square * room**2)[np.isfinite(room)].sum()) * (1 - 1e-9)

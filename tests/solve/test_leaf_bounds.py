@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from ocf.solve.leaf_bounds import priced_demands
+from ocf.solve.leaf_bounds import demand_of, priced_demands
 
 
 @settings(max_examples=60)
@@ -59,3 +59,13 @@ def _cheapest_moves(need: float, w: Any, room: Any, linear: Any, square: Any, le
         constraints={"type": "ineq", "fun": lambda m: w @ m - need, "jac": lambda m: w},
     )  # fmt: skip
     return paid + float(found.fun)
+
+
+def test_a_slow_move_beside_a_fast_one_that_is_stuck() -> None:
+    """What the fast one cannot supply the slow one pays for, however much that is."""
+    none = np.zeros(2)
+    for dear in (1.0, 1e6, 1e16, 1e24):
+        for room in (np.array([0.5, np.inf]), np.array([0.5, 2.0])):
+            bound = demand_of(1.0, np.ones(2), room, none, np.array([1e-3, dear]))
+            assert bound == pytest.approx(1e-3 * 0.25 + dear * 0.25, rel=2e-3)
+            assert bound <= 1e-3 * 0.25 + dear * 0.25
