@@ -13,8 +13,11 @@ from ocf.solvers.standard_form import StandardForm, Vector
 #: A typical cost is scaled into [2**(COST_EXPONENT - 1), 2**COST_EXPONENT), the largest below 2**MAX_EXPONENT.
 COST_EXPONENT, MAX_EXPONENT = 12, 20
 
-#: Coefficients of a row are to lie between these, its greatest at any rate.
+#: Coefficients of a row that count are to lie between these, its greatest at any rate: solvers drop those below 1e-9.
 LEAST, LARGEST = 2.0**-20, 2.0**30
+
+#: Part of the most that a coefficient adds to a row below which another counts nothing; numbers below TINY count as it.
+SOME, TINY = 2.0**-28, 2.0**-900
 
 #: Reach of a continuous column from which on, or below whose inverse, it counts in units of that.
 FAR = 2.0**10
@@ -84,17 +87,29 @@ def _column_units(form: StandardForm) -> Vector:
 
 
 def row_units(form: StandardForm) -> Vector:
-    """Powers of two for rows whose coefficients are huge, or so small that a solver drops some, (n_rows,).
+    """Powers of two for rows with huge coefficients, or with some that a solver drops though they count, (n_rows,).
+
+    What a coefficient counts is the most that it adds to a row. Beside others that add 1e9 times as much it counts
+    nothing: boosted trees have leaves of 1e-12.
 
     Parameters
     ----------
     form : StandardForm
     """
-    largest, out = _largest(form.A), np.ones(form.n_rows)
-    least = np.full(form.n_rows, np.inf)
-    np.minimum.at(least, np.repeat(np.arange(form.n_rows), np.diff(form.A.indptr)), np.abs(form.A.data))
+    out, size, row = (
+        np.ones(form.n_rows),
+        np.abs(form.A.data),
+        np.repeat(np.arange(form.n_rows), np.diff(form.A.indptr)),
+    )
+    reach = np.maximum(np.abs(form.lower), np.abs(form.upper))
+    added = size * np.where(np.isfinite(reach), np.maximum(reach, 1.0), 1.0)[form.A.indices]
+    most, largest, least = np.zeros(form.n_rows), _largest(form.A), np.full(form.n_rows, np.inf)
+    np.maximum.at(most, row, added)
+    counts = added >= SOME * most[row]
+    np.minimum.at(least, row[counts], size[counts])
     odd = (largest > 0) & ((largest > LARGEST) | (least < LEAST))
-    out[odd] = power_of_two(np.minimum(LARGEST / largest[odd], np.maximum(LEAST / least[odd], 1.0)))
+    largest, least = np.maximum(largest[odd], TINY), np.maximum(least[odd], TINY)
+    out[odd] = power_of_two(np.minimum(LARGEST / largest, np.maximum(LEAST / least, 1.0)))
     return out
 
 
