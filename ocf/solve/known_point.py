@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray
+from ocf.features.feature import has_grid
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
@@ -53,9 +54,9 @@ def with_known_point(
 
 
 def _on_grids(problem: Problem, points: FloatArray) -> BoolArray:
-    """Which values are multiples of their feature's step, where it has one, (n, n_features)."""
+    """Which values are whole numbers, or multiples of a step, where their feature takes no others, (n, n_features)."""
     out = np.ones(points.shape, bool)
     for i, feature in enumerate(problem.space.features):
-        if feature.step:
-            out[:, i] = np.rint(points[:, i] / feature.step) * feature.step == points[:, i]
+        if has_grid(feature):
+            out[:, i] = np.isnan(points[:, i]) | (feature.at_most(points[:, i]) == points[:, i])
     return out

@@ -88,6 +88,18 @@ def test_more_than_the_judge_looks_at_is_kept_all_the_same(loans: tuple[pd.DataF
     assert even.point[2] % 2 == 0 or even.point[2] == own
 
 
+def test_multiples_of_a_decimal_step_are_on_its_grid() -> None:
+    # three times 0.1 is not 0.3 in float64, which is the multiple that a table holds
+    table = pd.DataFrame({"a": [0.0, 0.3, 0.7, 1.0], "b": [0.0, 0.1, 0.25, 1.0]})
+    model = RandomForestClassifier(3, random_state=0).fit(table, [0, 1, 1, 1])
+    explainer = Explainer(model, table, features={"a": {"step": 0.1}, "b": {"step": 0.1}})
+    problem = explainer.problem(table.iloc[[0]], 1)
+    for known, wanted in (([0.3, 0.7], [0.3, 0.7]), ([0.3, 0.25], [0.3, 0.0])):
+        found = with_known_point(UNKNOWN, problem, np.array([known]), lambda point: True)
+        assert found.point is not None
+        assert found.point.tolist() == wanted
+
+
 def test_a_row_refutes_a_claim_that_there_is_no_point(loans: tuple[pd.DataFrame, Explainer]) -> None:
     table, explainer = loans
     answers = explainer.model.native.predict(table)
