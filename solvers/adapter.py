@@ -215,7 +215,7 @@ def conclude(
     history = monotone([r._replace(bound=_cap(r.bound, objective, cutoff)) for r in answer.records])
     result = replace(result, history=history)
 
-    if answer.claim is Claim.INFEASIBLE and math.isnan(answer.bound) and _has_wide_integers(question.form):
+    if answer.claim is Claim.INFEASIBLE and math.isnan(answer.bound) and _reach_beyond(question.form):
         return replace(result, status=Status.ERROR, message=f"{solver} claims infeasibility, but {TOO_WIDE}")
     if answer.claim is Claim.UNBOUNDED:
         return replace(result, status=Status.ERROR, message=UNBOUNDED)
@@ -349,8 +349,8 @@ def _violation(form: StandardForm, x: Vector) -> float:
     return max([0.0, *(float(part.max()) for part in parts if part.size)])
 
 
-def _has_wide_integers(form: StandardForm) -> bool:
-    """Whether whole numbers reach further than a solver tells apart."""
+def _reach_beyond(form: StandardForm) -> bool:
+    """Whether whole numbers reach further than a solver tells them apart."""
     reach = np.maximum(np.abs(form.lower), np.abs(form.upper))[form.integer]
     return bool((reach[np.isfinite(reach)] > LARGEST).any())
 

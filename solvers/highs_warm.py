@@ -150,12 +150,8 @@ class WarmHighs:
         self._highs = None
         if highs is None:
             highs = highspy.Highs()
-            set_options(
-                highs,
-                raw_options(
-                    SolverQuestion(self.form, self._options, None, False, None, self.form, self._units), self._scale
-                ),
-            )
+            question = SolverQuestion(self.form, self._options, None, False, None, self.form, self._units)
+            set_options(highs, raw_options(question, self._scale))
             pass_form(highs, self.form.in_units(self._units, self._factors), self._scale)
             return highs
         form = self.form

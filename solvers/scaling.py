@@ -96,11 +96,7 @@ def row_units(form: StandardForm) -> Vector:
     ----------
     form : StandardForm
     """
-    out, size, row = (
-        np.ones(form.n_rows),
-        np.abs(form.A.data),
-        np.repeat(np.arange(form.n_rows), np.diff(form.A.indptr)),
-    )
+    size, row = np.abs(form.A.data), np.repeat(np.arange(form.n_rows), np.diff(form.A.indptr))
     reach = np.maximum(np.abs(form.lower), np.abs(form.upper))
     added = size * np.where(np.isfinite(reach), np.maximum(reach, 1.0), 1.0)[form.A.indices]
     most, largest, least = np.zeros(form.n_rows), _largest(form.A), np.full(form.n_rows, np.inf)
@@ -109,6 +105,7 @@ def row_units(form: StandardForm) -> Vector:
     np.minimum.at(least, row[counts], size[counts])
     odd = (largest > 0) & ((largest > LARGEST) | (least < LEAST))
     largest, least = np.maximum(largest[odd], TINY), np.maximum(least[odd], TINY)
+    out = np.ones(form.n_rows)
     out[odd] = power_of_two(np.minimum(LARGEST / largest, np.maximum(LEAST / least, 1.0)))
     return out
 

@@ -367,13 +367,11 @@ def _asked_of_matrix(
     proven = meets(run.bound, run.upper)
     beside = _beside(run, closed=not proven) if options.mip_gap == 0 else None
     cells = run.cells if beside is None else beside
-    if cells.infeasible:
-        run.settled = beside is not None
-        run.prove("reduction")
-        return cells, None, beside is not None
-    whole = CellModel(formulation, cells, formulation.instance(cells, run.upper))
-    run.times["instance"] += time.perf_counter() - begin
-    model = _within_root_bound(run, whole, with_ties(run.upper) if beside is not None else run.upper, options)
+    model = None
+    if not cells.infeasible:
+        model = CellModel(formulation, cells, formulation.instance(cells, run.upper))
+        run.times["instance"] += time.perf_counter() - begin
+        model = _within_root_bound(run, model, with_ties(run.upper) if beside is not None else run.upper, options)
     if model is None:
         run.settled = beside is not None
         run.prove("reduction")

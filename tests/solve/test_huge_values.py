@@ -76,9 +76,8 @@ def test_features_in_units_of_any_size(norm: object, solver: str, seed: int) -> 
     costs = []
     for units in (np.ones(3), 2.0 ** rng.permutation([-20, 3, 20])):
         model = ObliqueTree(tree.weights / units, tree.threshold, tree.left, tree.right, tree.value, classes=(0, 1))
-        found = Explainer(model, data=table * units).explain(row * units, target, norm, solver=solver, progress=False)[
-            0
-        ]
+        explainer = Explainer(model, data=table * units)
+        found = explainer.explain(row * units, target, norm, solver=solver, progress=False)[0]
         assert found.status == "optimal"
         costs.append(found.cost)
     assert costs[1] == pytest.approx(costs[0], rel=1e-6)
