@@ -198,7 +198,10 @@ def _number_columns(
     if leaves != (0.0, 0.0) or shape.counted:
         room = max(abs(low), abs(high))
         if not np.isfinite(room):
-            raise ProblemError(f"counting changes needs finite bounds, and feature {feature.name!r} has none")
+            raise ProblemError(
+                f"counting changes needs finite bounds, and feature {feature.name!r} has none: give it some, for "
+                "example bounds = [0, 100], or permitted_range, or take a norm without l0"
+            )
         # the value says which direction the binary opens, and the unit is its big-M
         rows.append((i, "moved", 1.0, room, 0.0, 1.0, True, leaves[1], 0.0))
         rows.append((i, "moved", -1.0, room, 0.0, 1.0, True, leaves[0], 0.0))

@@ -33,6 +33,7 @@ from ocf.models.giving import matching_columns
 from ocf.models.plausibility import Plausibility
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
+from ocf.problem.targets import wanted_class
 from ocf.solve.engines import LinearEngine
 from ocf.solve.prepared_linear import PreparedLinear
 from ocf.solve.task import AskedRow, Task
@@ -140,7 +141,7 @@ class LinearExplainer(Asking[LinearProblem]):
 
     def _ask(self, rows: pd.DataFrame, question: Question, margin: float) -> Explanations:
         frame, coded, task = self._read(rows, question, margin)
-        self.prepared.class_index(task.target, 0)
+        wanted_class(task.target, self.classes, 0)
         return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
 
     def _read(self, frame: pd.DataFrame, question: Question, margin: float) -> tuple[pd.DataFrame, FloatArray, Task]:
@@ -182,7 +183,7 @@ class LinearExplainer(Asking[LinearProblem]):
         row : AskedRow
         task : Task
         """
-        target = self.prepared.class_index(task.target, int(row.current))
+        target = wanted_class(task.target, self.classes, int(row.current))
         return self.prepared.problem(row.coded, target, task.cost, task.space)
 
 

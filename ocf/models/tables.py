@@ -111,8 +111,15 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _fault(error: Exception) -> str:
     """Why a file cannot be read as a table, in words."""
+    from pandas.errors import EmptyDataError
+
     if isinstance(error, UnicodeDecodeError):
         return f"it is no UTF-8 (byte {error.start} of it is {error.object[error.start]:#04x}): save it as UTF-8"
+    if isinstance(error, EmptyDataError):
+        return "it is empty: its first line should name the columns"
+    unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))
+    if unclosed:
+        return f"a quotation mark in row {int(unclosed[1]) + 1}, the header being row 1, is never closed: take it away"
     longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
     if longer is None:
         return (str(error).splitlines() or [type(error).__name__])[0]

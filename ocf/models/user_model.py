@@ -328,11 +328,23 @@ def _numbers(table: pd.DataFrame, categories: Mapping[int, tuple[Any, ...]]) -> 
             out[:, j] = column.to_numpy(np.float64, na_value=np.nan)
         except (ValueError, TypeError):
             hint = _ORDERED if isinstance(column.dtype, pd.CategoricalDtype) else ""
-            raise DataError(
-                f"the model takes numbers, but column {name!r} holds {column.dtype} values: put an encoder before the "
-                f"model in a Pipeline (for example OneHotEncoder), or give ocf the encoded table{hint}"
-            ) from None
+            raise DataError(f"the model takes numbers, but column {name!r} holds {_held(column)}{hint}") from None
     return out
+
+
+def _held(column: pd.Series[Any]) -> str:
+    """What a column that should be of numbers holds, and what to do about it.
+
+    Where most of a column of text are numbers, the others are slips such as "34,600", not words to encode.
+    """
+    words = column[pd.to_numeric(column.astype(object), errors="coerce").isna() & column.notna()]
+    such = f", such as {words.iloc[0]!r} in row {words.index[0]!r}" if len(words) else ""
+    if column.dtype != "category" and 2 * len(words) <= column.count():
+        return f"text{such}: write numbers plainly, as 34600 or 0.5, and leave the cell of an unknown one empty"
+    return (
+        f"{column.dtype} values{such}: put an encoder before the model in a Pipeline (for example OneHotEncoder), or "
+        "give ocf the encoded table"
+    )
 
 
 def _pipeline(model: Any, frames: FrameKind, trees: TreeModel | None = None) -> UserModel:

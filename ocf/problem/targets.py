@@ -99,27 +99,6 @@ class ClassTarget:
     index: int
     probability = None
 
-    @classmethod
-    def parse(cls, ensemble: Ensemble, target: Any, current: int | None = None) -> ClassTarget:
-        """Target from a class label, its text, or ``"opposite"`` of the current class of a binary model.
-
-        Parameters
-        ----------
-        ensemble : Ensemble
-        target : object
-            What the user wrote.
-        current : int, optional
-            Index of the class that the row has, for ``"opposite"``.
-        """
-        classes = ensemble.decision.classes
-        if not classes:
-            raise ProblemError("the model is a regressor and has no classes: give it a target interval")
-        if isinstance(target, str) and target == "opposite" and "opposite" not in classes:
-            if len(classes) != 2 or current is None:
-                raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, classes))}")
-            return cls(1 - current)
-        return cls(class_index(target, classes))
-
     def check(self, ensemble: Ensemble) -> None:
         """Refuse a target that an ensemble cannot have."""
         _check_classes(ensemble, (self.index,))
@@ -175,6 +154,43 @@ def class_index(target: Any, classes: Sequence[Any], what: str = "") -> int:
     if not any(named):
         raise ProblemError(f"{what and what + ': '}there is no class {nearest(target, classes)}")
     return named.index(True)
+
+
+def wanted_class(target: Any, classes: Sequence[Any], current: int | None = None) -> int:
+    """Index of the class that a user wants.
+
+    Parameters
+    ----------
+    target : class label, "opposite" or a collection of one label
+        A label may be given as text. In a collection "opposite" is a label where a class is named so.
+    classes : sequence of labels
+    current : int, optional
+        Index of the class that the row has, for ``"opposite"``.
+
+    Raises
+    ------
+    ProblemError
+        No such class, or "opposite" that may mean two things or of more than two classes.
+    """
+    labels = list(target) if _is_collection(target) else [target]
+    if len(labels) != 1:
+        raise ProblemError(f"the target is one class here, not {len(labels)}; name one of {_listed(classes)}")
+    if not isinstance(labels[0], str) or labels[0] != "opposite":
+        return class_index(labels[0], classes)
+    if "opposite" not in classes:
+        if len(classes) != 2 or current is None:
+            raise ProblemError(f"'opposite' needs two classes and a row that has one; name one of {_listed(classes)}")
+        return 1 - current
+    if not _is_collection(target):
+        raise ProblemError(
+            "a class is named 'opposite', which also means the other class of two: name the class that is wanted, "
+            "target=['opposite'] for that one (in a problem file target = [\"opposite\"], in ocf solve --target twice)"
+        )
+    return class_index("opposite", classes)
+
+
+def _listed(classes: Sequence[Any]) -> str:
+    return ", ".join(map(str, classes))
 
 
 def _reads_as(text: Any, label: Any) -> bool:
@@ -428,19 +444,15 @@ def parse_target(
     ProblemError
         The model has no such class or no probabilities, or bounds and probability mean nothing.
     """
-    if not ensemble.decision.classes:
+    classes = ensemble.decision.classes
+    if not classes:
         if probability is not None:
             raise ProblemError("the model is a regressor and has no probabilities: give bounds of its value")
         return _interval(ensemble, target)
-    labels = list(target) if _is_collection(target) else [target]
-    if isinstance(target, str) and target == "opposite" and target in ensemble.decision.classes:
-        raise ProblemError(
-            "a class is named 'opposite', which also means the other class of two: name the class that is wanted, "
-            "target=['opposite'] for that one"
-        )
-    if not labels:
-        raise ProblemError(f"the target names no class; name some of {', '.join(map(str, ensemble.decision.classes))}")
-    indices = tuple(sorted({ClassTarget.parse(ensemble, label, current).index for label in labels}))
+    each = [[label] for label in target] if _is_collection(target) else [target]
+    if not each:
+        raise ProblemError(f"the target names no class; name some of {_listed(classes)}")
+    indices = tuple(sorted({wanted_class(one, classes, current) for one in each}))
     if probability is not None:
         return ProbabilityTarget(indices, _probability(ensemble, probability))
     return ClassSetTarget(indices) if len(indices) > 1 else ClassTarget(indices[0])

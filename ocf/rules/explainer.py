@@ -48,7 +48,7 @@ from ocf.features.space import FeatureSpace
 from ocf.models.labels import class_array
 from ocf.models.user_model import UserModel, working
 from ocf.problem.costs import Cost
-from ocf.problem.targets import class_index
+from ocf.problem.targets import wanted_class
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
@@ -746,11 +746,12 @@ class CounterfactualRules:
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:
             return Wanted.interval(target)
-        if target is None or (isinstance(target, str) and target == "opposite" and target not in self.classes):
+        if target is None:
             if len(self.classes) != 2 or predicted is None:
                 raise ProblemError(f"name the target: one of {', '.join(map(str, self.classes))}")
             return Wanted(next(c for c in self.classes if c != predicted))
-        return Wanted(self.classes[class_index(target, self.classes)])
+        current = None if predicted is None else next(k for k, c in enumerate(self.classes) if c == predicted)
+        return Wanted(self.classes[wanted_class(target, self.classes, current)])
 
 
 def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> FeatureSpace:

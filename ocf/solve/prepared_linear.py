@@ -20,7 +20,7 @@ from ocf.models.plausibility import Detector, Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem, Move
-from ocf.problem.targets import ClassTarget, Target, class_index
+from ocf.problem.targets import ClassTarget, Target
 from ocf.readers.linear import LinearModel
 from ocf.solve.task import AskedRow
 from ocf.support.messages import listed
@@ -99,22 +99,6 @@ class PreparedLinear:
             tuple(_move(feature, origin[i]) for i, feature in enumerate(space.features)),
             tuple(_level_costs(feature, origin[i], cost) for i, feature in enumerate(space.features)),
         )
-
-    def class_index(self, target: Any, current: int) -> int:
-        """The class that is wanted of a row that has the class `current`.
-
-        Parameters
-        ----------
-        target : class label or "opposite"
-            A label may be given as text.
-        current : int
-            Index of a class.
-        """
-        if isinstance(target, str) and target == "opposite" and "opposite" not in self.classes:
-            if len(self.classes) != 2:
-                raise ProblemError(f"'opposite' needs two classes; name one of {', '.join(map(str, self.classes))}")
-            return 1 - current
-        return class_index(target, self.classes)
 
     def unproven(self, problem: LinearProblem) -> str:
         """Why nothing is proven of a problem: nothing stands in the way of a sum."""

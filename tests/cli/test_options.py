@@ -202,7 +202,8 @@ def test_unknown_category(files: Path, changed: Callable[..., Path], write: Call
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("table.csv", b"", ["cannot be read"]),
+        ("table.csv", b"", ["it is empty", "first line should name the columns"]),
+        ("table.csv", b'age,income,owner\n1,2,0\n3,"4,0\n5,6,0\n', ["a quotation mark in row 3", "is never closed"]),
         ("table.csv", bytes(range(256)), ["cannot be read"]),
         ("table.csv", b"age,income,owner\n1,2,0,\n3,4,0,\n", ["line 2 has 4 fields and the header 3", "commas"]),
         ("table.csv", b"age,income,owner\n1,2,0\n\n3,4,0,7,8\n", ["line 4 has 5 fields and the header 3", "commas"]),

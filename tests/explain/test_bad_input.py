@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.errors import DataError, ModelError, OcfError, ProblemError, UnsupportedModelError
+from ocf.oblique.tao import TAOClassifier
 from ocf.problem.constraints import Budget, Implication, Linear
 
 RNG = np.random.default_rng(0)
@@ -273,11 +275,39 @@ def test_what_may_become_missing_must_be_taken_by_the_steps() -> None:
         EXPLAINER.explain(ROW, missing={"may_become_missing": True, "cost_of_becoming_missing": 0.1})
 
 
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("34,600", r"'amount' holds text, such as '34,600' in row 3: write numbers plainly"),
+        (None, r"'amount' holds \w+ values, such as 'many' in row 0: put an encoder before the model"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_shown(cell: str | None, words: str) -> None:
+    amounts = pd.Series([str(v) for v in range(len(TABLE))] if cell else ["many"] * len(TABLE), dtype=object)
+    amounts[3] = cell or "many"
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(TABLE[["amount"]], LABELS)
+    with pytest.raises(DataError, match=words):
+        Explainer(model, pd.DataFrame({"amount": amounts}))
+
+
+def test_counting_changes_of_a_number_without_limits_names_what_to_do() -> None:
+    table = TABLE[["age", "amount"]].astype(float)
+    standing = (table - table.mean()) / table.std()
+    model = TAOClassifier(1, random_state=0).fit(table, standing.sum(axis=1) > 0)
+    explainer = Explainer(model, table, {"age": {"bounds": [-np.inf, np.inf]}})
+    (found,) = explainer.explain(table.iloc[[0]], norm="l0")
+    assert found.status == "error"
+    assert re.search(r"finite bounds, and feature 'age' has none: .*take a norm without l0", found.message)
+
+
 def test_ordered_categories_that_lightgbm_does_not_place() -> None:
     grade = pd.Categorical.from_codes(np.arange(80) % 3, categories=["low", "mid", "high"], ordered=True)
     table = pd.DataFrame({"grade": grade, "own": TABLE["age"] > 40})
     model = LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1).fit(table, LABELS)
-    with pytest.raises(DataError, match=r"'grade' holds category values: .*LightGBM .* fit it on unordered ones"):
+    with pytest.raises(
+        DataError,
+        match=r"'grade' holds category values, such as 'low' in row 0: .*LightGBM .* fit it on unordered ones",
+    ):
         Explainer(model, table)
 
 

@@ -399,3 +399,16 @@ def test_wishes_that_leave_no_value_are_infeasible(action: str) -> None:
     explainer = LinearExplainer(model, table, {"a": {"actionability": action}})
     (found,) = explainer.explain(table.iloc[[0]], target=True, permitted_range={"a": (1, 5)})
     assert (found.status, found.proved_by) == ("infeasible", "reduction")
+
+
+def test_a_class_named_opposite_is_named_in_a_list() -> None:
+    table = pd.DataFrame({"a": [0.0, 1, 2, 3] * 5})
+    explainer = LinearExplainer(LogisticRegression().fit(table, np.where(table.a > 1.5, "opposite", "other")), table)
+    for wish in ({}, {"target": "opposite"}):
+        with pytest.raises(ProblemError, match=r"a class is named 'opposite'.* target=\['opposite'\]"):
+            explainer.explain(table.iloc[[0]], **wish)
+    (found,) = explainer.explain(table.iloc[[0]], target=["opposite"])
+    assert (found.target, found.status) == ("opposite", "optimal")
+    assert explainer.explain(table.iloc[[3]], target="other")[0].status == "optimal"
+    with pytest.raises(ProblemError, match="the target is one class here, not 2"):
+        explainer.explain(table.iloc[[0]], target=["opposite", "other"])

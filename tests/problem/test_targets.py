@@ -25,6 +25,7 @@ from ocf.problem.targets import (
     Target,
     parse_target,
     target_from_dict,
+    wanted_class,
 )
 from ocf.readers import read_model
 from ocf.trees import links
@@ -95,14 +96,11 @@ NUMBERS = stumps(np.zeros((1, 2, 3)), Decision("argmax", (1, 2, 5)))
 
 
 def test_classes_are_found_by_label_or_text() -> None:
-    assert ClassTarget.parse(BINARY, "yes").index == 1
-    assert ClassTarget.parse(NUMBERS, 5).index == 2
-    assert ClassTarget.parse(NUMBERS, "5").index == 2
-    halves = stumps(np.zeros((1, 2, 3)), Decision("argmax", (0.0, 1.0, "1")))
-    assert [ClassTarget.parse(halves, text).index for text in ("0", "0.0", "1.0", "1")] == [0, 0, 1, 2]
-    assert ClassTarget.parse(BINARY, "opposite", current=1).index == 0
-    named = stumps(np.zeros((1, 2, 1)), Decision("threshold", ("same", "opposite")))
-    assert ClassTarget.parse(named, "opposite", current=1).index == 1
+    assert wanted_class("yes", ("no", "yes")) == wanted_class(["yes"], ("no", "yes")) == 1
+    assert wanted_class(5, (1, 2, 5)) == wanted_class("5", (1, 2, 5)) == 2
+    assert [wanted_class(text, (0.0, 1.0, "1")) for text in ("0", "0.0", "1.0", "1")] == [0, 0, 1, 2]
+    assert wanted_class("opposite", ("no", "yes"), current=1) == 0
+    assert wanted_class(["opposite"], ("same", "opposite"), current=1) == 1
 
 
 @pytest.mark.parametrize(
@@ -118,13 +116,13 @@ def test_classes_are_found_by_label_or_text() -> None:
 )
 def test_targets_that_do_not_exist(ensemble: Ensemble, target: object, message: str) -> None:
     with pytest.raises(ProblemError, match=message):
-        ClassTarget.parse(ensemble, target)
+        parse_target(ensemble, target)
 
 
 def test_regressors_have_no_classes() -> None:
     trees = read_model(RandomForestRegressor(2, random_state=0).fit([[0.0], [1.0]], [0.5, 1.5]))
     with pytest.raises(ProblemError, match="regressor"):
-        ClassTarget.parse(trees.ensemble, 1)
+        parse_target(trees.ensemble, 1)
 
 
 @pytest.mark.parametrize(

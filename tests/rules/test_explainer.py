@@ -421,3 +421,13 @@ def test_ctrl_c_keeps_the_rules_of_finished_rows(
     monkeypatch.setattr(rules, "local", failing)
     with pytest.raises(SystemError, match="something else"):
         rules.local_many(rows, "granted")
+
+
+def test_a_class_named_opposite_is_named_in_a_list() -> None:
+    table = pd.DataFrame({"a": [0.0, 1, 2, 3] * 20})
+    model = RandomForestClassifier(5, random_state=0).fit(table, np.where(table.a > 1.5, "opposite", "other"))
+    rules = CounterfactualRules(model, table, seed=0)
+    with pytest.raises(ProblemError, match=r"a class is named 'opposite'.* target=\['opposite'\]"):
+        rules.local(table.iloc[[0]], target="opposite")
+    assert rules.local(table.iloc[[0]], target=["opposite"]).target == "opposite"
+    assert rules.local(table.iloc[[0]]).target == "opposite"
