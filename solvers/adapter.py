@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ocf.errors import ProblemError
@@ -44,6 +45,9 @@ START_TOLERANCE = 1e-9
 
 #: Part of the largest cost by which bound and objective may differ through rounding alone.
 NOISE = 1e-12
+
+#: How many times cheaper than a cost that was known an optimum is that squares are sized for, and how often at most.
+FAR_CHEAPER, MOST_SIZES = 64.0, 4
 
 #: Bytes that a solver takes, with its presolve and first LP, for an entry of the matrix, and for a row or a column.
 ENTRY, SIDE = 250, 1000
@@ -162,11 +166,44 @@ def ask(
     # HiGHS 1.15 presolves integer columns with fractional bounds to wrong optima (its issues 3271 and 3274).
     lower, upper = whole_bounds(form.lower, form.upper, form.integer)
     form = form.with_bounds(lower, upper)
-    columns, rows = units_of(form)
+    known = form.objective(start) if start is not None and usable else cutoff
+    near = _without_idle_costs(form if form.Q is None or known is None else _affordable(form, known))
+    reference = None if form.Q is None or known is None or not known > form.c0 else known - form.c0
+    columns, rows = units_of(near, reference)
     start = None if start is None else start / columns
     return SolverQuestion(
-        form.in_units(columns, rows), options or SolverOptions(), start, usable, cutoff, form, columns
+        near.in_units(columns, rows), options or SolverOptions(), start, usable, cutoff, form, columns
     )
+
+
+def _affordable(form: StandardForm, cost: float) -> StandardForm:
+    """The same without the ends of columns whose own square is dearer than a cost, unless there are cross terms."""
+    q, c = form.Q.diagonal() / 2, form.c
+    curved = q > 0
+    ends = np.where(c > 0, form.lower, form.upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turn = np.clip(np.where(curved, -c / (2 * q), np.where(c == 0, 0.0, ends)), form.lower, form.upper)
+        least = q * turn**2 + c * turn
+    if form.Q.nnz > np.count_nonzero(q) or not np.isfinite(least).all():
+        return form
+    spent = cost - form.c0 - least.sum()
+    room = np.maximum(spent, 0.0) + least + 1e-9 * (abs(cost) + abs(form.c0) + np.abs(least).sum())
+    q, c, room = q[curved], c[curved], room[curved]
+    # roots of q x**2 + c x = room without the difference of numbers that may be alike
+    t = -(c + np.copysign(np.sqrt(np.maximum(c**2 + 4 * q * room, 0.0)), c)) / 2
+    ends = np.sort([t / q, -room / np.where(t == 0, 1.0, t)], axis=0)
+    ends += np.abs(ends) * [[-1e-9], [1e-9]]
+    lower, upper = form.lower.copy(), form.upper.copy()
+    lower[curved] = np.maximum(lower[curved], ends[0])
+    upper[curved] = np.minimum(upper[curved], ends[1])
+    return form.with_bounds(*whole_bounds(lower, upper, form.integer))
+
+
+def _without_idle_costs(form: StandardForm) -> StandardForm:
+    """The same without the costs of columns that stand at 0: the greatest cost bounds the scale of the optimum's."""
+    moves = (form.lower != 0) | (form.upper != 0)
+    kept = sp.diags_array(moves.astype(float))
+    return replace(form, c=np.where(moves, form.c, 0.0), Q=None if form.Q is None else kept @ form.Q @ kept)
 
 
 def settle(form: StandardForm) -> RawAnswer | None:
@@ -292,14 +329,52 @@ def with_remedies(
         again = solve(replace(options, time_limit=left, options={**remedy, **options.options}))
         if again.status is Status.ERROR:
             again = replace(again, message=result.message)  # the first is that of the options that were asked for
-        history = [p._replace(seconds=p.seconds + result.seconds) for p in again.history]
-        result = replace(
-            again,
-            seconds=result.seconds + again.seconds,
-            nodes=result.nodes + again.nodes,
-            history=monotone([*result.history, *history]),
-        )
+        result = _joined(result, again)
     return result
+
+
+def with_sized_squares(
+    solve: Callable[[ArrayLike | None, SolverOptions], SolveResult],
+    form: StandardForm,
+    options: SolverOptions,
+    warm_start: ArrayLike | None,
+    cutoff: float | None,
+) -> SolveResult:
+    """Solve; where squares count and the optimum is far cheaper than was known, solve again from the point found.
+
+    Solvers hold squares to absolute tolerances, so that those of an optimum of 1e-8 are free of charge beside a first
+    cost of 1.
+
+    Parameters
+    ----------
+    solve : callable
+        Given a point to start from, and options.
+    form, options, warm_start, cutoff
+        As in `Solver.solve`.
+    """
+    result = solve(warm_start, options)
+    known = 1.0 if cutoff is None else cutoff - form.c0
+    for _ in range(MOST_SIZES):
+        cost = math.nan if result.objective is None else result.objective - form.c0
+        left = None if options.time_limit is None else options.time_limit - result.seconds
+        if form.Q is None or result.x is None or not 0 < cost < known / FAR_CHEAPER or (left is not None and left <= 0):
+            break
+        again = solve(result.x, replace(options, time_limit=left))
+        if again.x is None:
+            again = replace(result, status=Status.FEASIBLE, bound=-math.inf, gap=math.inf, message=again.message)
+        result, known = _joined(result, again), cost
+    return result
+
+
+def _joined(first: SolveResult, again: SolveResult) -> SolveResult:
+    """A result that stands in the place of another, with what both took."""
+    history = [p._replace(seconds=p.seconds + first.seconds) for p in again.history]
+    return replace(
+        again,
+        seconds=first.seconds + again.seconds,
+        nodes=first.nodes + again.nodes,
+        history=monotone([*first.history, *history]),
+    )
 
 
 def _without_point(

@@ -25,6 +25,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import highspy
@@ -33,7 +34,17 @@ from highspy import HighsModelStatus as ModelStatus
 from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import (
+    Claim,
+    RawAnswer,
+    SolverQuestion,
+    StallWatch,
+    ask,
+    conclude,
+    settle,
+    with_remedies,
+    with_sized_squares,
+)
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
@@ -104,14 +115,17 @@ class HighsSolver:
         if form.Q is not None and form.integer.any():
             raise SolverError("HiGHS does not solve quadratic objectives with integers: use solver='scip'")
 
-        def once(options: SolverOptions) -> SolveResult:
-            question = ask(form, options, warm_start, cutoff)
+        def once(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
+            question = ask(form, options, start, cutoff)
             scale = objective_scale(costs_of(question.form), question.reference)
             raw = raw_options(question, scale, over is not None)
             answer = settle(question.form) or self._run(question, scale, raw, interrupt)
             return conclude(question, answer, self.name, self.version, raw)
 
-        return with_remedies(once, options or SolverOptions(), REMEDIES)
+        def robust(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
+            return with_remedies(partial(once, start), options, REMEDIES)
+
+        return with_sized_squares(robust, form, options or SolverOptions(), warm_start, cutoff)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound.

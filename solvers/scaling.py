@@ -53,7 +53,7 @@ def objective_scale(c: Vector, reference: float | None = None) -> float:
     return math.ldexp(1.0, max(min(exponent, 1000), -1000))
 
 
-def units_of(form: StandardForm) -> tuple[Vector, Vector]:
+def units_of(form: StandardForm, reference: float | None = None) -> tuple[Vector, Vector]:
     """Powers of two in which columns count and by which rows are multiplied, (n_cols,) and (n_rows,).
 
     Solvers drop coefficients below 1e-9, hold rows and whole numbers to absolute tolerances, and HiGHS adds 1e-7 to the
@@ -63,13 +63,15 @@ def units_of(form: StandardForm) -> tuple[Vector, Vector]:
     Parameters
     ----------
     form : StandardForm
+    reference : float, optional
+        A cost of the size of the optimum, which a square of 1 is to have; by default 1, within limits.
     """
-    columns = _column_units(form)
+    columns = _column_units(form, reference)
     return columns, row_units(form.in_units(columns))
 
 
-def _column_units(form: StandardForm) -> Vector:
-    """How far a continuous column reaches, if that is not about 1, and no more than a square of cost 1."""
+def _column_units(form: StandardForm, reference: float | None) -> Vector:
+    """How far a continuous column reaches, if that is not about 1, but no farther than a square of the reference."""
     out = np.ones(form.n_cols)
     reach = np.maximum(np.abs(form.lower), np.abs(form.upper))
     far = np.isfinite(reach) & (reach > 0) & ((reach > FAR) | (reach < 1 / FAR))
@@ -79,7 +81,8 @@ def _column_units(form: StandardForm) -> Vector:
     out[free] = power_of_two(1 / largest[free])
     if form.Q is not None:
         square = form.Q.diagonal()
-        own = np.clip(power_of_two(1 / np.sqrt(square[square > 0])), *SQUARES)
+        own = power_of_two(np.sqrt((reference or 1.0) / square[square > 0]))
+        own = own if reference else np.clip(own, *SQUARES)
         ends = reach[square > 0]
         out[square > 0] = np.where((ends > 0) & (ends < own), power_of_two(np.where(ends > 0, ends, 1.0)), own)
     out[form.integer] = 1.0

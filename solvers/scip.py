@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,17 @@ from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, with_remedies
+from ocf.solvers.adapter import (
+    Claim,
+    RawAnswer,
+    SolverQuestion,
+    StallWatch,
+    ask,
+    conclude,
+    settle,
+    with_remedies,
+    with_sized_squares,
+)
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
@@ -109,14 +119,17 @@ class ScipSolver:
             See `ocf.solvers.protocols.Solver.solve`.
         """
 
-        def once(options: SolverOptions) -> SolveResult:
-            question = ask(form, options, warm_start, cutoff)
+        def once(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
+            question = ask(form, options, start, cutoff)
             scale = objective_scale(costs_of(question.form), question.reference)
             raw = raw_options(question.options, quadratic=form.Q is not None)
             answer = settle(question.form) or self._run(question, scale, raw, interrupt, over)
             return conclude(question, answer, self.name, self.version, raw)
 
-        return with_remedies(once, options or SolverOptions(), REMEDIES)
+        def robust(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
+            return with_remedies(partial(once, start), options, REMEDIES)
+
+        return with_sized_squares(robust, form, options or SolverOptions(), warm_start, cutoff)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound.
@@ -136,7 +149,7 @@ class ScipSolver:
         interrupt: Callable[[], bool] | None,
         over: CellModel | None = None,
     ) -> RawAnswer:
-        model, variables = build_model(question.form, scale)
+        model, variables = build_model(question.form, scale, question.reference)
         with _freed(model) as at_work:
             _prepare(model, variables, question, scale, raw, over)
             history = _History(scale)
@@ -246,7 +259,7 @@ def raw_options(options: SolverOptions, *, quadratic: bool = False) -> dict[str,
     return {**raw, **options.options}
 
 
-def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any]]:
+def build_model(form: StandardForm, scale: float = 1.0, size: float | None = None) -> tuple[Model, list[Any]]:
     """Build a SCIP model of a form.
 
     Parameters
@@ -254,6 +267,8 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
     form : StandardForm
     scale : float
         The objective is multiplied by it.
+    size : float, optional
+        A cost of the size of the optimum, in whose units squares count.
 
     Returns
     -------
@@ -269,7 +284,7 @@ def build_model(form: StandardForm, scale: float = 1.0) -> tuple[Model, list[Any
     ]
     model.addObjoffset(form.c0 * scale)
     if form.Q is not None:
-        _add_quadratic(model, variables, form.Q, scale)
+        _add_quadratic(model, variables, form.Q, scale, size)
 
     # An expression made of terms straight away: summing products of variables is ten times slower.
     terms = [Term(variable) for variable in variables]
@@ -324,13 +339,13 @@ def _branch_on_cells(model: Model, rule: CellBranching) -> None:
     model.includeBranchrule(rule, "cells", "cuts of features", PRIORITY, -1, 1.0)
 
 
-def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float) -> None:
+def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float, size: float | None) -> None:
     """Add ``x'Qx / 2`` to the objective by variables above it, for SCIP's own objective is linear.
 
     Squares of single columns have one each, which tangents meet far sooner than their sum.
     """
-    # in units of the largest coefficient, so that the tolerances mean the same whatever the costs
-    size = float(np.abs(Q.data).max())
+    # in units in which the optimum is about 1, or of the largest coefficient, so that tolerances mean the same
+    size = size or float(np.abs(Q.data).max())
     Q, scale = Q / size, scale * size
     upper = sp.triu(Q, format="coo")
     entries = list(zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True))

@@ -14,15 +14,18 @@ tolerance of a hyperplane, on its wrong side, ends nothing. The bound of a box h
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.solve.column_boxes import ColumnBox, ColumnBoxes
+from ocf.solve.dual_ascent import ascend
 from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
+from ocf.solve.polytope import Polytope
 from ocf.solvers.adapter import Claim
 from ocf.solvers.highs_warm import WarmHighs
 from ocf.solvers.result import SolverOptions
@@ -127,12 +130,14 @@ class _ChoiceSearch:
         found = self.relaxed.solve(lower=box.lower, upper=box.upper, time_limit=left)
         if found.claim is Claim.INFEASIBLE:
             return None
-        if found.multipliers is not None:
-            box.bound = max(box.bound, self._bound(found.multipliers, box))
+        x, multipliers = found.x, found.multipliers
+        if x is None or multipliers is None:
+            x, multipliers = self._ascended(box)
+        box.bound = max(box.bound, self._bound(multipliers, box))
         if self._is_dear(box.bound):
             return None
         loose = self.integer & (box.lower < box.upper)
-        x = np.clip(0.0 if found.x is None else found.x, box.lower, box.upper)
+        x = np.clip(x, box.lower, box.upper)
         broken = np.where(loose, np.abs(x - np.rint(x)), 0.0)
         if broken.max(initial=0.0) > WHOLE:
             j = int((broken * (1.0 + self.weights)).argmax())
@@ -184,6 +189,24 @@ class _ChoiceSearch:
             else:
                 self.boxes.push(part)
         return following
+
+    def _ascended(self, box: ColumnBox) -> tuple[FloatArray, FloatArray]:
+        """Point and multipliers of a box that HiGHS does not solve; its "solve error" is met where costs are tiny."""
+        half_spaces, signs = self.half_spaces
+        polytope = replace(half_spaces, lo=box.lower, hi=box.upper)
+        y = ascend(polytope)
+        x = polytope.argmin(y @ polytope.G)
+        return np.where(np.isfinite(x), x, 0.0), y @ signs
+
+    @cached_property
+    def half_spaces(self) -> tuple[Polytope, FloatArray]:
+        """The relaxation over the columns, and how its half-spaces stem from the rows, (n_half_spaces, n_rows)."""
+        form, square, each = self.form, self.model.columns.square, np.eye(self.form.n_rows)
+        upper, lower = np.isfinite(form.row_upper), np.isfinite(form.row_lower)
+        signs = np.concatenate([each[upper], -each[lower]])
+        sides = np.concatenate([form.row_upper[upper], -form.row_lower[lower]])
+        zeros = np.zeros(form.n_cols)
+        return Polytope(signs @ form.A, sides, form.lower, form.upper, zeros, -form.c, form.c, square, square), signs
 
     def _bound(self, multipliers: FloatArray, box: ColumnBox) -> float:
         """Lower bound on what a box costs, by weak duality: with prices of the rows each column is by itself."""

@@ -145,8 +145,9 @@ class Query:
         """The solver chooses the integers, the rest is solved again for each of its choices."""
         separable = self.model.form is None
         form = self._form(task)
-        if separable and form.Q is not None and self.may_switch:
-            return self._branching.answer(task, cutoff, known, self.run)
+        if separable and form.Q is not None:
+            best = known if self.may_switch else self._by_scip(form, task, cutoff, known)
+            return self._branching.answer(task, cutoff, best, self.run)
         best = replace(known, bound=np.inf) if known.point is not None else replace(EMPTY, leaf=task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
@@ -187,6 +188,20 @@ class Query:
         if separable:
             return self._branching.answer(task, cutoff, best, self.run)
         return replace(best, bound=min(result.bound, undecided), claim="open")
+
+    def _by_scip(self, form: StandardForm, task: LeafTask, cutoff: float, known: LeafAnswer) -> LeafAnswer:
+        """SCIP's point of a leaf with squares, or the known one; its bound, within its tolerances, proves nothing."""
+        self.run.called("scip")
+        limit, left = min(cutoff, known.cost), self.run.seconds_left()
+        if left is not None and left <= 0:
+            return known
+        options = replace(self.options, time_limit=left)
+        result = cast(Solver, get_solver("scip")).solve(form, options, cutoff=limit if np.isfinite(limit) else None)
+        self.run.note(result)
+        if result.x is None:
+            return known
+        found = self._smooth.answer(task.fixed(result.x, form.integer), np.inf, self.run)
+        return found if found.cost < known.cost else known
 
     def _left_open(self, found: LeafAnswer, x: FloatArray) -> float:
         """What a choice of integers costs at least, with what its numbers pay for leaving their values; inf if proven.

@@ -119,7 +119,7 @@ class SmoothLeaves:
         bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
         if point is None:
             return LeafAnswer(task.leaf, None, np.inf, bound, "open")
-        if meets(min(bound, cost), cost):
+        if meets(min(bound, cost), cost) or cost - bound <= polytope.noise(point[part.used]):
             return LeafAnswer(task.leaf, point, cost, cost, "solved")
         return self._of_one_number(part, run, point) or LeafAnswer(task.leaf, point, cost, bound, "open")
 

@@ -88,6 +88,13 @@ class Polytope:
         d = x - self.xbar
         return float(self.separable_cost(d).sum()) + (0.0 if self.Q is None else float(d @ (self.Q @ d)))
 
+    def noise(self, x: FloatArray) -> float:
+        """What rounding may add to the cost of a point by the quadratic form, whose products may cancel; else 0."""
+        if self.Q is None:
+            return 0.0
+        d = np.abs(x - self.xbar)
+        return UNIT * float(d @ (abs(self.Q) @ d))
+
     def within(self, cost: float) -> Polytope:
         """The same with the box cut down to where points of at most this cost can lie; for bounds below it."""
         if not np.isfinite(cost):

@@ -7,6 +7,10 @@ import math
 #: Relative difference below which a bound meets a cost.
 PROOF_TOLERANCE = 1e-9
 
+#: Cost from which on down the difference does not shrink any further. A change of 1 within a range of 1e12, squared,
+#: costs 1e-24 and is told from one of 1.0001; products of a quadratic form that cancel leave up to 1e-28.
+LEAST_COST = 1e-19
+
 
 def slack(cost: float, gap: float = 0.0) -> float:
     """By how much a bound may fall short of a cost and still meet it.
@@ -17,7 +21,7 @@ def slack(cost: float, gap: float = 0.0) -> float:
     gap : float
         A relative gap that was asked for, where it is wider than that of a proof.
     """
-    return max(PROOF_TOLERANCE, gap) * max(abs(cost), PROOF_TOLERANCE)
+    return max(PROOF_TOLERANCE, gap) * max(abs(cost), LEAST_COST)
 
 
 def with_ties(cost: float) -> float:

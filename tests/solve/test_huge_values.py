@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 from solve.oblique_cases import random_tree
 
 from ocf import Explainer
@@ -124,3 +126,49 @@ def test_a_huge_leaf_beside_small_ones(solver: str, exponent: int) -> None:
     result = get_solver(solver).solve(form)
     assert result.status is Status.OPTIMAL
     assert result.objective == pytest.approx(21.0)  # the huge one is too much: the six cheapest of the others
+
+
+def few_units_short(seed: int) -> tuple[ObliqueTree, pd.DataFrame, float]:
+    """A hyperplane a few units away from the row in the middle of ranges of up to 1e12, and the cost by enumeration."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(1, 13, 2)
+    middle, weights = np.floor(scale / 2), rng.choice([-3.0, -2, -1, 1, 2, 3], 2)
+    short = float(rng.integers(1, 6)) - 0.5
+    threshold = float(weights @ middle) + short
+    value, nothing = np.eye(2)[[0, 0, 1]], [0.0, 0.0]
+    tree = ObliqueTree([weights, nothing, nothing], [threshold, 0, 0], [1, -1, -1], [2, -1, -1], value, classes=(0, 1))
+    table = pd.DataFrame([nothing, scale, *[middle] * 3], columns=["x", "y"]).astype("int64")
+    moves = np.array(list(itertools.product(range(-8, 9), repeat=2)), float)
+    moves = moves[(np.abs(moves) <= scale / 2).all(axis=1) & (moves @ weights > short)]
+    return tree, table, float(((moves / scale) ** 2).sum(axis=1).min())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 31, 46, 72, 77, 120, 147])
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+def test_rows_a_few_units_short_of_a_hyperplane(solver: str, seed: int) -> None:
+    tree, table, best = few_units_short(seed)
+    found = Explainer(tree, data=table).explain(table.iloc[[2]], 1, "l2", solver=solver, progress=False)[0]
+    assert (found.status, found.verified) == ("optimal", True)
+    assert found.cost == pytest.approx(best, rel=1e-9, abs=0)
+
+
+def few_units_from_thresholds(seed: int) -> tuple[RandomForestClassifier, pd.DataFrame]:
+    """A forest with thresholds a few units around 0, the last row, and others as far as 1e12."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(1, 13, 2)
+    near, far = rng.integers(-6, 7, (60, 2)), np.floor((rng.random((20, 2)) - 0.5) * scale)
+    values = np.vstack([near, far]) + 0.25 * rng.integers(0, 2, (80, 2))
+    table = pd.DataFrame(np.vstack([values, [[0.0, 0.0]]]), columns=["x", "y"])
+    labels = (table.sum(axis=1) > rng.integers(0, 4)) ^ (rng.random(81) < 0.1)
+    return RandomForestClassifier(3, max_depth=4, random_state=seed).fit(table, labels), table
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_quadratic_form_a_few_units_from_the_thresholds(seed: int) -> None:
+    model, table = few_units_from_thresholds(seed)
+    explainer, costs = Explainer(model, data=table), []
+    for solver in ("box", "highs", "scip"):
+        found = explainer.explain(table.iloc[[-1]], norm="mahalanobis", solver=solver, progress=False)[0]
+        assert (found.status, found.verified) == ("optimal", True)
+        costs.append(found.cost)
+    assert costs == pytest.approx([costs[0]] * 3, rel=1e-7, abs=0)

@@ -61,3 +61,27 @@ def test_a_family_restarts_with_other_sides(form: StandardForm) -> None:
         assert found.multipliers is not None
         assert smooth.objective(found.x) == pytest.approx(gap**2 * 2 / 3, abs=1e-5)
         assert found.multipliers[0] == pytest.approx(gap * 4 / 3, abs=1e-4)
+
+
+@pytest.mark.parametrize("cross_terms", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_squares_of_very_different_costs_against_enumeration(seed: int, cross_terms: bool) -> None:
+    """A few units within ranges of up to a million: the optimum costs as little as 1e-12, the first square 1."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(0, 7, 2)
+    weights, need = rng.integers(1, 4, 2).astype(float), float(rng.integers(1, 6)) - 0.5
+    half = np.eye(2) / scale
+    if cross_terms:
+        half = (rng.integers(-2, 3, (2, 2)) + 3 * np.eye(2)) / scale
+    square = half.T @ half
+    form = StandardForm(
+        c=np.zeros(2), c0=0.0, A=weights[None], row_lower=[need], row_upper=[np.inf], lower=[-1e6, -1e6],
+        upper=[1e6, 1e6], integer=[True, False], Q=2 * square,
+    )  # fmt: skip
+    whole = np.arange(-50.0, 51.0)
+    rest = np.maximum(-square[0, 1] * whole / square[1, 1], (need - weights[0] * whole) / weights[1])
+    moves = np.stack([whole, rest], axis=1)
+    best = np.einsum("ni,ij,nj->n", moves, square, moves).min()
+    found = get_solver("scip").solve(form)
+    assert found.objective == pytest.approx(best, rel=1e-4)
+    assert found.bound <= best * (1 + 1e-4)
