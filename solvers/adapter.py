@@ -102,6 +102,8 @@ class SolverQuestion:
         As the caller gave it, by which an answer is judged.
     units : (n_cols,) float64
         What the columns of the form count.
+    reference : float or None
+        A cost of the size of the optimum, without the constant, when one is known.
     """
 
     form: StandardForm
@@ -111,18 +113,12 @@ class SolverQuestion:
     cutoff: float | None
     original: StandardForm
     units: Vector
+    reference: float | None = None
 
     @property
     def limit(self) -> float | None:
         """The cutoff that the solver has to be told: a usable start below it says the same and more."""
         return None if self.start_usable else self.cutoff
-
-    @property
-    def reference(self) -> float | None:
-        """A cost of the size of the optimum, without the constant, when one is known."""
-        if self.start is not None and self.start_usable:
-            return self.form.objective(self.start) - self.form.c0
-        return None if self.cutoff is None else self.cutoff - self.form.c0
 
 
 def ask(
@@ -153,26 +149,28 @@ def ask(
         raise ProblemError("the cutoff is NaN")
     if cutoff is not None and math.isinf(cutoff) and cutoff > 0:
         cutoff = None
-    start = None
-    usable = False
+    start, violation = None, math.inf
     if warm_start is not None:
         start = np.asarray(warm_start, dtype=float)
         if start.shape != (form.n_cols,):
             raise ProblemError(f"the warm start has shape {start.shape} where ({form.n_cols},) is needed")
         start = _whole(form, start) if np.isfinite(start).all() else None
     if start is not None:
-        usable = _violation(form, start) <= START_TOLERANCE
-        usable = usable and (cutoff is None or form.objective(start) < cutoff)
+        violation = _violation(form, start)
+    cost = math.inf if start is None else form.objective(start)
+    usable = violation <= START_TOLERANCE and (cutoff is None or cost < cutoff)
     # HiGHS 1.15 presolves integer columns with fractional bounds to wrong optima (its issues 3271 and 3274).
     lower, upper = whole_bounds(form.lower, form.upper, form.integer)
     form = form.with_bounds(lower, upper)
-    known = form.objective(start) if start is not None and usable else cutoff
+    known = cost if usable else cutoff
     near = _without_idle_costs(form if form.Q is None or known is None else _affordable(form, known))
-    reference = None if form.Q is None or known is None or not known > form.c0 else known - form.c0
-    columns, rows = units_of(near, reference)
+    # a point that a solver calls one tells the size of squares, if not which points are dearer
+    sized = cost if form.Q is not None and violation <= SOLUTION_TOLERANCE else known
+    reference = None if sized is None else sized - form.c0
+    columns, rows = units_of(near, reference if form.Q is not None and reference and reference > 0 else None)
     start = None if start is None else start / columns
     return SolverQuestion(
-        near.in_units(columns, rows), options or SolverOptions(), start, usable, cutoff, form, columns
+        near.in_units(columns, rows), options or SolverOptions(), start, usable, cutoff, form, columns, reference
     )
 
 

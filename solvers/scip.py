@@ -345,7 +345,7 @@ def _add_quadratic(model: Model, variables: list[Any], Q: Any, scale: float, siz
     Squares of single columns have one each, which tangents meet far sooner than their sum.
     """
     # in units in which the optimum is about 1, or of the largest coefficient, so that tolerances mean the same
-    size = size or float(np.abs(Q.data).max())
+    size = size if size and size > 0 else float(np.abs(Q.data).max(initial=0.0)) or 1.0
     Q, scale = Q / size, scale * size
     upper = sp.triu(Q, format="coo")
     entries = list(zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True))

@@ -37,10 +37,11 @@ class Query:
     problem : Problem
     options : SolverOptions
     solver : {"highs", "scip"}
-        Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP. With any other name, such as
-        ``"auto"``, leaves without integers go to methods of our own and to HiGHS where they do not suffice, and of the
-        others HiGHS is asked first, and SCIP where it errs; integers with squares that are separable, and what a
-        solver's tolerances leave open, go to `ocf.solve.leaf_branching`.
+        Solves every LP, QP and MILP of a leaf; integers with squares go to SCIP, and where these are separable
+        `ocf.solve.leaf_branching` proves what it finds. With any other name, such as ``"auto"``, leaves without
+        integers go to methods of our own and to HiGHS where they do not suffice, and of the others HiGHS is asked
+        first, and SCIP where it errs; integers with squares that are separable, and what a solver's tolerances leave
+        open, go to `ocf.solve.leaf_branching`.
     """
 
     def __init__(self, search: TreeSearch, problem: Problem, options: SolverOptions, solver: str = "auto") -> None:

@@ -85,3 +85,22 @@ def test_squares_of_very_different_costs_against_enumeration(seed: int, cross_te
     found = get_solver("scip").solve(form)
     assert found.objective == pytest.approx(best, rel=1e-4)
     assert found.bound <= best * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_cutoff_takes_nothing_away_that_is_cheaper(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    square, c = 10.0 ** rng.integers(-4, 3, 2), rng.normal(size=2) * 10.0 ** rng.integers(-4, 2, 2)
+    low, high, need = np.array([-20.0, -30.0]), np.array([20.0, 25.0]), float(rng.integers(-5, 20))
+    form = StandardForm(
+        c=c, c0=7.0, A=[[1.0, 1.0]], row_lower=[need], row_upper=[np.inf], lower=low, upper=high,
+        integer=[True, False], Q=np.diag(2 * square),
+    )  # fmt: skip
+    whole = np.arange(low[0], high[0] + 1)
+    rest = np.clip(np.maximum(-c[1] / (2 * square[1]), need - whole), low[1], high[1])
+    x = np.stack([whole, rest], axis=1)[whole + rest >= need - 1e-9]
+    best = 7.0 + (x**2 @ square + x @ c).min()
+    for cutoff in (best + 1e-3 * abs(best - 7.0) + 1e-6, best + 10 * abs(best - 7.0) + 1e-3):
+        found = get_solver("scip").solve(form, cutoff=cutoff)
+        assert found.objective == pytest.approx(best, rel=1e-5)
+    assert get_solver("scip").solve(form, cutoff=best - 0.1 * abs(best - 7.0)).status is Status.INFEASIBLE
