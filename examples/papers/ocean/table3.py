@@ -236,7 +236,7 @@ def main() -> None:
     ]
     kept = Runs(args.output)
     results = measure(kept, jobs, args.data)
-    if len(sizes) > 1:
+    if len(sizes) > 1 or args.forests != "base":
         text = by_size(results, args.methods, over)
     else:
         names = ("FT", "MACE", "OAE", "OCEAN")
