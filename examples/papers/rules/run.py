@@ -703,6 +703,9 @@ def main() -> None:
         help="which kinds of rules, and whether the models are timed; default: all; 'largest' looks for no points, "
         "'sets' times no largest rule, 'covering' counts the rows that a few regions hold",
     )
+    parser.add_argument(
+        "--kinds", nargs="+", choices=[*COVERING.values()], default=[*COVERING.values()], help="regions of 'covering'"
+    )
     args = parser.parse_args()
     rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
@@ -711,7 +714,7 @@ def main() -> None:
     for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
         limit = 6 * args.limit if what in TIMED else args.limit
         job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
-        if kind not in args.models:
+        if kind not in args.models or (what in COVERING and COVERING[what] not in args.kinds):
             continue
         job |= {"made_of": made_of} if "sufficient" in what else {}
         if kept.get(job) is None:
