@@ -10,7 +10,8 @@ Nomenclature
 ``x0[i]``             := value of the row, ``s[i]`` the feature's scale
 ``u[i], v[i]``        := how far numeric feature i goes up and down, in units of its scale, >= 0
 ``a[i], b[i]``        := 1 if it goes up, if it goes down; only where a change as such costs
-``m[i]``              := whole number of steps, for features with a grid (whole numbers among them)
+``m[i]``              := whole number of steps, for features with a grid (whole numbers among them); beyond the
+                      row's own where that is on the grid, so that a solver meets small numbers
 ``h[i]``              := 1 if a feature leaves a value that is not on its grid; always 1 if the value is on it
 ``q[i], p[i]``        := at least the squares of u[i] and v[i], by tangents
 ``nu[i,k]``           := 1 if discrete feature i takes level k
@@ -74,13 +75,16 @@ class LinearFormulated:
     ----------
     model : pyomo.environ.ConcreteModel
     up, down : dict of int to variable
-        By numeric feature that may move; in units of ``scale / unit``.
+        By numeric feature that may move; in units of ``scale / unit[i]``.
     square_up, square_down : dict of int to variable
         Empty without l2.
     levels : dict of int to tuple of variables
     steps, on_grid : dict of int to variable
-        By feature with a grid that may move: its number of steps, and whether that is its value.
-    unit : float
+        By feature with a grid that may move: its number of steps beyond `first`, and whether that is its value.
+    unit : dict of int to float
+        By numeric feature that may move.
+    first : dict of int to float
+        By feature with a grid that may move: steps of the row's value where it is on the grid, else 0.
     """
 
     model: pyo.ConcreteModel
@@ -91,7 +95,8 @@ class LinearFormulated:
     levels: dict[int, tuple[Any, ...]]
     steps: dict[int, Any]
     on_grid: dict[int, Any]
-    unit: float
+    unit: dict[int, float]
+    first: dict[int, float]
 
     @property
     def columns(self) -> list[Any]:
@@ -116,8 +121,9 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
     ranges = {i: move for i, move in enumerate(problem.moves) if move is not None}
     grid = [i for i in numeric if has_grid(problem.space.features[i])]
     cost = problem.cost
-    unit = FINE if cost.l2 else 1.0
-    ranges = {i: move.times(unit) for i, move in ranges.items()}
+    first = {i: _first_step(problem, i) for i in grid}
+    unit = {i: _unit(problem, i) for i in numeric}
+    ranges = {i: move.times(unit[i]) for i, move in ranges.items()}
     model.u = pyo.Var(numeric, bounds=lambda _, i: (0.0, ranges[i].up))
     model.v = pyo.Var(numeric, bounds=lambda _, i: (0.0, ranges[i].down))
     counted = numeric if cost.l0 else []
@@ -138,7 +144,7 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
         return (wanted / size, linear([(c / size, x) for c, x in terms]), None) if terms else _decided(wanted <= 0)
 
     _moves(model, ranges, counted)
-    _grids(model, problem, grid, unit)
+    _grids(model, problem, first, unit)
 
     @model.Constraint([i for i, prices in enumerate(problem.level_costs) if len(prices)])
     def one_level(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
@@ -152,7 +158,20 @@ def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> Li
         for i, prices in enumerate(problem.level_costs)
         if len(prices)
     }
-    return LinearFormulated(model, by["u"], by["v"], by["q"], by["p"], chosen, by["m"], by["h"], unit)
+    return LinearFormulated(model, by["u"], by["v"], by["q"], by["p"], chosen, by["m"], by["h"], unit, first)
+
+
+def _unit(problem: LinearProblem, i: int) -> float:
+    """Units in which a feature's moves count, per scale: steps where they are many, as a solver sees none of 1e-9."""
+    feature = problem.space.features[i]
+    own = FINE if problem.cost.l2 else 1.0
+    return max(feature.scale / (feature.step or 1.0), own) if has_grid(feature) and problem.starts_on_grid(i) else own
+
+
+def _first_step(problem: LinearProblem, i: int) -> float:
+    """Steps of the row's value; 0 where it is not on the grid."""
+    step = problem.space.features[i].step or 1.0
+    return float(round(float(problem.origin[i]) / step)) if problem.starts_on_grid(i) else 0.0
 
 
 def tangent(move: float) -> tuple[float, float]:
@@ -169,15 +188,15 @@ def _decided(holds: bool) -> Any:
 
 
 def _requirement(
-    m: pyo.ConcreteModel, problem: LinearProblem, r: int, unit: float
+    m: pyo.ConcreteModel, problem: LinearProblem, r: int, unit: Mapping[int, float]
 ) -> tuple[list[tuple[float, Any]], float]:
     """Terms and constant of a requirement at the row."""
     constant = problem.at_origin(r)
     terms: list[tuple[float, Any]] = []
     for i, move in enumerate(problem.moves):
-        slope = problem.slopes[r, i] * problem.space.features[i].scale / unit
+        slope = problem.slopes[r, i] * problem.space.features[i].scale
         if move is not None and slope:
-            terms += [(slope, m.u[i]), (-slope, m.v[i])]
+            terms += [(slope / unit[i], m.u[i]), (-slope / unit[i], m.v[i])]
         terms += [(float(g), m.nu[i, k]) for k, g in enumerate(problem.tables[i][:, r]) if g]
     return terms, constant
 
@@ -213,33 +232,36 @@ def _first_tangents(model: pyo.ConcreteModel, ranges: Mapping[int, Move], square
                 model.tangents.add((-at * at, linear([(1.0, square), (-2 * at, move)]), None))
 
 
-def _grids(model: pyo.ConcreteModel, problem: LinearProblem, grid: list[int], unit: float) -> None:
+def _grids(
+    model: pyo.ConcreteModel, problem: LinearProblem, first: Mapping[int, float], unit: Mapping[int, float]
+) -> None:
     """Features that take multiples of a step only, or keep their value."""
-    model.m = pyo.Var(grid, domain=pyo.Integers)
-    model.h = pyo.Var(grid, domain=pyo.Binary, bounds=lambda _, i: (int(problem.starts_on_grid(i)), 1))
+    grid, ends = list(first), {i: [steps - first[i] for steps in problem.steps(i)] for i in first}
+    on = {i: problem.starts_on_grid(i) for i in grid}
+    model.m = pyo.Var(grid, domain=pyo.Integers, bounds=lambda _, i: tuple(ends[i]) if on[i] else (None, None))
+    model.h = pyo.Var(grid, domain=pyo.Binary, bounds=lambda _, i: (int(on[i]), 1))
 
     @model.Constraint(grid)
     def on_grid(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
         feature, origin = problem.space.features[i], problem.origin[i]
         step = feature.step or 1.0
-        ratio = feature.scale / step / unit  # in steps, so that coefficients are of one size
-        return (
-            0.0,
-            linear([(ratio, m.u[i]), (-ratio, m.v[i]), (-1.0, m.m[i]), (origin / step, m.h[i])]),
-            0.0,
-        )
+        ratio = feature.scale / step / unit[i]  # in steps, so that coefficients are of one size
+        stays = [] if on[i] else [(origin / step, m.h[i])]
+        return (0.0, linear([(ratio, m.u[i]), (-ratio, m.v[i]), (-1.0, m.m[i]), *stays]), 0.0)
 
-    @model.Constraint(grid)
+    apart = [i for i in grid if not on[i]]
+
+    @model.Constraint(apart)
     def grid_above(m: pyo.ConcreteModel, i: int) -> Any:  # (18): m is 0 when the value stays
-        return (0.0, linear([(1.0, m.m[i]), (-problem.steps(i)[0], m.h[i])]), None)
+        return (0.0, linear([(1.0, m.m[i]), (-ends[i][0], m.h[i])]), None)
 
-    @model.Constraint(grid)
+    @model.Constraint(apart)
     def grid_below(m: pyo.ConcreteModel, i: int) -> Any:  # (18)
-        return (None, linear([(1.0, m.m[i]), (-problem.steps(i)[1], m.h[i])]), 0.0)
+        return (None, linear([(1.0, m.m[i]), (-ends[i][1], m.h[i])]), 0.0)
 
 
 def _costs(
-    model: pyo.ConcreteModel, problem: LinearProblem, levels: list[tuple[int, int]], unit: float
+    model: pyo.ConcreteModel, problem: LinearProblem, levels: list[tuple[int, int]], unit: Mapping[int, float]
 ) -> list[tuple[float, Any]]:
     terms: list[tuple[float, Any]] = []
     cost = problem.cost
@@ -248,7 +270,7 @@ def _costs(
             continue
         feature = problem.space.features[i]
         for weight, names in ((feature.weight_up, ("a", "u", "q")), (feature.weight_down, ("b", "v", "p"))):
-            for coefficient, name in zip((cost.l0, cost.l1 / unit, cost.l2 / unit**2), names, strict=True):
+            for coefficient, name in zip((cost.l0, cost.l1 / unit[i], cost.l2 / unit[i] ** 2), names, strict=True):
                 if coefficient:
                     terms.append((weight * coefficient, getattr(model, name)[i]))
     for i, k in levels:

@@ -75,8 +75,10 @@ def _column_units(form: StandardForm, reference: float | None) -> Vector:
     out = np.ones(form.n_cols)
     reach = np.maximum(np.abs(form.lower), np.abs(form.upper))
     far = np.isfinite(reach) & (reach > 0) & ((reach > FAR) | (reach < 1 / FAR))
-    out[far] = power_of_two(reach[far])
     largest = _largest(form.A.T)
+    # no more than brings the coefficients to 1: what moves by 1 of 1e8, which a row takes as it is, would be nothing
+    room = np.where(largest > 0, 1 / np.where(largest > 0, largest, 1.0), 1.0)
+    out[far] = power_of_two(np.where(reach[far] > 1, np.clip(room[far], 1.0, reach[far]), reach[far]))
     free = np.isinf(reach) & ((largest > LARGEST) | (largest < 1 / LARGEST)) & (largest > 0)
     out[free] = power_of_two(1 / largest[free])
     if form.Q is not None:

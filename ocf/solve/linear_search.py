@@ -293,7 +293,7 @@ class LinearRun(Run):
 def _distances(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[float, float]]:
     """How far each numeric feature goes up and down, in units of its scale."""
     n = len(built.up)
-    return {i: (float(x[k]) / built.unit, float(x[n + k]) / built.unit) for k, i in enumerate(built.up)}
+    return {i: (float(x[k]) / built.unit[i], float(x[n + k]) / built.unit[i]) for k, i in enumerate(built.up)}
 
 
 def _grid_columns(built: LinearFormulated) -> dict[int, tuple[int, int]]:
@@ -327,7 +327,7 @@ def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> I
         point[i] = float(level)
     for i, (steps, moves) in _grid_columns(built).items():
         if x[moves] > 0.5:
-            point[i] = problem.multiple(i, float(np.rint(x[steps])))
+            point[i] = problem.multiple(i, built.first[i] + float(np.rint(x[steps])))
     distances = {i: up - down for i, (up, down) in _distances(built, x).items()}
     smooth = [i for i in distances if not has_grid(problem.space.features[i])]
     seen = set()
@@ -398,7 +398,7 @@ def _with_tangents(
     for k, i in enumerate(built.up):
         moves = [x[k], x[n + k]]
         if found is not None:
-            d = (found[i] - problem.origin[i]) / problem.space.features[i].scale * built.unit
+            d = (found[i] - problem.origin[i]) / problem.space.features[i].scale * built.unit[i]
             moves += [max(d, 0.0), max(-d, 0.0)]
         for j, move in enumerate(moves):
             column = k + n * (j % 2)

@@ -412,3 +412,23 @@ def test_a_class_named_opposite_is_named_in_a_list() -> None:
     assert explainer.explain(table.iloc[[3]], target="other")[0].status == "optimal"
     with pytest.raises(ProblemError, match="the target is one class here, not 2"):
         explainer.explain(table.iloc[[0]], target=["opposite", "other"])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whole_numbers_a_few_units_short_within_huge_ranges(seed: int) -> None:
+    """The row stands in the middle of ranges of up to 1e9, and a few units one way or another win."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(1, 10, 2)
+    middle, weights = np.floor(scale / 2), rng.choice([-3.0, -2, -1, 1, 2, 3], 2)
+    short = float(rng.integers(1, 6)) - 0.5
+    table = pd.DataFrame([[0.0, 0.0], scale, *[middle] * 3], columns=["x", "y"]).astype("int64")
+    model = LogisticRegression().fit(table / scale, [0, 1, 0, 1, 0])
+    model.coef_, model.intercept_ = weights[None], np.array([-(weights @ middle + short)])
+    moves = np.array(list(itertools.product(range(-8, 9), repeat=2)), float)
+    moves = moves[(np.abs(moves) <= scale / 2).all(axis=1) & (moves @ weights > short)]
+    explainer = LinearExplainer(model, table)
+    for norm, power in (("l0", 0), ("l1", 1), ("l2", 2)):
+        costs = np.where(moves != 0, np.abs(moves / scale) ** power, 0.0).sum(axis=1)
+        (found,) = explainer.explain(table.iloc[[2]], target=1, norm=norm)
+        assert (found.status, found.verified) == ("optimal", True)
+        assert found.cost == pytest.approx(costs.min(), rel=1e-9, abs=0)
