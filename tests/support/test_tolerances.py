@@ -17,8 +17,8 @@ def test_a_bound_meets_a_cost_within_the_tolerance_and_not_beyond(cost: float) -
 
 def test_a_cost_of_nothing_is_met_within_rounding_only() -> None:
     assert meets(0.0, 0.0)
-    assert meets(-1e-19, 0.0)
-    assert not meets(-1e-15, 0.0)
+    assert meets(-1e-29, 0.0)
+    assert not meets(-1e-25, 0.0)
 
 
 def test_a_wider_gap_counts_and_a_narrower_one_does_not() -> None:
