@@ -8,7 +8,8 @@ Nomenclature
 ====================  ==================================================================================
 ``i, k, r``           feature, level, requirement (one for two classes; one per other class else)
 ``x0[i]``             := value of the row, ``s[i]`` the feature's scale
-``u[i], v[i]``        := how far numeric feature i goes up and down, in units of its scale, >= 0
+``u[i], v[i]``        := how far numeric feature i goes up and down, in units of its scale, >= 0; the columns
+                      count in parts of it, whole numbers in steps (`LinearFormulated.unit`)
 ``a[i], b[i]``        := 1 if it goes up, if it goes down; only where a change as such costs
 ``m[i]``              := whole number of steps, for features with a grid (whole numbers among them); beyond the
                       row's own where that is on the grid, so that a solver meets small numbers

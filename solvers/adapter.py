@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -331,33 +332,37 @@ def with_remedies(
     return result
 
 
-def with_sized_squares(
-    solve: Callable[[ArrayLike | None, SolverOptions], SolveResult],
+def solve_by(
+    once: Callable[[ArrayLike | None, SolverOptions], SolveResult],
+    remedies: Sequence[Mapping[str, Any]],
     form: StandardForm,
-    options: SolverOptions,
+    options: SolverOptions | None,
     warm_start: ArrayLike | None,
     cutoff: float | None,
 ) -> SolveResult:
-    """Solve; where squares count and the optimum is far cheaper than was known, solve again from the point found.
+    """Solve, with remedies; where squares count and the optimum is far cheaper than was known, again from its point.
 
     Solvers hold squares to absolute tolerances, so that those of an optimum of 1e-8 are free of charge beside a first
     cost of 1.
 
     Parameters
     ----------
-    solve : callable
-        Given a point to start from, and options.
+    once : callable
+        One call of the solver, given a point to start from, and options.
+    remedies : sequence of mapping
+        See `with_remedies`.
     form, options, warm_start, cutoff
         As in `Solver.solve`.
     """
-    result = solve(warm_start, options)
+    options = options or SolverOptions()
+    result = with_remedies(partial(once, warm_start), options, remedies)
     known = 1.0 if cutoff is None else cutoff - form.c0
     for _ in range(MOST_SIZES):
         cost = math.nan if result.objective is None else result.objective - form.c0
         left = None if options.time_limit is None else options.time_limit - result.seconds
         if form.Q is None or result.x is None or not 0 < cost < known / FAR_CHEAPER or (left is not None and left <= 0):
             break
-        again = solve(result.x, replace(options, time_limit=left))
+        again = with_remedies(partial(once, result.x), replace(options, time_limit=left), remedies)
         if again.x is None:
             again = replace(result, status=Status.FEASIBLE, bound=-math.inf, gap=math.inf, message=again.message)
         result, known = _joined(result, again), cost

@@ -25,7 +25,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import highspy
@@ -34,17 +33,7 @@ from highspy import HighsModelStatus as ModelStatus
 from numpy.typing import ArrayLike
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import (
-    Claim,
-    RawAnswer,
-    SolverQuestion,
-    StallWatch,
-    ask,
-    conclude,
-    settle,
-    with_remedies,
-    with_sized_squares,
-)
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, solve_by
 from ocf.solvers.highs_api import (
     CLAIMS,
     ProgressListener,
@@ -122,10 +111,7 @@ class HighsSolver:
             answer = settle(question.form) or self._run(question, scale, raw, interrupt)
             return conclude(question, answer, self.name, self.version, raw)
 
-        def robust(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
-            return with_remedies(partial(once, start), options, REMEDIES)
-
-        return with_sized_squares(robust, form, options or SolverOptions(), warm_start, cutoff)
+        return solve_by(once, REMEDIES, form, options, warm_start, cutoff)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound.

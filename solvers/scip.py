@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,17 +33,7 @@ from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr, Expr, Model
 from pyscipopt.scip import ExprCons, Term
 
 from ocf.errors import SolverError
-from ocf.solvers.adapter import (
-    Claim,
-    RawAnswer,
-    SolverQuestion,
-    StallWatch,
-    ask,
-    conclude,
-    settle,
-    with_remedies,
-    with_sized_squares,
-)
+from ocf.solvers.adapter import Claim, RawAnswer, SolverQuestion, StallWatch, ask, conclude, settle, solve_by
 from ocf.solvers.interrupt import run_interruptible
 from ocf.solvers.result import Progress, SolveResult, SolverOptions
 from ocf.solvers.scaling import costs_of, objective_scale
@@ -126,10 +116,7 @@ class ScipSolver:
             answer = settle(question.form) or self._run(question, scale, raw, interrupt, over)
             return conclude(question, answer, self.name, self.version, raw)
 
-        def robust(start: ArrayLike | None, options: SolverOptions) -> SolveResult:
-            return with_remedies(partial(once, start), options, REMEDIES)
-
-        return with_sized_squares(robust, form, options or SolverOptions(), warm_start, cutoff)
+        return solve_by(once, REMEDIES, form, options, warm_start, cutoff)
 
     def solve_relaxation(self, form: StandardForm, options: SolverOptions | None = None) -> SolveResult:
         """Solve the form without integrality; the result's bound is the LP bound.
