@@ -358,9 +358,11 @@ def solve_by(
     result = with_remedies(partial(once, warm_start), options, remedies)
     known = 1.0 if cutoff is None else cutoff - form.c0
     for _ in range(MOST_SIZES):
-        cost = math.nan if result.objective is None else result.objective - form.c0
         left = None if options.time_limit is None else options.time_limit - result.seconds
-        if form.Q is None or result.x is None or not 0 < cost < known / FAR_CHEAPER or (left is not None and left <= 0):
+        if form.Q is None or result.x is None or (left is not None and left <= 0):
+            break
+        cost = form.objective(result.x) - form.c0
+        if not form.noise(result.x) < cost < known / FAR_CHEAPER:
             break
         again = with_remedies(partial(once, result.x), replace(options, time_limit=left), remedies)
         if again.x is None:

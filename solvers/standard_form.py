@@ -297,6 +297,14 @@ class StandardForm:
         quadratic = 0.0 if self.Q is None else float(point @ (self.Q @ point)) / 2
         return float(self.c @ point) + self.c0 + quadratic
 
+    def noise(self, x: ArrayLike) -> float:
+        """What rounding may add to the cost of the point `x`, (n_cols,), whose products may cancel."""
+        size = np.abs(np.asarray(x, dtype=float))
+        products = float(np.abs(self.c) @ size)
+        if self.Q is not None:
+            products += float(size @ (abs(self.Q) @ size)) / 2
+        return (self.n_cols + 2) * float(np.finfo(float).eps) * products
+
     def activity(self, x: ArrayLike) -> Vector:
         """Values ``A x`` of the rows at `x`, (n_rows,)."""
         return np.asarray(self.A @ np.asarray(x, dtype=float), dtype=float)

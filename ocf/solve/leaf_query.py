@@ -169,6 +169,8 @@ class Query:
                 claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
                 bound = min(limit, result.bound, undecided)
                 return replace(best, bound=bound, claim="open" if undecided < limit else claim)
+            if result.status is Status.ERROR and separable:
+                return self._branching.answer(task, cutoff, best, self.run)
             if result.x is None:
                 return replace(best, bound=min(result.bound, undecided), claim="open")
             found = self._smooth.answer(task.fixed(result.x, form.integer), np.inf, self.run)
@@ -196,7 +198,8 @@ class Query:
         limit, left = min(cutoff, known.cost), self.run.seconds_left()
         if left is not None and left <= 0:
             return known
-        options = replace(self.options, time_limit=left)
+        # what SCIP cannot settle, the branching may in no time
+        options = replace(self.options, time_limit=None if left is None else left / 2)
         result = cast(Solver, get_solver("scip")).solve(form, options, cutoff=limit if np.isfinite(limit) else None)
         self.run.note(result)
         if result.x is None:

@@ -10,8 +10,10 @@ import pytest
 
 from ocf.errors import SolverError
 from ocf.solvers import Status, compile_model, get_solver
+from ocf.solvers.adapter import solve_by
 from ocf.solvers.highs_warm import WarmHighs
-from ocf.solvers.standard_form import StandardForm
+from ocf.solvers.result import SolveResult
+from ocf.solvers.standard_form import StandardForm, Vector
 
 
 @pytest.fixture
@@ -104,3 +106,25 @@ def test_a_cutoff_takes_nothing_away_that_is_cheaper(seed: int) -> None:
         found = get_solver("scip").solve(form, cutoff=cutoff)
         assert found.objective == pytest.approx(best, rel=1e-5)
     assert get_solver("scip").solve(form, cutoff=best - 0.1 * abs(best - 7.0)).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_squares_are_not_sized_by_what_rounding_leaves(seed: int) -> None:
+    """Of a square of a sum that is 0 only the rounding of products is left; a small cost of its own is asked about."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=3)
+    form = StandardForm(
+        c=np.zeros(3), c0=0.0, A=np.zeros((0, 3)), row_lower=[], row_upper=[], lower=[-9] * 3, upper=[9] * 3,
+        integer=[False] * 3, Q=2 * np.outer(root, root),
+    )  # fmt: skip
+    free = np.array([*rng.random(2), 0.0])
+    free[2] = -(root @ free) / root[2]
+    for x, calls in ((free, 1), (free + 1e-4, 2)):
+        asked = list[object]()
+
+        def once(start: object, _: object, x: Vector = x, asked: list[object] = asked) -> SolveResult:
+            asked.append(start)
+            return SolveResult(Status.FEASIBLE, x, form.objective(x))
+
+        solve_by(once, (), form, None, None, None)
+        assert len(asked) == calls
