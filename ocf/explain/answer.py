@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STATUSES = (*(s.value for s in Status), "interrupted")
 
 #: Keys of `Explanation.times`.
-TIMES = ("build", "compile", "incumbent", "reduce", "instance", "solve", "confirm", "verify", "total")
+TIMES = ("build", "compile", "incumbent", "reduce", "instance", "solve", "confirm", "ties", "verify", "total")
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,7 +61,8 @@ class Explanation(Answer):
     gap : float
         Relative distance of `bound` from `cost`: 0 when proven optimal, inf without a counterfactual.
     times : dict of str to float
-        Seconds, by `TIMES`; build and compile are 0 for rows that share the compiled model of an earlier one.
+        Seconds, by `TIMES`; build and compile are 0 for rows that share the compiled model of an earlier one, and ties
+        are what finding the best, or several, of the points that cost the same took, with all their steps.
     nodes : int
         Of the solver's branch and bound.
     refused : int

@@ -11,6 +11,7 @@ The modules of the last two, and Pyomo with them, are imported when they are nee
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,7 +49,7 @@ from ocf.solve.method import (
     second_value_way,
     second_way,
 )
-from ocf.solve.outcome import Outcome, advised, joined, no_dearer_than_its_point
+from ocf.solve.outcome import Outcome, advised, after_ties, joined, no_dearer_than_its_point
 from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
@@ -362,7 +363,7 @@ class CellEngine(_TreeEngine):
         by_sums = _counts_changes(problem, stages)
         before, proven = [problem], True
         for stage in stages:
-            point = outcome.point
+            begin, point = time.perf_counter(), outcome.point
             assert point is not None
             assert outcome.cost is not None
             changes = count_changes(problem, point)
@@ -370,7 +371,7 @@ class CellEngine(_TreeEngine):
             if by_sums and not certain:
                 certain = not may_tie(cost, self._prepared.tree_partition(problem).offsets, outcome.cost, changes)
             # sums of costs take less time than a reduction
-            first = outcome is found.outcome
+            first = outcome.point is found.outcome.point
             if not certain and first and cells is not None and cells.leaves_alone(outcome):
                 break
             if by_sums and not certain and (cells is None or not task.reduce):
@@ -380,8 +381,9 @@ class CellEngine(_TreeEngine):
                 assert outcome.point is not None
                 among = among_equals(stage, before, outcome.point)
                 best = self._best_of_equals(request, among, outcome, cost)
-                proven = proven and best.status is Status.OPTIMAL
-                outcome = joined(outcome, best)
+                proven = proven and best is not None and best.status is Status.OPTIMAL
+                outcome = outcome if best is None else joined(outcome, best)
+            outcome = after_ties(outcome, begin)
             before.append(stage)
         if not stages:
             return found
@@ -401,13 +403,15 @@ class CellEngine(_TreeEngine):
         found = cells.search(cells.partition.locate(outcome.point[None]), fewest=True)
         return replace(joined(outcome, found), fewest=found.fewest)
 
-    def _best_of_equals(self, request: Request[Problem], among: Problem, outcome: Outcome, cost: FloatArray) -> Outcome:
-        """The best point among those that cost the same, in the time that is left."""
+    def _best_of_equals(
+        self, request: Request[Problem], among: Problem, outcome: Outcome, cost: FloatArray
+    ) -> Outcome | None:
+        """The best point among those that cost the same, in the time that is left; None if there is none."""
         assert outcome.point is not None
         assert outcome.cost is not None
         cells = self._near(request, among, outcome, cost, with_ties(outcome.cost))
         if cells is None:
-            return replace(outcome, status=Status.FEASIBLE)
+            return None
         return cells.search(cells.partition.locate(outcome.point[None]))
 
     def _near(
@@ -556,6 +560,7 @@ class _CellForms:
         task = self._request.task
         if task.n_optimal == 1 or found.outcome.status is not Status.OPTIMAL or task.options.mip_gap > 0:
             return found
+        begin = time.perf_counter()
         points, complete = tied_points(
             found.outcome,
             self._alternatives,
@@ -567,7 +572,8 @@ class _CellForms:
         )
         first = self._alternatives[0]
         ranges = [] if first.couples else [same_cost(first, point) for point in points]
-        return replace(found, ties=points[1:], ties_complete=complete, ranges=ranges)
+        outcome = after_ties(found.outcome, begin)
+        return replace(found, outcome=outcome, ties=points[1:], ties_complete=complete, ranges=ranges)
 
 
 # -- trees over values -----------------------------------------------------------------------------------------

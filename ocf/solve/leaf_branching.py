@@ -13,6 +13,7 @@ tolerance of a hyperplane, on its wrong side, ends nothing. The bound of a box h
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cached_property
 
@@ -71,8 +72,10 @@ class LeafBranching:
             Whose clock holds.
         """
         run.called("branch and bound")
+        begin, counted = time.perf_counter(), sum(run.times.values())
         search = _ChoiceSearch(self, task, cutoff, known, run)
         search.run()
+        run.times["solve"] += time.perf_counter() - begin - (sum(run.times.values()) - counted)
         return search.answer()
 
 

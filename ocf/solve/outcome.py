@@ -100,7 +100,7 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
 
 
 def joined(first: Outcome, second: Outcome) -> Outcome:
-    """The first with the point of the second, if it has one, and with what finding it took.
+    """The first with the point of the second, if it has one, and with the work that finding it took.
 
     Parameters
     ----------
@@ -109,16 +109,26 @@ def joined(first: Outcome, second: Outcome) -> Outcome:
     second : Outcome
         Of the points that cost as much.
     """
-    if second.point is None or second is first:
-        return first
     return replace(
         first,
-        point=second.point,
-        times={key: first.times.get(key, 0.0) + second.times.get(key, 0.0) for key in {**first.times, **second.times}},
+        point=first.point if second.point is None else second.point,
         nodes=first.nodes + second.nodes,
         refused=first.refused + second.refused,
         results=(*first.results, *second.results),
     )
+
+
+def after_ties(outcome: Outcome, begin: float) -> Outcome:
+    """The same with the seconds that its ties have taken.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    begin : float
+        By `time.perf_counter`: from when on they were looked at.
+    """
+    seconds = outcome.times.get("ties", 0.0) + time.perf_counter() - begin
+    return replace(outcome, times={**outcome.times, "ties": seconds})
 
 
 def no_dearer_than_its_point(problem: Problem, outcome: Outcome) -> Outcome:

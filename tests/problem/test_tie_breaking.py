@@ -195,13 +195,33 @@ def test_what_is_not_proven_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> N
 
     def solve(self: BoxSolver, cells: Any, *args: Any, **settings: Any) -> SolveResult:
         if cells.problem.cost.l1:
-            return SolveResult(Status.UNKNOWN, solver="box", message="time")
+            return SolveResult(Status.UNKNOWN, solver="box", nodes=1000, message="time")
         return own(self, cells, *args, **settings)
 
     monkeypatch.setattr(BoxSolver, "solve_cells", solve)
     (e,) = explainer.explain(row, 1, "l0", reduce=False, solver="box")
     assert (e.status, e.verified, e.method["ties"]["proven"]) == ("optimal", True, False)
     assert "not proven within the time limit" in e.to_html()
+    assert 1000 <= e.nodes < 2000  # what found nothing has worked all the same
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_ties_are_on_the_clock(reduce: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = forest(0)
+    explainer = Explainer(model, data=ALL)
+    row = ALL[model.predict(ALL) == 0].iloc[[0]]
+    asked = {"target": 1, "norm": "l0", "reduce": reduce, "solver": "box"}
+    (plain,), (broken,), (listed,) = (
+        explainer.explain(row, **asked, **more) for more in ({"break_ties": False}, {}, {"n_optimal": 20})
+    )
+    assert plain.times["ties"] == 0 < broken.times["ties"]
+    assert listed.times["ties"] > 0
+    for e in (broken, listed):
+        assert sum(v for key, v in e.times.items() if key != "total") <= e.times["total"] * (1 + 1e-9)
+    monkeypatch.setattr("ocf.solve.engines.seconds_left", lambda: 0.0)
+    (late,) = explainer.explain(row, **asked)
+    assert (late.status, late.cost, late.nodes) == ("optimal", plain.cost, plain.nodes)
+    assert not late.method["ties"]["proven"]
 
 
 def test_ties_that_nothing_breaks_are_not_claimed_to_be() -> None:
