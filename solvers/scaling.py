@@ -22,8 +22,8 @@ SOME, TINY = 2.0**-28, 2.0**-900
 #: Reach of a continuous column from which on, or below whose inverse, it counts in units of that.
 FAR = 2.0**10
 
-#: Least and greatest unit of a column by its square: the optimum may cost far more or less than 1.
-SQUARES = 2.0**-24, 2.0**14
+#: Least unit of a column by its square: the optimum may cost far more than 1; where it costs less, it is asked again.
+LEAST_UNIT = 2.0**-24
 
 
 def costs_of(form: StandardForm) -> Vector:
@@ -84,7 +84,7 @@ def _column_units(form: StandardForm, reference: float | None) -> Vector:
     if form.Q is not None:
         square = form.Q.diagonal()
         own = power_of_two(np.sqrt((reference or 1.0) / square[square > 0]))
-        own = own if reference else np.clip(own, *SQUARES)
+        own = own if reference else np.maximum(own, LEAST_UNIT)
         ends = reach[square > 0]
         out[square > 0] = np.where((ends > 0) & (ends < own), power_of_two(np.where(ends > 0, ends, 1.0)), own)
     out[form.integer] = 1.0

@@ -89,6 +89,25 @@ def test_squares_of_very_different_costs_against_enumeration(seed: int, cross_te
     assert found.bound <= best * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_solver_without_integers_calls_no_dearer_point_optimal(seed: int, near: bool) -> None:
+    """Ranges of 1 to 1e12, and an optimum in their middle, or a few units away: by its closed form."""
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(0, 13, 3)
+    weights = rng.uniform(0.2, 2.0, 3) * rng.choice([-1, 1], 3) / (1 if near else scale)
+    need = float(rng.uniform(0.5, 5.0) if near else rng.uniform(0.02, 0.15) * (abs(weights) @ scale))
+    form = StandardForm(
+        c=np.zeros(3), c0=0.0, A=weights[None], row_lower=[need], row_upper=[np.inf], lower=-100 * scale,
+        upper=100 * scale, integer=[False] * 3, Q=np.diag(2 / scale**2),
+    )  # fmt: skip
+    best = need**2 / ((weights * scale) ** 2).sum()
+    found = get_solver("highs").solve(form)
+    assert found.status is Status.OPTIMAL or near
+    if found.status is Status.OPTIMAL:
+        assert found.objective == pytest.approx(best, rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_cutoff_takes_nothing_away_that_is_cheaper(seed: int) -> None:
     rng = np.random.default_rng(seed)
