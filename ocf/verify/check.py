@@ -245,6 +245,16 @@ def _misnamed(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
         yield f"The classes {said} are not those of the model in their order, {own}."
 
 
+def _unknown_target(record: Mapping[str, Any], claims: Claims, model: UserModel) -> Iterator[str]:
+    """Whether an answer, or the claim that there is none, is about a target that the model cannot give."""
+    if claims.status not in (*WITH, "infeasible") or not model.classes:
+        return
+    target = record["target"]
+    for label in target if isinstance(target, list | tuple) else [target]:
+        if not any(_same(own, label) for own in model.classes):
+            yield f"The target {label!r} is no class of the model."
+
+
 def _refuse_other_columns(record: Mapping[str, Any], model: UserModel, path: str | Path) -> None:
     """Refuse results about a table that the model does not take, once for all rows."""
     if model.columns is None:
@@ -279,7 +289,7 @@ def _verify_record(
             problems += ("There is an answer, but no description of the features to check it by.",)
         return Verification(not problems, problems, status=claims.status)
 
-    faults = (*misdescribed(record), *_misnamed(record, model))
+    faults = (*misdescribed(record), *_misnamed(record, model), *_unknown_target(record, claims, model))
     if faults:  # by which nothing can be checked
         return Verification(False, faults, status=claims.status)
 
@@ -308,7 +318,8 @@ def _verify_record(
         more += _misquoted_partway(record, model)
     staying = Claims("feasible", 0.0, -math.inf)
     if found.ok and _may_need_no_change(record, claims, model) and check(record["original"], staying).ok:
-        more.append("The row has the target as it is, so that no change is the cheapest.")
+        so = "it is not infeasible" if claims.status == "infeasible" else "no change is the cheapest"
+        more.append(f"The row has the target as it is, so that {so}.")
     if found.ok and not more:
         more += _misboxed(record, model)
         more += _misranged(record, lambda point: check(point, Claims("feasible", claims.cost, -math.inf)))
@@ -325,11 +336,13 @@ def _miscounted(record: Mapping[str, Any], found: Verification, counted: bool) -
 
 
 def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserModel) -> bool:
-    """Whether an optimal change of a row is looked at that may not need it; nothing is asked of the model for that.
+    """Whether a row is called infeasible, or changed at a cost, that may need no change; the model is not asked.
 
     Of further answers to a row, and where a plausibility or margins are wanted, more than the target has to hold.
     """
-    if claims.status != "optimal" or claims.cost is None or claims.cost <= TOLERANCE:
+    if claims.status != "infeasible" and (
+        claims.status != "optimal" or claims.cost is None or claims.cost <= TOLERANCE
+    ):
         return False
     if record.get("rank", 1) > 1 or claims.plausibility is not None or record.get("margins"):
         return False
@@ -398,6 +411,8 @@ def _check_claims(claims: Claims, found: bool) -> Iterator[str]:
         yield f"The status is {status!r}, but there is no counterfactual."
     if status in WITHOUT and found:
         yield f"The status is {status!r}, but there is a counterfactual."
+    if not found and claims.decided is not None:
+        yield f"There is no counterfactual, but the model is said to give it {claims.decided!r}."
     if found and cost is None:
         yield "There is a counterfactual, but no cost."
     if cost is not None and not math.isfinite(cost):
@@ -461,7 +476,7 @@ def _misquoted(claimed: Sequence[Sequence[float]] | None, shown: Sequence[Sequen
     if shown is None:
         yield "Probabilities are claimed, but the model shows none."
         return
-    if len(claimed) < len(shown):
+    if len(claimed) != len(shown):
         yield f"There are probabilities of {len(claimed)} rows, not of {len(shown)}."
     for which, said, own in zip(("original", "counterfactual"), claimed, shown, strict=False):
         if len(said) != len(own) or not all(map(close, own, said)):

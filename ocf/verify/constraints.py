@@ -125,10 +125,12 @@ def _end(feature: Mapping[str, Any], said: Any) -> float:
 
 
 def _implication(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
-    if not all(_is(changes[name][0], changes[name][2], what) for name, what in said["when"]):
-        return ""
+    # each name is looked up, whether it matters or not
+    conditions = [_is(changes[name][0], changes[name][2], what) for name, what in said["when"]]
     failing = [name for name, what in said["then"] if not _is(changes[name][0], changes[name][2], what)]
-    return f"its conditions hold, but not its consequence on {', '.join(map(repr, failing))}" if failing else ""
+    if not failing or not all(conditions):
+        return ""
+    return f"its conditions hold, but not its consequence on {', '.join(map(repr, failing))}"
 
 
 def _budget(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:

@@ -74,6 +74,13 @@ def _moved_id(record: Record) -> None:
     record["changes"].append({"feature": "id", "from": old, "to": old + 1, "change": 1.0, "cost": 0.0})
 
 
+def called_infeasible(record: Record) -> None:
+    """No answer, and the claim that there is none."""
+    record.update(status="infeasible", counterfactual=None, cost=None, decided=None, bound="inf", changes=[], gap="inf")
+    record["probabilities"].pop()
+    record.update(verified=False, partway=None)
+
+
 def _constrain(*constraints: Any) -> Callable[[Record], Any]:
     return lambda record: record["constraints"].extend(constraints)
 
@@ -117,6 +124,19 @@ LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "own checks": (lambda r: r.update(verified=False, checks=["all is wrong"]), "It says of itself: all is wrong"),
     "conflict": (lambda r: r.update(conflict=["'b' is fixed"]), "Wishes are said to conflict, but the status is 'opt"),
     "needless": (lambda r: r.update(target=[0, 1]), "The row has the target as it is"),
+    "infeasible": (
+        lambda r: called_infeasible(r) or r.update(target=[0, 1]),
+        "The row has the target as it is, so that it is not infeasible",
+    ),
+    "unknown target": (lambda r: called_infeasible(r) or r.update(target=7), "The target 7 is no class of the model"),
+    "decides without": (
+        lambda r: called_infeasible(r) or r.update(decided=1),
+        "no counterfactual, but the model is said to give it 1",
+    ),
+    "probabilities without": (
+        lambda r: called_infeasible(r) or r["probabilities"].append([0.5, 0.5]),
+        "There are probabilities of 2 rows, not of 1",
+    ),
     "completions": (
         lambda r: r.update(imputations={"values": {"b": [2.0]}, "share": 1.0, "least": 1, "met": 1}),
         "but what the row lacks is []",
@@ -124,6 +144,10 @@ LIES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "unknown level": (
         _constrain({"kind": "implication", "when": [["c", {"min": 77}]], "then": [["b", 1]], "name": "x"}),
         "77 is none of the levels of 'c'",
+    ),
+    "unknown consequence": (
+        _constrain({"kind": "implication", "when": [["c", 0]], "then": [["zzz", 1]], "name": "x"}),
+        "KeyError('zzz')",
     ),
     "linear": (
         _constrain({"kind": "linear", "terms": [["d", "x", 1.0]], "sense": "<=", "bound": 1.0, "name": ""}),
@@ -144,6 +168,16 @@ def test_the_honest_answer_holds(honest: tuple[Any, Record], tmp_path: Path) -> 
     model, record = honest
     assert [change["feature"] for change in record["changes"]] == ["b", "job"]
     assert problems(record, model, tmp_path) == ""
+
+
+def test_a_row_that_a_wish_excludes_may_be_infeasible(honest: tuple[Any, Record], tmp_path: Path) -> None:
+    record = copy.deepcopy(honest[1])
+    called_infeasible(record)
+    assert problems(record, honest[0], tmp_path) == ""
+    record["target"] = [0, 1]
+    excluded = {"kind": "implication", "when": [], "then": [["b", {"min": 1e6}]], "name": ""}
+    record["constraints"].append(excluded)
+    assert problems(record, honest[0], tmp_path) == ""
 
 
 @pytest.mark.parametrize("lie", LIES)
