@@ -204,7 +204,7 @@ class Explainer(TreeAsking):
             constraints=constraints,
             missing=missing,
         )
-        frame, coded, task = self.read(one_row_of(self.space, row), question)
+        frame, coded, task = self.read(one_row_of(self.space, row, self._frames), question)
         return self.pose(self.asked_rows(frame, coded, task)[0], task)
 
     def cells(self, problem: Problem) -> CellProblem:
@@ -411,7 +411,7 @@ class Explainer(TreeAsking):
         question : Question
         """
         explain, read = partial(self._ask, question=question), partial(self._read, question=question)
-        return self.beside_faulty(rows_of(self.space, X), explain, read).in_frames(self.frames_of(X))
+        return self.beside_faulty(rows_of(self.space, X, self._frames), explain, read).in_frames(self.frames_of(X))
 
     def _ask(self, rows: pd.DataFrame, question: Question) -> Explanations:
         frame, coded, task = self._read(rows, question)

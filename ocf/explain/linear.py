@@ -137,7 +137,7 @@ class LinearExplainer(Asking[LinearProblem]):
         """
         explain = partial(self._ask, question=question, margin=margin)
         read = partial(self._read, question=question, margin=margin)
-        return self.beside_faulty(rows_of(self.space, X), explain, read).in_frames(self.frames_of(X))
+        return self.beside_faulty(rows_of(self.space, X, self._frames), explain, read).in_frames(self.frames_of(X))
 
     def _ask(self, rows: pd.DataFrame, question: Question, margin: float) -> Explanations:
         frame, coded, task = self._read(rows, question, margin)

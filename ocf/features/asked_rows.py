@@ -15,7 +15,7 @@ from ocf.features.space import FeatureSpace
 NO_ROWS = "there are no rows to explain: give a table of at least one"
 
 
-def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
+def rows_of(space: FeatureSpace, rows: Any, data: FrameKind = PANDAS) -> pd.DataFrame:
     """Rows as a table in the user's columns.
 
     Parameters
@@ -23,6 +23,8 @@ def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
     space : FeatureSpace
     rows : table, Series, dict, list of dicts, or array (n, n_columns) or (n_columns,)
         A table is taken as it is; the columns of an array are those of `space`, in order.
+    data : FrameKind
+        Of the data, whose labels the columns of an array get.
 
     Raises
     ------
@@ -44,19 +46,21 @@ def rows_of(space: FeatureSpace, rows: Any) -> pd.DataFrame:
         array = np.atleast_2d(np.asarray(rows, dtype=object) if mixed else np.asarray(rows))
         if array.ndim != 2 or array.shape[1] != len(space.columns):
             raise DataError(f"rows have shape {array.shape}; expected (n, {len(space.columns)})")
-        rows = pd.DataFrame(array, columns=list(space.columns)).infer_objects()
+        rows = data.labelled(pd.DataFrame(array, columns=list(space.columns)).infer_objects())
     return rows
 
 
-def one_row_of(space: FeatureSpace, row: Any) -> pd.DataFrame:
+def one_row_of(space: FeatureSpace, row: Any, data: FrameKind = PANDAS) -> pd.DataFrame:
     """A single row as a table in the user's columns.
 
     Parameters
     ----------
     space : FeatureSpace
     row : one-row table, Series, dict, or array (n_columns,)
+    data : FrameKind
+        As for `rows_of`.
     """
-    frame = rows_of(space, row)
+    frame = rows_of(space, row, data)
     if len(frame) != 1:
         raise DataError(f"expected one row, not {len(frame)}")
     return frame

@@ -130,13 +130,13 @@ def infer_space(
 
 
 def _mappings(settings: Any) -> Mapping[str, Mapping[str, Any]]:
-    """Settings, if they are mappings of names to mappings."""
+    """Settings, if they are mappings of names, or labels of columns, to mappings."""
     if not isinstance(settings, Mapping):
         raise DataError(f"features is a mapping of names to settings, such as {EXAMPLE}, not {settings!r}")
     for name, own in settings.items():
         if not isinstance(own, Mapping):
             raise DataError(f"the settings of feature {name!r} are a mapping, such as in {EXAMPLE}, not {own!r}")
-    return settings
+    return {str(name): own for name, own in settings.items()}
 
 
 def _recognised(table: pd.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

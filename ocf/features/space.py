@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -179,12 +179,12 @@ class FeatureSpace:
         """Which features are discrete, (n_features,)."""
         return np.array([feature.discrete for feature in self.features], bool)
 
-    def index(self, name: str) -> int:
-        """Position of a feature by name."""
+    def index(self, name: Hashable) -> int:
+        """Position of a feature by name; a label of a column that is no string, such as a number, by its text."""
         try:
-            return self.names.index(name)
+            return self.names.index(str(name))
         except ValueError:
-            raise ProblemError(self._no_such(name)) from None
+            raise ProblemError(self._no_such(str(name))) from None
 
     def _no_such(self, name: str) -> str:
         for feature in self.features:

@@ -191,7 +191,7 @@ class Linear(Constraint):
         if self.sense not in SENSES:
             raise ProblemError(f"a linear constraint compares by one of {', '.join(SENSES)}, not by {self.sense!r}")
         if not self.terms:
-            raise ProblemError(f"the linear constraint {self.name!r} has no terms")
+            raise ProblemError(f"the linear constraint {self.name!r} has no terms with a coefficient other than 0")
 
     @property
     def absolute(self) -> bool:

@@ -430,3 +430,40 @@ def test_regions_in_the_users_tables() -> None:
     lowest = frame["since_lowest"][0]
     assert lowest.date() == nearest.counterfactual["since"][0]
     assert not model.predict(row.with_columns(since=pl.lit(lowest.date() - dt.timedelta(days=1))))[0]
+
+
+def test_columns_that_are_numbers_are_named_by_them() -> None:
+    """In every setting; and rows in arrays are answered under them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 3)), columns=[2, 0, 1])
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(table, (table[0] + table[1] > 0).astype(int))
+    row = table[model.predict(table) == 0].iloc[[0]]
+    asked: list[dict[str, Any]] = [
+        {"features_to_vary": [0]},
+        {"weights": {0: 3.0}},
+        {"permitted_range": {0: (-1.0, 0.4)}},
+        {"round_to": {0: 1}},
+        {"margin": {1: 0.01}},
+    ]
+    explainer = Explainer(model, data=table)
+    plain = explainer.explain(row, 1)[0]
+    for rows in (row, row.to_numpy(), row.iloc[0], row.iloc[0].to_dict()):
+        found = explainer.explain(rows, 1)[0]
+        assert found.cost == plain.cost
+        assert found.counterfactual is not None
+        assert list(found.counterfactual.columns) == [2, 0, 1]
+    costs = []
+    for settings in asked:
+        by_text = {
+            key: [str(v) for v in own] if isinstance(own, list) else {str(k): v for k, v in own.items()}
+            for key, own in settings.items()
+        }
+        costs.append([explainer.explain(row, 1, **own)[0].cost for own in (settings, by_text)])
+        assert costs[-1][0] == costs[-1][1]
+    assert any(cost != plain.cost for cost, _ in costs)
+    fixed, worded = (
+        Explainer(model, data=table, features={name: {"actionability": "fixed"}}).explain(row, 1)[0]
+        for name in (0, "0")
+    )
+    assert "0" not in {*fixed.changes["feature"]}
+    assert (fixed.cost, fixed.status) == (worded.cost, worded.status)
