@@ -175,7 +175,12 @@ def solve(
     ] = False,
     box: Annotated[
         bool,
-        typer.Option("--box", metavar="", help="The largest box in which each answer holds, too.", rich_help_panel=RUN),
+        typer.Option(
+            "--box",
+            metavar="",
+            help="The largest box around each answer with its decision, constraints aside.",
+            rich_help_panel=RUN,
+        ),
     ] = False,
     break_ties: Annotated[
         bool | None,

@@ -376,7 +376,8 @@ class Explainer(TreeAsking):
             `Explanation.ties_complete` says whether there are more. Values that neither the model nor the cost tells
             apart count as one answer, and `Explanation.ranges` gives them.
         box : bool
-            Whether to find the largest box around each answer, too; see `largest_box` and `Explanation.box`.
+            Whether to find the largest box around each answer, too, in which the model gives the target; constraints
+            may be broken in it. See `largest_box` and `Explanation.box`.
         break_ties : bool
             Whether the answer is the best of those that cost the same: the least by l1, and of these the one with the
             fewest changes, proven as the cost is; ``method["ties"]`` says by what. Not where constraints relate values
