@@ -9,7 +9,6 @@ from typing import Any
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
-from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.problem.constraints import Constraint, MaxChanges
@@ -120,21 +119,24 @@ def refuse_relations(space: FeatureSpace, origin: FloatArray, cost: Cost, constr
     ProblemError
         With the constraint, or the quadratic norm, and the features.
     """
-    apart = {f.name for f, v in zip(space.features, origin.tolist(), strict=True) if _moves_apart(f, v)}
+    value = dict(zip(space.names, origin.tolist(), strict=True))
     said = {f"constraint {c.title!r}": [name for name, _ in c.named()] for c in constraints if _relates(c)}
     said["norm"] = list(cost.coupled_names)
     for what, names in said.items():
-        touched = [name for name in names if name in apart]
-        if touched:
-            raise ProblemError(
-                f"the {what} needs a number of {listed(touched)}, which is missing or a special value in this row, or "
-                "may become so: leave it as it is, or leave it out of that relation"
-            )
-
-
-def _moves_apart(feature: Feature, value: float) -> bool:
-    """Whether a feature is at a special value, or may move to one."""
-    return bool(feature.is_special(value)) or (feature.may_become_special and len(feature.special_values) > 0)
+        features = [space.features[space.index(name)] for name in names]
+        for state, remedy, touched in (
+            ("is missing or a special value in this row", "", [f for f in features if f.is_special(value[f.name])]),
+            (
+                "may become missing or a special value",
+                "leave it as it is, or ",
+                [f for f in features if f.may_become_special and len(f.special_values) > 0],
+            ),
+        ):
+            if touched:
+                listing = listed([f.name for f in touched])
+                raise ProblemError(
+                    f"the {what} needs a number of {listing}, which {state}: {remedy}leave it out of that relation"
+                )
 
 
 def _relates(constraint: Constraint) -> bool:
