@@ -120,7 +120,11 @@ def test_relations_between_values_are_refused_where_one_may_be_missing() -> None
     linear = [{"kind": "linear", "terms": {"age": 1, "debt": 1}, "sense": "<=", "bound": 100}]
     said = explainer.explain(row, True, missing=True, constraints=linear)[0]
     assert said.status == "error"
-    assert "needs a number of age" in said.message
+    assert "needs a number of age, which is missing or a special value in this row: leave it out" in said.message
+    known = x[~model.predict(x) & x["age"].notna() & x["debt"].notna()].iloc[[0]]
+    becoming = {"may_become_missing": ["age"], "cost_of_becoming_missing": 0.1}
+    said = explainer.explain(known, True, missing=becoming, constraints=linear)[0]
+    assert "which may become missing or a special value: leave it as it is, or" in said.message
     assert "needs a number of age" in explainer.explain(row, True, "mahalanobis", missing=True)[0].message
     other = [{"kind": "linear", "terms": {"debt": 1}, "sense": "<=", "bound": 100}]
     assert explainer.explain(row, True, missing=True, constraints=other)[0].verified
