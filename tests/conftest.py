@@ -41,7 +41,14 @@ COMPILING = "OCF_TESTS_COMPILING"
 SHARING = ("compare",)
 
 #: Files of long tests that share nothing: each test goes to whichever process is free, after the files.
-LONG = ("test_agreement", "test_hostile", "test_plausibility", "test_tables")
+LONG = (
+    "oracle/test_agreement",
+    "oracle/test_hostile",
+    "oracle/test_plausibility",
+    "oracle/test_tables",
+    "solve/test_leaf_search",
+    "transformers/test_exact",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,7 +76,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute by file, as `--dist loadfile` does, but some folders whole and the oracle's long files test by test.
+    """Distribute by file, as `--dist loadfile` does, but some folders whole and long files test by test.
 
     Files go out by their number of tests, the largest first. A file of few tests that take minutes would come last and
     keep one process busy alone; its tests one by one fill up what the files leave.
@@ -83,6 +90,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = str(super()._split_scope(nodeid))
             if Path(file).parent.name in SHARING:
                 return str(Path(file).parent)
-            return nodeid if "oracle/" in file and Path(file).stem in LONG else file
+            return nodeid if file.removesuffix(".py").endswith(LONG) else file
 
     return ByFile(config, log)
