@@ -34,7 +34,7 @@ def test_verify_counts_no_row_as_good_that_has_no_answer(
     data = json.loads(out.read_text())
     for row, status in zip(data["rows"][1:], ("interrupted", "unknown"), strict=True):
         row |= {"status": status, "counterfactual": None, "cost": None, "bound": "-inf", "decided": None}
-        row |= {"gap": "inf", "verified": False}
+        row |= {"gap": "inf", "verified": False, "probabilities": row["probabilities"][:1]}
     out.write_text(json.dumps(data))
     check = Answer("verify", out, "-m", files / "forest.skops")
     assert check.out == "3 rows checked: 1 hold, 0 do not, 2 without an answer (1 interrupted, 1 unknown)\n"
