@@ -359,9 +359,9 @@ def solve_by(
     known = 1.0 if cutoff is None else cutoff - form.c0
     for _ in range(MOST_SIZES):
         left = None if options.time_limit is None else options.time_limit - result.seconds
-        if form.Q is None or result.x is None or (left is not None and left <= 0):
+        if form.Q is None or result.x is None or result.objective is None or (left is not None and left <= 0):
             break
-        cost = form.objective(result.x) - form.c0
+        cost = result.objective - form.c0
         if not form.noise(result.x) < cost < known / FAR_CHEAPER:
             break
         again = with_remedies(partial(once, result.x), replace(options, time_limit=left), remedies)

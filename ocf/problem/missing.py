@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
+from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.problem.constraints import Constraint, MaxChanges
@@ -124,19 +125,18 @@ def refuse_relations(space: FeatureSpace, origin: FloatArray, cost: Cost, constr
     said["norm"] = list(cost.coupled_names)
     for what, names in said.items():
         features = [space.features[space.index(name)] for name in names]
-        for state, remedy, touched in (
-            ("is missing or a special value in this row", "", [f for f in features if f.is_special(value[f.name])]),
-            (
-                "may become missing or a special value",
-                "leave it as it is, or ",
-                [f for f in features if f.may_become_special and len(f.special_values) > 0],
-            ),
-        ):
-            if touched:
-                listing = listed([f.name for f in touched])
-                raise ProblemError(
-                    f"the {what} needs a number of {listing}, which {state}: {remedy}leave it out of that relation"
-                )
+        _refuse(what, "is missing or a special value in this row", [f for f in features if f.is_special(value[f.name])])
+        unsure = [f for f in features if f.may_become_special and len(f.special_values) > 0]
+        _refuse(what, "may become missing or a special value", unsure, "leave it as it is, or ")
+
+
+def _refuse(what: str, state: str, touched: Sequence[Feature], remedy: str = "") -> None:
+    """Refuse a relation between values, if features are in a state that has no number."""
+    if touched:
+        names = listed([f.name for f in touched])
+        raise ProblemError(
+            f"the {what} needs a number of {names}, which {state}: {remedy}leave it out of that relation"
+        )
 
 
 def _relates(constraint: Constraint) -> bool:

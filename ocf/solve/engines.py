@@ -373,6 +373,7 @@ class CellEngine(_TreeEngine):
             # sums of costs take less time than a reduction
             first = outcome.point is found.outcome.point
             if not certain and first and cells is not None and cells.leaves_alone(outcome):
+                outcome = after_ties(outcome, begin)
                 break
             if by_sums and not certain and (cells is None or not task.reduce):
                 outcome = self._settled(request, outcome, cost)
@@ -382,7 +383,8 @@ class CellEngine(_TreeEngine):
                 among = among_equals(stage, before, outcome.point)
                 best = self._best_of_equals(request, among, outcome, cost)
                 proven = proven and best is not None and best.status is Status.OPTIMAL
-                outcome = outcome if best is None else joined(outcome, best)
+                if best is not None:
+                    outcome = joined(outcome, best)
             outcome = after_ties(outcome, begin)
             before.append(stage)
         if not stages:

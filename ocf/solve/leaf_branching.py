@@ -91,7 +91,8 @@ class _ChoiceSearch:
         self.relaxed = WarmHighs(
             replace(self.form, integer=np.zeros(self.form.n_cols, bool)), replace(of.options, options={})
         )
-        self.weights = np.abs(self.form.A).sum(axis=0)
+        self.magnitudes = np.abs(self.form.A)
+        self.weights = self.magnitudes.sum(axis=0)
         self.room = self._room()
         self.boxes = ColumnBoxes(task.lower, task.upper)
         self.refused = 0
@@ -199,15 +200,15 @@ class _ChoiceSearch:
 
         HiGHS is not made for flat quadratic costs: beside ranges of 1e9 it ends at a poor point, of 1e12 not at all.
         """
-        form, square = self.form, self.model.columns.square
-        if not square.all():
+        form = self.form
+        if not self.model.columns.square.all():
             return None
         x, multipliers = self._ascended(box)
-        activity, size = form.A @ x, NEAR * (np.abs(form.A) @ np.abs(x))
+        activity, size = form.A @ x, NEAR * (self.magnitudes @ np.abs(x))
         if (activity > form.row_upper + size).any() or (activity < form.row_lower - size).any():
             return None
         bound = self._bound(multipliers, box)
-        return (x, bound) if meets(bound, float(form.c @ x + square @ (x * x))) else None
+        return (x, bound) if meets(bound, self._cost(x)) else None
 
     def _by_highs(self, box: ColumnBox, left: float | None) -> tuple[FloatArray, float] | None:
         """Point of the relaxation of a box and its bound; None where the box is empty."""
@@ -218,10 +219,14 @@ class _ChoiceSearch:
         if x is None or multipliers is None:
             x, multipliers = self._ascended(box)  # a "solve error" is met where costs are tiny
             return x, self._bound(multipliers, box)
-        bound, square = self._bound(multipliers, box), self.model.columns.square
-        if square.any() and not meets(bound, float(self.form.c @ x + square @ (x * x))):
+        bound = self._bound(multipliers, box)
+        if self.model.columns.square.any() and not meets(bound, self._cost(x)):
             bound = max(bound, self._bound(self._ascended(box, multipliers)[1], box))
         return x, bound
+
+    def _cost(self, x: FloatArray) -> float:
+        """What values of the columns cost, (n_cols,)."""
+        return float(self.form.c @ x + self.model.columns.square @ (x * x))
 
     def _ascended(self, box: ColumnBox, start: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Point and multipliers of a box by projected Newton steps on the dual, from other multipliers on."""
@@ -252,7 +257,7 @@ class _ChoiceSearch:
         values = slope * at + columns.square * at * at
         if not np.isfinite(values).all():
             return -np.inf
-        size = (np.abs(form.c) + np.abs(form.A).T @ np.abs(y)) @ np.abs(at) + np.abs(y) @ np.abs(side)
+        size = (np.abs(form.c) + self.magnitudes.T @ np.abs(y)) @ np.abs(at) + np.abs(y) @ np.abs(side)
         return float(values.sum() - y @ side) - ROUNDING * float(size + columns.square @ (at * at))
 
     def _room(self) -> FloatArray:

@@ -340,9 +340,8 @@ def _may_need_no_change(record: Mapping[str, Any], claims: Claims, model: UserMo
 
     Of further answers to a row, and where a plausibility or margins are wanted, more than the target has to hold.
     """
-    if claims.status != "infeasible" and (
-        claims.status != "optimal" or claims.cost is None or claims.cost <= TOLERANCE
-    ):
+    dear = claims.status == "optimal" and claims.cost is not None and claims.cost > TOLERANCE
+    if not dear and claims.status != "infeasible":
         return False
     if record.get("rank", 1) > 1 or claims.plausibility is not None or record.get("margins"):
         return False
