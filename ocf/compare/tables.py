@@ -138,7 +138,6 @@ def _split(c: Comparison) -> Table:
             "incumbent": runs["s_incumbent"],
             "reduce": runs["s_reduce"] + runs["s_instance"],
             "solve": runs["s_solve"],
-            "ties": runs["s_ties"],
             "verify": runs["s_confirm"] + runs["s_verify"],
             "total": runs["s_total"],
         }
@@ -150,8 +149,8 @@ def _split(c: Comparison) -> Table:
         )
     caption = (
         "Mean seconds of the runs with an answer. Every run builds and compiles its own model, where it needs one; a "
-        "batch of rows shares them. Ties: the best of the points that cost the same, where there are several. Verify: "
-        "the model's own predictions. No solver needed: runs that the reduction proved alone."
+        "batch of rows shares them. Verify: the model's own predictions. No solver needed: runs that the reduction "
+        "proved alone."
     )
     return Table("Where the time goes", caption, pd.DataFrame(rows), {"outside solver": ".0%"})
 
