@@ -176,9 +176,9 @@ class HighsSolver:
         """Tell the two apart: without costs nothing is unbounded."""
         flat = replace(question, form=question.form.with_costs(np.zeros(question.form.n_cols)))
         without_costs = {k: v for k, v in raw.items() if k != "objective_bound"}
-        claim = self._run(flat, 1.0, without_costs, interrupt).claim
-        claim = Claim.UNBOUNDED if claim is Claim.OPTIMAL else claim
-        return replace(answer, claim=claim, x=None, bound=-math.inf)
+        again = self._run(flat, 1.0, without_costs, interrupt)
+        claim = Claim.UNBOUNDED if again.claim is Claim.OPTIMAL else again.claim
+        return replace(answer, claim=claim, x=None, bound=-math.inf, seconds=answer.seconds + again.seconds)
 
 
 def _read(highs: Any, form: StandardForm, scale: float, seconds: float, records: list[Progress]) -> RawAnswer:

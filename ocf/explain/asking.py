@@ -23,7 +23,7 @@ from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.faulty_rows import faulty_rows
 from ocf.explain.same_rows import same_rows, told_to
 from ocf.explain.saved import load, save
-from ocf.features.asked_rows import NO_ROWS, frames_of
+from ocf.features.asked_rows import NO_ROWS, frames_of, one_row_of, rows_of
 from ocf.features.frames import PANDAS, FrameKind
 from ocf.features.inference import infer_space
 from ocf.features.one_row import RowOf
@@ -129,6 +129,24 @@ class Asking(ABC, Generic[P]):
     def frames_of(self, rows: Any) -> FrameKind:
         """In which kind of table to answer about rows: their own, and that of the data where they are in none."""
         return frames_of(rows, self._frames)
+
+    def rows_of(self, rows: Any) -> pd.DataFrame:
+        """Rows as a table in the user's columns; see `ocf.features.asked_rows.rows_of`.
+
+        Parameters
+        ----------
+        rows : table, Series, dict, list of dicts, or array (n, n_columns) or (n_columns,)
+        """
+        return rows_of(self.space, rows, self._frames)
+
+    def one_row_of(self, row: Any) -> pd.DataFrame:
+        """A single row as a table in the user's columns.
+
+        Parameters
+        ----------
+        row : one-row table, Series, dict, or array (n_columns,)
+        """
+        return one_row_of(self.space, row, self._frames)
 
     def __str__(self) -> str:
         return str(self.space)

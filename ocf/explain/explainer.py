@@ -21,7 +21,6 @@ from ocf.explain.question import TIME_LIMIT, Question, warn_of_broken
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.said import heeding_the_file, settings_said
 from ocf.explain.tree_asking import TreeAsking
-from ocf.features.asked_rows import one_row_of, rows_of
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.space import FeatureSpace
@@ -204,7 +203,7 @@ class Explainer(TreeAsking):
             constraints=constraints,
             missing=missing,
         )
-        frame, coded, task = self.read(one_row_of(self.space, row, self._frames), question)
+        frame, coded, task = self.read(self.one_row_of(row), question)
         return self.pose(self.asked_rows(frame, coded, task)[0], task)
 
     def cells(self, problem: Problem) -> CellProblem:
@@ -412,7 +411,7 @@ class Explainer(TreeAsking):
         question : Question
         """
         explain, read = partial(self._ask, question=question), partial(self._read, question=question)
-        return self.beside_faulty(rows_of(self.space, X, self._frames), explain, read).in_frames(self.frames_of(X))
+        return self.beside_faulty(self.rows_of(X), explain, read).in_frames(self.frames_of(X))
 
     def _ask(self, rows: pd.DataFrame, question: Question) -> Explanations:
         frame, coded, task = self._read(rows, question)

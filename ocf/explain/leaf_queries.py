@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.features.asked_rows import one_row_of, rows_of
 from ocf.models.labels import labelled
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows
@@ -157,7 +156,7 @@ def improve(
     norm, settings
         As in `Explainer.explain`.
     """
-    frame = one_row_of(explainer.space, row)
+    frame = explainer.one_row_of(row)
     space = explainer.space
     own = space.from_frame(frame)
     current = explainer.prepared.current(own)[0]
@@ -176,6 +175,7 @@ def improve(
     answer = explainer.classes[int(current)] if explainer.classes else current
     settings = {"features_to_vary": list(ideal), **settings}
     settings["permitted_range"] = {**permitted, **settings.get("permitted_range", {})}
+    wished = explainer.frames_of(own).labelled(wished)
     return explainer.explain(wished, answer, norm, progress=False, **settings).in_frames(explainer.frames_of(row))
 
 
@@ -213,11 +213,11 @@ def nearest_instances(
         One per row. A change that is found is status ``"feasible"``, for points that are not among the instances may be
         cheaper; where no instance is admissible the status is ``"unknown"``.
     """
-    table = explainer.space.from_frame(rows_of(explainer.space, instances))
+    table = explainer.space.from_frame(explainer.rows_of(instances))
     known = explainer.space.to_frame(table)
     method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
     wish = Plausibility.parse(settings.pop("plausibility", None))
-    frame = rows_of(explainer.space, X)
+    frame = explainer.rows_of(X)
     out = []
     for k in range(len(frame)):
         begin = time.perf_counter()
@@ -270,7 +270,7 @@ def _nearest(
 
 def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Mapping[str, Any]) -> Explanation:
     """The best explanation of one row, whose problem the other questions share."""
-    frame = one_row_of(explainer.space, row)
+    frame = explainer.one_row_of(row)
     return explainer.explain(frame, target, norm, **{"formulation": "oblique", "progress": False, **settings})[0]
 
 

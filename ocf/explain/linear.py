@@ -23,7 +23,6 @@ from ocf.explain.asking import Asking, space_of_table, table_of_model, warn_of_f
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question
-from ocf.features.asked_rows import rows_of
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.row_dtypes import in_dtypes_of
@@ -137,7 +136,7 @@ class LinearExplainer(Asking[LinearProblem]):
         """
         explain = partial(self._ask, question=question, margin=margin)
         read = partial(self._read, question=question, margin=margin)
-        return self.beside_faulty(rows_of(self.space, X, self._frames), explain, read).in_frames(self.frames_of(X))
+        return self.beside_faulty(self.rows_of(X), explain, read).in_frames(self.frames_of(X))
 
     def _ask(self, rows: pd.DataFrame, question: Question, margin: float) -> Explanations:
         frame, coded, task = self._read(rows, question, margin)

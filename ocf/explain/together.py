@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -177,5 +177,9 @@ class Together(Generic[P]):
 
     def _anew(self, row: AskedRow, spent: float) -> list[Explanation]:
         """The explanations of a row with every point put to the model, in what is left of the row's time."""
+        begin = time.perf_counter()
         with within(self._task.seconds_after(spent)):
-            return self._asking.explain_row(row, self._task)
+            first, *others = self._asking.explain_row(row, self._task)
+        # what was spent in vain is part of the row's time
+        times = first.times | {"total": spent + time.perf_counter() - begin}
+        return [replace(first, times=times), *others]

@@ -297,7 +297,7 @@ class CounterfactualRules:
         RuleSets
             One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
-        table = rows_of(self.space, rows)
+        table = self._rows(rows)
         found = RuleSets()
         with ProgressBar(len(table), progress) as bar, Interruption() as interruption:
             try:
@@ -353,7 +353,7 @@ class CounterfactualRules:
         target : object
             As in `local`.
         """
-        coded = self.space.from_frame(rows_of(self.space, rows))
+        coded = self.space.from_frame(self._rows(rows))
         if self.model is None:
             return np.ones(len(coded), bool)
         return ~self._wanted(target, None).holds(self._predicted(coded))
@@ -396,7 +396,7 @@ class CounterfactualRules:
         wish = RegionWish(kind, share, rows, self.n_candidates)
         lacking, cells = self._lacking(target), None
         if X is not None:
-            table = rows_of(self.space, X)
+            table = self._rows(X)
             cells = self.forest.partition.locate(self.space.from_frame(table))[self.lacks(table, target)]
         with within(memory=memory_of(self.memory_limit)):
             groups = proposed_regions(self.forest, self.space, lacking, cells, wish, self.seed)
@@ -696,9 +696,13 @@ class CounterfactualRules:
 
     # -- from the user's words to cells --------------------------------------------------------------------
 
+    def _rows(self, rows: Any) -> pd.DataFrame:
+        """Rows as a table in the user's columns."""
+        return rows_of(self.space, rows, self._frames)
+
     def _row(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike) -> tuple[pd.DataFrame, FloatArray]:
         """One row as a table, and coded, (1, n_features)."""
-        table = rows_of(self.space, x)
+        table = self._rows(x)
         if len(table) != 1:
             raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
         coded = self.space.from_frame(table)
@@ -708,8 +712,8 @@ class CounterfactualRules:
         return table, coded
 
     def _table(self, coded: FloatArray) -> pd.DataFrame:
-        """Table of coded rows, with the categories of the data's columns in their order."""
-        return self.space.to_frame(coded).astype(self._categories)
+        """Table of coded rows, with the labels of the data's columns and their categories in their order."""
+        return self._frames.labelled(self.space.to_frame(coded).astype(self._categories))
 
     def _predicted(self, coded: FloatArray) -> NDArray[Any]:
         """The explained model's answers to coded rows."""
@@ -735,13 +739,14 @@ class CounterfactualRules:
         return wanted
 
     def _answers(self, table: pd.DataFrame) -> NDArray[Any]:
-        """The explained model's answers to a table in the user's columns and dtypes."""
+        """The explained model's answers to a table in the user's columns and dtypes, whose labels may be text."""
         if isinstance(self.model, UserModel):
             decided = self.model.decide(table)
             classes = self.model.trees.ensemble.decision.classes
             return class_array([classes[k] for k in decided]) if classes else np.asarray(decided)
+        own = table.to_numpy() if self._array else self._asked.native(self._frames.labelled(table))
         with working(self.model, table):
-            return np.asarray(self.model.predict(table.to_numpy() if self._array else self._asked.native(table)))
+            return np.asarray(self.model.predict(own))
 
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:

@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, Explanations, LinearExplainer, nearest_instances
 from ocf.errors import DataError, ProblemError
-from ocf.explain.leaf_queries import explain_leaves
+from ocf.explain.leaf_queries import explain_leaves, improve
 from ocf.features.frames import as_pandas
 from ocf.features.inference import infer_space
 from ocf.models.user_model import as_user_model
@@ -467,3 +467,28 @@ def test_columns_that_are_numbers_are_named_by_them() -> None:
     )
     assert "0" not in {*fixed.changes["feature"]}
     assert (fixed.cost, fixed.status) == (worded.cost, worded.status)
+
+
+def test_all_questions_about_arrays_are_answered_under_labels_that_are_numbers() -> None:
+    """Leaves, ideals, rows that exist, and rules."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 3)), columns=[2, 0, 1])
+    gain = (table[2] + table[0] > 0).astype(int)
+    # nameless to scikit-learn, whose steps warn of labels that are text
+    model = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, random_state=0)).fit(table, gain)
+    row = table[model.predict(table) == 0].iloc[0].to_numpy()
+    explainer = Explainer(model, data=table)
+    found = [
+        explain_leaves(explainer, row, 1)[0],
+        improve(explainer, row, {"0": float(row[1]) - 0.1})[0],
+        nearest_instances(explainer, row, table.to_numpy(), 1)[0],
+    ]
+    for answer in found:
+        assert answer.counterfactual is not None
+        assert list(answer.original.columns) == list(answer.counterfactual.columns) == [2, 0, 1]
+    rules = CounterfactualRules(model, table, rule_level=0.8)
+    local = rules.local(row, 1, time_limit=None)
+    point = rules.sample(local[0], row, 1)
+    assert list(point.point.columns) == [2, 0, 1]
+    assert model.predict(point.point)[0] == point.decided
+    assert list(rules.trade_off(row, 1, time_limit=None).columns[-3:]) == [2, 0, 1]

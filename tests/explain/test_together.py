@@ -281,6 +281,8 @@ def test_a_point_that_the_model_refuses_is_looked_for_again_in_the_time_that_is_
     # the row and its first answer: class and probabilities
     assert 0 < left[1] <= 200 - 2 * 10
     assert clock.now <= 200
+    # the first search and the model's word on its point are part of what the row took
+    assert found.times["total"] == clock.now
 
 
 def test_rows_of_the_data_are_asked_about_before_any_row(credit) -> None:
