@@ -215,10 +215,11 @@ class Relaxation:
         c = form.c if costs else np.zeros(form.n_cols)
         c0 = form.c0 if costs else 0.0
         d = c - form.A.T @ y
-        size = abs(c0) + np.abs(c).sum() + np.abs(y) @ self._row_size
+        # summed by NumPy, pairwise: products of long vectors go to a BLAS whose threads wait for more at full speed
+        size = abs(c0) + np.abs(c).sum() + float((np.abs(y) * self._row_size).sum())
         least = np.where(d > 0, form.lower, form.upper)  # of a column without weight no end is asked for
         rest = np.multiply(d, least, where=d != 0, out=np.zeros_like(d))[self._others].sum()
-        constant = c0 + float(side @ y) + float(rest) - self._rounding * float(size)
+        constant = c0 + float((side * y).sum()) + float(rest) - self._rounding * float(size)
         return Multipliers(constant, *_weights(self.instance, self.columns, d))
 
 
