@@ -34,6 +34,7 @@ from ocf.models.user_model import UserModel, table_columns
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
+from ocf.readers.nesting import name_of
 from ocf.solve.engines import Engine, Finding, P, answer, engine_for, make_ready
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
@@ -152,7 +153,7 @@ class Asking(ABC, Generic[P]):
         return str(self.space)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of a {type(self.model.native).__name__}: {len(self.space)} features>"
+        return f"<{type(self).__name__} of a {name_of(self.model.native)}: {len(self.space)} features>"
 
     def save(self, path: str | Path) -> None:
         """Write the explainer with all that is prepared, so that another process need not read and check the model.

@@ -56,6 +56,16 @@ class Fitted(BaseEstimator):
         return True
 
 
+def name_of(model: Any) -> str:
+    """What a model is called in messages: by its class, or as the part of another model that it is.
+
+    Parameters
+    ----------
+    model : object
+    """
+    return str(getattr(model, "called", type(model).__name__))
+
+
 class Around(Fitted):
     """A model that stands for another one, on the same columns."""
 

@@ -45,6 +45,11 @@ class ModelOutput(Around):
         return self.native
 
     @property
+    def called(self) -> str:
+        """Its name in messages."""
+        return f"{type(self.native).__name__}'s output {self.number}"
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """Labels of the output, where it has classes."""
         return np.arange(2) if xgboost.matches(self.native) else np.asarray(self.native.classes_[self.number])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, UnsupportedModelError
 from ocf.readers.base import Rows, TreeModel
+from ocf.readers.nesting import name_of
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
 
@@ -259,7 +260,7 @@ def class_labels(model: Any) -> tuple[Any, ...]:
     labels = tuple(np.asarray(model.classes_).tolist())
     if len(labels) < 2:
         raise ModelError(
-            f"{type(model).__name__} was trained on the single class {labels[0]!r}, so no change leads to "
+            f"{name_of(model)} was trained on the single class {labels[0]!r}, so no change leads to "
             "another decision: train it on rows of at least two classes"
         )
     return labels

@@ -99,6 +99,16 @@ def test_what_is_no_output_is_refused() -> None:
             as_user_model(several)
 
 
+def test_an_output_is_called_by_its_model() -> None:
+    """And not by what stands for it inside."""
+    x, labels, _ = table()
+    explainer = Explainer(clone(FOREST).fit(x, labels), data=x, output=1)
+    assert repr(explainer) == f"<Explainer of a RandomForestClassifier's output 1: {x.shape[1]} features>"
+    alike = np.column_stack([labels[:, 0], np.zeros(len(x), int)])
+    with pytest.raises(ModelError, match="RandomForestClassifier's output 1 was trained on the single class"):
+        as_user_model(clone(FOREST).fit(x, alike), output=1)
+
+
 def test_a_single_output_may_be_named() -> None:
     x, labels, _ = table()
     forest = clone(FOREST).fit(x, labels[:, 0])
