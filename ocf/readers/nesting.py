@@ -56,16 +56,6 @@ class Fitted(BaseEstimator):
         return True
 
 
-def name_of(model: Any) -> str:
-    """What a model is called in messages: by its class, or as the part of another model that it is.
-
-    Parameters
-    ----------
-    model : object
-    """
-    return str(getattr(model, "called", type(model).__name__))
-
-
 class Around(Fitted):
     """A model that stands for another one, on the same columns."""
 
@@ -73,6 +63,11 @@ class Around(Fitted):
     @abstractmethod
     def inner(self) -> Any:
         """The other model, fitted."""
+
+    @property
+    def called(self) -> str:
+        """Its name in messages."""
+        return type(self.inner).__name__
 
     @property
     def n_features_in_(self) -> int:
@@ -83,6 +78,16 @@ class Around(Fitted):
     def feature_names_in_(self) -> Any:
         """Their names, where the model knows them."""
         return self.inner.feature_names_in_
+
+
+def name_of(model: Any) -> str:
+    """What a model is called in messages: by its class, or by that of the model for which it stands.
+
+    Parameters
+    ----------
+    model : object
+    """
+    return model.called if isinstance(model, Around) else type(model).__name__
 
 
 class ColumnSpan(TransformerMixin, Fitted):
