@@ -25,7 +25,7 @@ from ocf.support.limits import current
 from ocf.support.tolerances import equal_cost, with_ties
 
 #: Options of the search itself, in `SolverOptions.options`.
-NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
+OPTIONS = NODE_LIMIT, MEMORY_LIMIT = "node_limit", "memory_limit"
 
 #: The LP is loaded anew when the boxes that are open hold less than this share of its leaves.
 SMALLER = 0.6

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.errors import SolverError
 from ocf.solvers.box.coupled import CoupledSearch, refusal
 from ocf.solvers.box.search import BoxResult, solve_cells
+from ocf.solvers.box.shared import OPTIONS
 from ocf.solvers.result import SolveResult, SolverOptions, relative_gap
 from ocf.support.version import VERSION
 
@@ -46,10 +49,17 @@ class BoxSolver:
         ----------
         cells, options, cutoff, confirm, relaxation, fewest, incumbent
             See `ocf.solvers.protocols.CellSolver.solve_cells`.
+
+        Raises
+        ------
+        SolverError
+            An option is not its own, or no number.
         """
         found: BoxResult
+        options = options or SolverOptions()
+        _check_options(options.options)
         if cells.coupling:
-            found = CoupledSearch(cells, options or SolverOptions(), cutoff, confirm).run()
+            found = CoupledSearch(cells, options, cutoff, confirm).run()
         else:
             found = solve_cells(
                 cells,
@@ -71,8 +81,21 @@ class BoxSolver:
             found.history,
             self.name,
             self.version,
-            dict(options.options) if options else {},
+            dict(options.options),
             raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
             message=found.message,
             fewest=found.fewest,
         )
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if name not in OPTIONS:
+            raise SolverError(
+                f"the box search does not take the option {name!r}, only {' and '.join(OPTIONS)}: "
+                "name the solver whose option it is, solver='highs' or 'scip'"
+            )
+        if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
+            raise SolverError(
+                f"the box search does not take the option {name} = {value!r}: give a number of at least 0"
+            )
