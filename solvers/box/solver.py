@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +94,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 f"the box search does not take the option {name!r}, only {' and '.join(OPTIONS)}: "
                 "name the solver whose option it is, solver='highs' or 'scip'"
             )
-        if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
             raise SolverError(
                 f"the box search does not take the option {name} = {value!r}: give a number of at least 0"
             )
