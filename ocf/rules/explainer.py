@@ -172,7 +172,7 @@ class CounterfactualRules:
         self.space = _varying(own, features_to_vary)
         self._categories = _category_dtypes(self.space, table)
         self.rows = self.space.from_frame(table)
-        predicted = None if self.model is None else self._answers_to_data(table)
+        predicted = None if self.model is None else self._answers_to_data(self._frames.labelled(table))
         answers = np.asarray(predicted if y is None else y)
         self.regression = is_regression(answers) if regression is None else regression
         if answers.ndim != 1 or pd.isna(answers).any():
@@ -739,14 +739,13 @@ class CounterfactualRules:
         return wanted
 
     def _answers(self, table: pd.DataFrame) -> NDArray[Any]:
-        """The explained model's answers to a table in the user's columns and dtypes, whose labels may be text."""
+        """The explained model's answers to a table in the user's columns and dtypes."""
         if isinstance(self.model, UserModel):
             decided = self.model.decide(table)
             classes = self.model.trees.ensemble.decision.classes
             return class_array([classes[k] for k in decided]) if classes else np.asarray(decided)
-        own = table.to_numpy() if self._array else self._asked.native(self._frames.labelled(table))
         with working(self.model, table):
-            return np.asarray(self.model.predict(own))
+            return np.asarray(self.model.predict(table.to_numpy() if self._array else self._asked.native(table)))
 
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:
