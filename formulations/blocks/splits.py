@@ -50,19 +50,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
-from ocf.arrays import FloatArray
+from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ProblemError
 from ocf.formulations.blocks.cells import linear
 from ocf.formulations.blocks.columns import MoveColumns, node_row
 from ocf.problem.problem import Problem
+from ocf.solvers.standard_form import StandardForm
 from ocf.trees.ensemble import Ensemble, SplitKind
+
+#: Constraints with a big-M.
+BIG_M = ("left_split", "right_split", "left_of_shared", "right_of_shared")
 
 #: Coefficients and variables.
 Terms = list[tuple[float, Any]]
@@ -272,6 +276,52 @@ def add_shared_splits(
         return (None, linear([(1.0, model.s[k]), (-1.0, model.s[k + 1])]), 0.0)
 
     return {v for v, _ in nodes_of}
+
+
+def big_m_rows(form: StandardForm) -> IntArray:
+    """The rows of a model that have a big-M, by their names.
+
+    Parameters
+    ----------
+    form : StandardForm
+        With names, of a model to which `add_splits` and `add_shared_splits` have added rows.
+    """
+    return np.flatnonzero([name.partition("[")[0] in BIG_M for name in form.row_names or ()])
+
+
+def with_fitting_big_m(form: StandardForm, rows: IntArray, before: MoveColumns, after: MoveColumns) -> StandardForm:
+    """A model whose big-M are the smallest that narrower bounds allow, the first columns being those of the moves.
+
+    Parameters
+    ----------
+    form : StandardForm
+    rows : (n,) int64
+        Of `big_m_rows`.
+    before, after : MoveColumns
+        With the bounds by which the big-M are the smallest, and with those that numbers have now.
+    """
+    n = before.n
+    own = form.A[rows]
+    moves = own[:, :n]
+    rise, fall = moves.maximum(0), moves.minimum(0)
+    less = rise @ _shift(after.upper, before.upper) - fall @ _shift(before.lower, after.lower)
+    flows = own[:, n:]
+    size = np.asarray(abs(flows).max(axis=1).todense()).ravel()
+    less = np.minimum(np.maximum(less, 0.0), size)
+    from_above = np.asarray(flows.max(axis=1).todense()).ravel() > 0
+    matrix, upper = form.A.copy(), form.row_upper.copy()
+    for r, shrink in zip(rows.tolist(), less.tolist(), strict=True):
+        entries = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        flow = matrix.indices[entries] >= n
+        matrix.data[entries][flow] -= shrink * np.sign(matrix.data[entries][flow])
+    upper[rows] -= np.where(from_above, less, 0.0)
+    return replace(form, A=matrix, row_upper=upper)
+
+
+def _shift(low: FloatArray, high: FloatArray) -> FloatArray:
+    """By how much bounds lie above others, which may be as infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.where(low == high, 0.0, high - low)
 
 
 def _shared(ensemble: Ensemble) -> list[list[int]]:

@@ -1,219 +1,228 @@
-"""What a known point leaves of a problem over values: narrower bounds of its numbers, and the leaves that are in reach.
+"""Boxes of numbers that may hold something cheaper than a known point, and the leaves that are in reach of them.
 
 A point that is cheaper lies in a box around the row. On the way down a tree of hyperplanes a box shrinks to each side,
 in every number that the hyperplane weighs, and its cheapest point grows dearer; leaves whose box costs as much as the
 known point are of no use, nor are those without which the best of the other trees miss the target. The others' hull is
 the next box. Big-M of hyperplanes are as small as it makes them: a row of diabetes, 100 trees of depth 5 beside 20
 trees of an extended isolation forest, takes HiGHS 25 s of the processor with it; after 19 s without the bound had not
-moved.
+moved. Halves of a box are smaller problems of the same kind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.formulations.blocks.columns import MoveColumns
 from ocf.problem.requirements import Requirements
+from ocf.solve.box_reach import AXIS, LEAF, OTHER, PLANE, Asked, Needs, Planes, Rates, Reach, Splits, tighten
 from ocf.solve.leaf_model import LeafModel
 from ocf.support.tolerances import with_ties
 from ocf.trees.ensemble import Ensemble, SplitKind
 
-#: Times that the box shrinks, and room for rounding in it.
-ROUNDS, ROOM = 3, 1e-9
+#: Nodes of trees with hyperplanes that are gone through at most.
+MOST_NODES = 200_000
 
-#: Most nodes of trees with hyperplanes that are gone through, a few hundredths of a millisecond each.
-MOST_NODES = 20_000
+#: Part of the whole box's width below which a box is not halved, and numbers of leaves, a second's work, that trials of
+#: halves may go through.
+NARROW, MOST_WORK = 1e-9, 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Narrowed:
-    """What is left.
+class NumberBox:
+    """A box of the numbers, and what is in reach of it.
 
     Attributes
     ----------
-    columns : MoveColumns
+    low, high : (n_features,) float64
+        From -inf to inf for what is no number.
     live : (n_leaves,) bool
+    least : float
+        No point of it is cheaper.
     """
 
-    columns: MoveColumns
+    low: FloatArray
+    high: FloatArray
     live: BoolArray
+    least: float
+
+    @property
+    def size(self) -> int:
+        """How many leaves are in reach."""
+        return int(self.live.sum())
+
+    def towards(self, point: FloatArray, scale: float) -> NumberBox:
+        """A smaller box around a point of it.
+
+        Parameters
+        ----------
+        point : (n_features,) float64
+        scale : float
+            Distance of its ends from the point, in parts of what it was.
+        """
+        known = np.isfinite(self.low) & np.isfinite(self.high)
+        low, high = (np.where(known, point + scale * (end - point), end) for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
 
 
-def narrowed(model: LeafModel, requirements: Requirements, limit: float) -> Narrowed | None:
-    """What may hold a point with the target that is cheaper than a limit; None where nothing is learnt.
+class Narrowing:
+    """What known points leave of a problem over values.
 
     Parameters
     ----------
     model : LeafModel
     requirements : Requirements
-    limit : float
-        Cost of a known point.
     """
-    prices, tree = model.domain.prices, model.tree
-    linear, square = np.minimum(prices.a_up, prices.a_down), np.minimum(prices.q_up, prices.q_down)
-    cheap = (linear < 0).any() or (square < 0).any() or np.isnan(model.origin).any()
-    if cheap or not np.isfinite(limit) or len(tree.lines):
-        return None
-    search = _Narrowing(model, linear, square, with_ties(limit) - model.domain.credit)
-    if not search.oblique.any() or np.isin(tree.node_tree, np.flatnonzero(search.oblique)).sum() > MOST_NODES:
-        return None
-    for _ in range(ROUNDS):
-        before = search.live.sum()
-        search.shrink()
-        _drop_useless(tree, requirements, search.live)
-        if not search.narrow() or search.live.sum() == before:
-            break
-    return Narrowed(_within(model.columns, model.origin, search.low, search.high), search.live)
 
+    def __init__(self, model: LeafModel, requirements: Requirements) -> None:
+        domain, tree, prices = model.domain, model.tree, model.domain.prices
+        self._columns, self._credit, self._part = model.columns, domain.credit, model.search.part
+        rates = Rates(
+            domain.number,
+            np.where(domain.number, model.origin, 0.0),
+            np.minimum(prices.a_up, prices.a_down),
+            np.minimum(prices.q_up, prices.q_down),
+        )
+        boxes = np.array([model.search.low, model.search.high])
+        target = Needs(np.ascontiguousarray(requirements.gain), np.asarray(requirements.need, np.float64))
+        self._asked = Asked(_splits(tree, domain.number), _planes(tree, domain.number), rates, target, boxes)
+        low, high = (np.where(domain.number, end, np.inf) for end in domain.limits)
+        self._limits = self._whole = np.where(domain.number, low, -np.inf), high
+        self._ends = np.empty((2, tree.n_leaves, len(rates.origin)))
 
-def _drop_useless(tree: Ensemble, requirements: Requirements, live: BoolArray) -> None:
-    """Kill leaves with which the sum over trees of the best live leaf misses a need."""
-    gain, offsets = requirements.gain, tree.leaf_offsets
-    best = np.array([np.where(live[a:b, None], gain[a:b], -np.inf).max(axis=0) for a, b in pairwise(offsets.tolist())])
-    with np.errstate(invalid="ignore"):
-        most = best.sum(axis=0) - best[tree.leaf_tree] + gain
-    room = ROOM * (1 + np.abs(requirements.need))
-    live &= ~(most < requirements.need - room).any(axis=1)
+    @classmethod
+    def of(cls, model: LeafModel, requirements: Requirements) -> Narrowing | None:
+        """The narrowing of a problem; None where nothing is learnt from a point.
 
-
-def _within(columns: MoveColumns, origin: FloatArray, low: FloatArray, high: FloatArray) -> MoveColumns:
-    """The columns with bounds by a box of the numbers."""
-    lower, upper = columns.lower.copy(), columns.upper.copy()
-    unit = np.where(columns.unit != 0, np.abs(columns.unit), 1.0)
-    fall, rise = ((end - origin)[columns.feature] / unit for end in (low, high))
-    for role, a, b in (("delta", fall, rise), ("up", fall, rise), ("down", -rise, -fall)):
-        at = columns.role == role
-        least = a if role == "delta" else np.maximum(a, 0.0)
-        most = b if role == "delta" else np.maximum(b, 0.0)
-        lower[at], upper[at] = np.maximum(lower, least)[at], np.minimum(upper, most)[at]
-    crossed = lower > upper  # by rounding, or because nothing is left, which the leaves say
-    lower[crossed], upper[crossed] = columns.lower[crossed], columns.upper[crossed]
-    return replace(columns, lower=lower, upper=upper)
-
-
-class _Narrowing:
-    """A box of the numbers, and the leaves in reach of it."""
-
-    def __init__(self, model: LeafModel, linear: FloatArray, square: FloatArray, limit: float) -> None:
-        self.tree, self.search, self.origin, self.limit = model.tree, model.search, model.origin, limit
-        self._linear, self._square, self._number = linear, square, model.domain.number
-        self.low, self.high = (np.array(end, np.float64) for end in model.domain.limits)
-        self.low[~self._number], self.high[~self._number] = -np.inf, np.inf
-        self.low, self.high = self._affordable(self.low, self.high)
-        self.live = model.search.part.reachable.copy()
-        self.oblique = np.zeros(self.tree.n_trees, bool)
-        self.oblique[self.tree.node_tree[self.tree.kind == SplitKind.OBLIQUE]] = True
-        self._boxes = np.empty((2, self.tree.n_leaves, len(self.origin)))
-
-    def _prices(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """What each number of the cheapest points of boxes costs at least."""
-        move = np.where(self._number, np.abs(np.clip(self.origin, low, high) - self.origin), 0.0)
-        return np.asarray(move * (self._linear + move * self._square))
-
-    def _price(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """What the cheapest points of boxes cost at least."""
-        return np.asarray(self._prices(low, high).sum(axis=-1))
-
-    def _affordable(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Boxes without what no number can reach by what the others leave of the limit."""
-        own = self._prices(low, high)
-        room = np.maximum(self.limit - own.sum(axis=-1, keepdims=True) + own, 0.0) * (1 + ROOM)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.fmin(room / self._linear, np.sqrt(room / self._square))
-        far = np.where(self._number & ~np.isnan(far), far, np.inf)
-        return np.maximum(low, self.origin - far), np.minimum(high, self.origin + far)
-
-    def shrink(self) -> None:
-        """The box of each leaf, as far as it is of use."""
-        plain = ~self.oblique[self.tree.leaf_tree]
-        low = np.where(self._number, np.maximum(self.search.low[plain], self.low), self.low)
-        high = np.where(self._number, np.minimum(self.search.high[plain], self.high), self.high)
-        self._boxes[0, plain], self._boxes[1, plain] = self._affordable(low, high)
-        self.live[plain] &= ~(low > high).any(axis=1) & ~(self._price(low, high) >= self.limit)
-        for t in np.flatnonzero(self.oblique).tolist():
-            reached = np.zeros(self.tree.n_leaves, bool)
-            self._descend(int(self.tree.tree_offsets[t]), reached)
-            self.live &= reached | (self.tree.leaf_tree != t)
-
-    def _descend(self, root: int, reached: BoolArray) -> None:
-        """Take the box down a tree."""
-        tree, stack = self.tree, [(root, self.low, self.high)]
-        while stack:
-            v, low, high = stack.pop()
-            if (low > high).any() or self._price(low, high) >= self.limit:
-                continue
-            if tree.kind[v] == SplitKind.LEAF:
-                k = int(tree.leaf[v])
-                reached[k] = True
-                self._boxes[0, k], self._boxes[1, k] = self._affordable(low, high)
-                continue
-            for child, left in ((int(tree.left[v]), True), (int(tree.right[v]), False)):
-                part = self._side(v, left, low, high)
-                if part is not None:
-                    stack.append((child, *part))
-
-    def _side(self, v: int, left: bool, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """The part of a box from which points may go to one side of a node; None where none may."""
-        tree = self.tree
-        if tree.kind[v] == SplitKind.AXIS:
-            i = int(tree.feature[v])
-            if not self._number[i]:
-                return low, high
-            low, high = low.copy(), high.copy()
-            end = high if left else low
-            end[i] = min(end[i], tree.threshold[v]) if left else max(end[i], tree.threshold[v])
-            return low, high
-        if tree.kind[v] != SplitKind.OBLIQUE:
-            return low, high
-        features, codes, weights = tree.oblique_entries(v)
-        value = (codes < 0) & self._number[features]
-        if (codes[~value] < 0).any():  # a listed feature by its code, which has no ends here
-            return low, high
-        return self._half(v, features[value].astype(np.int64), weights[value], weights[~value], left, low, high)
-
-    def _half(
-        self,
-        v: int,
-        features: IntArray,
-        weights: FloatArray,
-        indicators: FloatArray,
-        left: bool,
-        low: FloatArray,
-        high: FloatArray,
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """A box within ``weights . x <= side``, or ``>=``, for each number by itself."""
-        sign = 1.0 if left else -1.0
-        w = sign * weights
-        reach = np.maximum(np.abs(low[features]), np.abs(high[features]))
-        size = float(np.abs(weights) @ reach + np.abs(indicators).sum())
-        if not np.isfinite(size):
-            return low, high
-        doubt = 4 * float(self.tree.oblique_error_bound(v, size)) + ROOM * 1e-3 * size
-        side = sign * float(self.tree.threshold[v]) + doubt - np.minimum(sign * indicators, 0.0).sum()
-        least = np.where(w > 0, w * low[features], w * high[features])
-        spare = side - least.sum()
-        if spare < 0:
+        Parameters
+        ----------
+        model : LeafModel
+        requirements : Requirements
+        """
+        prices, tree = model.domain.prices, model.tree
+        cheap = any((rate < 0).any() for rate in (prices.a_up, prices.a_down, prices.q_up, prices.q_down))
+        if cheap or not np.isfinite(model.origin).all() or len(tree.lines):
             return None
-        low, high = low.copy(), high.copy()
-        for i, a, part in zip(features.tolist(), w.tolist(), least.tolist(), strict=True):
-            if a > 0:
-                high[i] = min(high[i], (spare + part) / a)
-            elif a < 0:
-                low[i] = max(low[i], (spare + part) / a)
-        return np.minimum(low, high), np.maximum(low, high)
+        n_nodes = np.isin(tree.node_tree, _with_planes(tree)).sum()
+        return cls(model, requirements) if 0 < n_nodes <= MOST_NODES else None
 
-    def narrow(self) -> bool:
-        """Shrink the box to the hull of the live leaves of each tree; False where a tree has none."""
-        span = np.where(np.isfinite(self.high - self.low), self.high - self.low, 0.0)
-        room = ROOM * (span + np.abs(np.where(np.isfinite(self.low), self.low, 0.0)))
-        for a, b in pairwise(self.tree.leaf_offsets.tolist()):
-            own = np.flatnonzero(self.live[a:b]) + a
-            if not len(own):
-                return False
-            self.low = np.maximum(self.low, self._boxes[0, own].min(axis=0) - room)
-            self.high = np.minimum(self.high, self._boxes[1, own].max(axis=0) + room)
-        return True
+    def whole(self, limit: float) -> NumberBox | None:
+        """What may hold a point with the target that is cheaper than a limit; None where nothing does.
+
+        Parameters
+        ----------
+        limit : float
+            Cost of a known point.
+        """
+        whole = self.within(NumberBox(*self._limits, self._part.reachable, -np.inf), limit)
+        self._whole = self._limits if whole is None else (whole.low, whole.high)
+        return whole
+
+    def within(self, box: NumberBox, limit: float) -> NumberBox | None:
+        """What of a box may hold such a point; None where nothing does.
+
+        Parameters
+        ----------
+        box : NumberBox
+        limit : float
+        """
+        reach = Reach(box.low.copy(), box.high.copy(), box.live.copy(), self._ends)
+        if not tighten(self._asked, with_ties(limit) - self._credit, reach):
+            return None
+        rates = self._asked.rates
+        move = np.abs(np.clip(rates.origin, reach.low, reach.high) - rates.origin)
+        least = float((move * (rates.linear + move * rates.square)).sum()) + self._credit
+        return NumberBox(reach.low, reach.high, reach.live, max(least, box.least))
+
+    def halves(self, box: NumberBox, limit: float) -> list[NumberBox]:
+        """What of a box's halves may hold such a point, halved so that the fewest leaves are in reach of both.
+
+        Parameters
+        ----------
+        box : NumberBox
+        limit : float
+        """
+        best = [box]
+        for i in self._wide(box).tolist():
+            middle = (box.low[i] + box.high[i]) / 2
+            low, high = box.low.copy(), box.high.copy()
+            low[i] = high[i] = middle
+            parts = (self.within(part, limit) for part in (replace(box, high=high), replace(box, low=low)))
+            halves = [half for half in parts if half is not None]
+            if best[0] is box or sum(half.size for half in halves) < sum(half.size for half in best):
+                best = halves
+            if not best:
+                break
+        return best
+
+    def _wide(self, box: NumberBox) -> IntArray:
+        """Numbers that a box may be halved in, those first in which it is widest, as far as there is time for."""
+        low, high = self._whole
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = (box.high - box.low) / (high - low)
+        wide = np.flatnonzero(np.isfinite(high - low) & (share > NARROW))
+        most = max(1, MOST_WORK // (len(self._asked.boxes[0]) * len(low)))
+        return np.asarray(wide[np.argsort(-share[wide], kind="stable")][:most])
+
+    def columns(self, box: NumberBox) -> MoveColumns:
+        """The columns with bounds by a box.
+
+        Parameters
+        ----------
+        box : NumberBox
+        """
+        columns, origin = self._columns, self._asked.rates.origin
+        lower, upper = columns.lower.copy(), columns.upper.copy()
+        unit = np.where(columns.unit != 0, np.abs(columns.unit), 1.0)
+        fall, rise = ((end - origin)[columns.feature] / unit for end in (box.low, box.high))
+        for role, a, b in (("delta", fall, rise), ("up", fall, rise), ("down", -rise, -fall)):
+            at = columns.role == role
+            least = a if role == "delta" else np.maximum(a, 0.0)
+            most = b if role == "delta" else np.maximum(b, 0.0)
+            lower[at], upper[at] = np.maximum(lower, least)[at], np.minimum(upper, most)[at]
+        crossed = lower > upper  # by rounding
+        lower[crossed], upper[crossed] = columns.lower[crossed], columns.upper[crossed]
+        return replace(columns, lower=lower, upper=upper)
+
+
+def _with_planes(tree: Ensemble) -> IntArray:
+    """Trees that have hyperplanes."""
+    return np.unique(tree.node_tree[tree.kind == SplitKind.OBLIQUE])
+
+
+def _splits(tree: Ensemble, number: BoolArray) -> Splits:
+    """Trees as boxes go down them."""
+    kind, root = np.full(len(tree.kind), OTHER), np.full(tree.n_trees, -1)
+    kind[tree.kind == SplitKind.LEAF] = LEAF
+    kind[(tree.kind == SplitKind.AXIS) & number[tree.feature]] = AXIS
+    plane = np.where(tree.kind == SplitKind.OBLIQUE, tree.oblique_index, 0)
+    listed = (tree.oblique_codes < 0) & ~number[tree.oblique_indices]  # a feature by its code, which has no ends here
+    row = np.repeat(np.arange(len(tree.oblique_indptr) - 1), np.diff(tree.oblique_indptr))
+    usable = np.bincount(row, listed, len(tree.oblique_indptr) - 1) == 0
+    oblique = tree.kind == SplitKind.OBLIQUE
+    kind[oblique] = np.where(usable[plane[oblique]], PLANE, OTHER)
+    trees = _with_planes(tree)
+    root[trees] = tree.tree_offsets[trees]
+    kinds, left, right, feature, leaf, planes = (
+        np.ascontiguousarray(a, np.int64) for a in (kind, tree.left, tree.right, tree.feature, tree.leaf, plane)
+    )
+    threshold, offsets = np.ascontiguousarray(tree.threshold, np.float64), np.asarray(tree.leaf_offsets, np.int64)
+    deepest, first = np.lexsort((-tree.depth, tree.node_tree)), np.asarray(tree.tree_offsets, np.int64)
+    shape = (offsets, deepest, first, int(tree.depth.max()))
+    return Splits(kinds, left, right, feature, leaf, planes, threshold, root, *shape)
+
+
+def _planes(tree: Ensemble, number: BoolArray) -> Planes:
+    """Hyperplanes over numbers, and what the levels of other features add."""
+    n, counts = len(tree.oblique_indptr) - 1, np.diff(tree.oblique_indptr)
+    row = np.repeat(np.arange(n), counts)
+    value = (tree.oblique_codes < 0) & number[tree.oblique_indices]
+    weight, other = tree.oblique_data[value], np.where(value, 0.0, tree.oblique_data)
+    sums = (np.minimum(other, 0), np.maximum(other, 0), np.abs(other))
+    least, most, size = (np.bincount(row, w, n).astype(np.float64) for w in sums)
+    first = np.concatenate([[0], np.cumsum(np.bincount(row[value], minlength=n))])
+    share = (counts + 2) * 2.0**-53
+    feature = tree.oblique_indices[value].astype(np.int64)
+    return Planes(first, feature, weight, least, most, size, share / (1 - share), np.asarray(tree.oblique_slack))

@@ -37,6 +37,7 @@ KERNELS = (
     "regional/forest.py",
     "rules/family_kernels.py",
     "rules/points.py",
+    "solve/box_reach.py",
     "solvers/box/bitsets.py",
     "solvers/box/branching.py",
     "solvers/box/cliques.py",

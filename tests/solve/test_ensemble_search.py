@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingRegressor
 from sklearn.pipeline import make_pipeline
@@ -19,9 +19,10 @@ from sklearn.tree import DecisionTreeRegressor
 from ocf import Explainer
 from ocf.errors import ProblemError
 from ocf.oblique.tao import TAOClassifier
-from ocf.solve.turns import FIRST_STALL
+from ocf.solve.parts import FIRST_SECONDS
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import STALLED, SolveResult, SolverOptions, Status
+from ocf.solvers.scip import ScipSolver
 from ocf.solvers.standard_form import StandardForm
 
 from .oblique_cases import assert_same
@@ -80,10 +81,85 @@ def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.
     assert_same(e, wanted.cost)
     assert e.message == f"highs {'failed (no licence)' if how == 'fails' else 'stalled'}; scip went on"
     assert e.method["solvers"] == ["highs", "scip"]
-    assert limits == [FIRST_STALL]
+    assert limits == [None]  # boxes are halved where a solver does not end them
     e = explainer.explain(row, target=2, solver="highs", reduce=False)[0]
     assert e.status == ("feasible" if how == "stalls with a point" else "unknown")
-    assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
+    assert limits == [None, None]  # who was asked for is not replaced
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+@pytest.mark.parametrize("formulation", ["hyperplanes", "ocean"])
+def test_boxes_are_halved_where_solvers_do_not_end(
+    formulation: str, solver: str, norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    explainer, row = Explainer(bag, data=X), X.iloc[[0]]
+    wanted = explainer.explain(row, 1, norm, formulation=formulation, solver="scip")[0].cost
+    asked = []
+    for own in (HighsSolver, ScipSolver):
+
+        def solve(
+            self: Any, form: StandardForm, options: SolverOptions, *, solve: Any = own.solve, **settings: Any
+        ) -> SolveResult:
+            if not form.integer.any():  # the common region of a choice of leaves
+                return solve(self, form, options, **settings)  # type: ignore[no-any-return]
+            free = int((form.upper > form.lower).sum())
+            asked.append((self.name, free, options.time_limit))
+            if free > 0.7 * max(size for _, size, _ in asked) and options.time_limit == FIRST_SECONDS:
+                return SolveResult(Status.UNKNOWN, solver=self.name, seconds=options.time_limit or 0.0)
+            return solve(self, form, options, **settings)  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(own, "solve", solve)
+    e = explainer.explain(row, 1, norm, formulation=formulation, solver=solver)[0]
+    assert_same(e, wanted)
+    assert len(asked) > 2
+    assert asked[0][2] == FIRST_SECONDS
+    assert {name for name, *_ in asked} == ({"highs", "scip"} if solver == "auto" else {solver})
+    assert e.message == ("highs did not end in 5 s; scip went on" if solver == "auto" else "")
+
+
+def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    table = X.iloc[:, :5]
+    bag = BaggingClassifier(TAOClassifier(3, init="random"), 10, random_state=2).fit(table, y)
+    explainer = Explainer(bag, data=table)
+    own, asked, gains = HighsSolver.solve, list[tuple[int, float]](), 0
+
+    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        if form.integer.any():
+            asked.append((int((form.upper > form.lower).sum()), settings["cutoff"]))
+        if len(asked) == 1:
+            return SolveResult(Status.UNKNOWN, solver="highs", bound=0.0, seconds=FIRST_SECONDS)
+        return own(self, form, options, **settings)
+
+    for k in (0, 3, 5):
+        wanted = explainer.explain(table.iloc[[k]], 1, solver="scip")[0].cost
+        asked.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(HighsSolver, "solve", solve)
+            assert_same(explainer.explain(table.iloc[[k]], 1, solver="highs")[0], wanted)
+        sizes, cutoffs = zip(*asked, strict=True)
+        assert sizes[1] < sizes[0]
+        assert cutoffs[1] == cutoffs[0]
+        gains += cutoffs[-1] < cutoffs[0]
+    assert gains
+
+
+def test_a_solver_that_gives_up_early_is_not_asked_about_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    asked = []
+
+    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        asked.append(form)
+        return SolveResult(Status.UNKNOWN, solver="highs", seconds=0.1, message="the memory limit was reached")
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    e = Explainer(bag, data=X).explain(X.iloc[[0]], 1, solver="highs")[0]
+    assert (e.status, len(asked)) == ("feasible", 1)
+    assert e.message.startswith("the memory limit was reached")
 
 
 def test_the_first_point_and_the_bound_stay_where_a_solver_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

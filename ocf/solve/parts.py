@@ -1,0 +1,209 @@
+"""Parts of an ensemble's problem: what is left of it after choices of leaves, and halves of its box.
+
+Solvers branch on leaves. Where many hyperplanes cross a box their big-M rows say next to nothing until most leaves are
+chosen, and no choice of leaves narrows the numbers of a solver's matrix. Halving the box does: the halves are narrowed
+(`ocf.solve.narrowed`), their big-M fit them, and a solver is asked about boxes that it can be expected to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocf.arrays import FloatArray, IntArray
+from ocf.formulations.blocks.splits import big_m_rows, with_fitting_big_m
+from ocf.problem.requirements import Requirements, ScoreCurve
+from ocf.problem.totals import TotalThreshold
+from ocf.solve.narrowed import Narrowing, NumberBox
+from ocf.solvers.standard_form import StandardForm
+from ocf.solvers.tangents import Tangents
+
+#: Choices of leaves after which what is left is split at a score that is seen through a curve.
+MOST_UNSPLIT = 6
+
+#: Seconds that a solver is first given for a box.
+FIRST_SECONDS = 5.0
+
+#: Part of a box's leaves that its halves may have together, where halving it is worth while.
+WORTH = 1.8
+
+#: Leaves of the next boxes that are asked about, in parts of those of one that was not ended in its time, and of one
+#: that was.
+FEWER, MORE = 0.7, 1.1
+
+#: Factor by which a box around a point shrinks until few enough leaves are in reach, and the least of their product.
+STEP, LEAST_SCALE = 0.85, 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPart:
+    """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
+
+    The leaves are the columns of the model from `first` on. Where there is a box, a solver has so many seconds for it.
+    """
+
+    form: StandardForm
+    first: int
+    curve: ScoreCurve | None
+    bound: float
+    squares: Tangents | None = None
+    choices: int = 0
+    box: NumberBox | None = None
+    seconds: float = FIRST_SECONDS
+
+    def followed(self, x: FloatArray) -> ModelPart:
+        """The part with tangents of its squares at a solution.
+
+        Parameters
+        ----------
+        x : (n_cols,) float64
+            Of the part's model.
+        """
+        return self if self.squares is None else replace(self, form=self.squares.followed(self.form, x))
+
+    def without(self, chosen: IntArray, y: FloatArray, rows: Sequence[Requirements], bound: float) -> list[ModelPart]:
+        """The parts of it without a choice of leaves.
+
+        Parameters
+        ----------
+        chosen : (n,) int64
+            The leaves, one per tree, but those of lines.
+        y : (n_leaves,) float64
+            In the solution that chose them.
+        rows : sequence of Requirements
+            To be added.
+        bound : float
+            On the cost of all parts.
+        """
+        cut = np.zeros(len(y))
+        cut[chosen] = 1.0
+        form = self._with(self.form, -cut[:, None], np.array([1.0 - len(chosen)]))
+        for own in rows:
+            form = self._with(form, own.gain, own.need)
+        left = replace(self, form=form, bound=bound, choices=self.choices + 1)
+        curve = self.curve
+        if not isinstance(curve, TotalThreshold) or left.choices < MOST_UNSPLIT or not len(curve.ensemble.lines):
+            return [left]
+        scores = curve.ensemble.base_score + curve.ensemble.contributions.T @ y
+        point = np.clip(scores[[term.output for term in curve.total.terms]], curve.low, curve.high)
+        halves = curve.split(point)
+        if halves is None:
+            return [left]
+        nearer = 1 if all(a <= b for a, b in zip(point, halves[0].high, strict=True)) else 0
+        shrunk = [half.shrunk() for half in (halves[nearer], halves[1 - nearer])]
+        made = [(half, half.rows()) for half in shrunk if half is not None]
+        return [replace(left, form=self._with(form, own.gain, own.need), curve=half, choices=0) for half, own in made]
+
+    def _with(self, form: StandardForm, gain: FloatArray, need: FloatArray) -> StandardForm:
+        """More rows of leaves."""
+        rows = np.zeros((len(need), form.n_cols))
+        rows[:, self.first : self.first + len(gain)] = gain.T
+        return form.append_rows(rows, need, np.full(len(need), np.inf))
+
+
+class Halving:
+    """Parts by boxes of the numbers, and how many leaves a box may have for a solver to end it in its time.
+
+    Parameters
+    ----------
+    narrowing : Narrowing
+    form : StandardForm
+        The model of the whole box, with names.
+    """
+
+    def __init__(self, narrowing: Narrowing, form: StandardForm) -> None:
+        self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), np.inf
+
+    def first(self, part: ModelPart, box: NumberBox) -> ModelPart:
+        """The part of the whole box.
+
+        Parameters
+        ----------
+        part : ModelPart
+            Whose big-M are those of the box already.
+        box : NumberBox
+        """
+        return self._within(part, box, box)
+
+    def narrowed(self, part: ModelPart, limit: float) -> ModelPart | None:
+        """What of a part may hold a point that is cheaper than a limit; None where nothing does.
+
+        Parameters
+        ----------
+        part : ModelPart
+        limit : float
+        """
+        assert part.box is not None
+        box = self._narrowing.within(part.box, limit)
+        return None if box is None else self._within(part, part.box, box)
+
+    def halves(self, part: ModelPart, limit: float) -> list[ModelPart] | None:
+        """A part's halves, without those that hold nothing cheaper than a limit; None where that is not worth while.
+
+        Parameters
+        ----------
+        part : ModelPart
+        limit : float
+        """
+        assert part.box is not None
+        boxes = self._narrowing.halves(part.box, limit)
+        if sum(box.size for box in boxes) > WORTH * part.box.size or any(box is part.box for box in boxes):
+            return None
+        return [self._within(part, part.box, box) for box in boxes]
+
+    def is_large(self, part: ModelPart) -> bool:
+        """Whether a solver can hardly end a part in its time.
+
+        Parameters
+        ----------
+        part : ModelPart
+        """
+        return part.box is not None and part.box.size > self._most
+
+    def learn(self, part: ModelPart, ended: bool) -> bool:
+        """Learn from what a solver made of a part; whether it is the first that it did not end in its time.
+
+        Parameters
+        ----------
+        part : ModelPart
+        ended : bool
+            Whether it ended in its time.
+        """
+        assert part.box is not None
+        first = not ended and self._most == np.inf
+        if part.seconds == FIRST_SECONDS:
+            size = part.box.size
+            self._most = max(self._most, MORE * size) if ended else min(self._most, FEWER * size)
+        return first
+
+    def around(self, part: ModelPart, point: FloatArray, limit: float, share: float) -> ModelPart | None:
+        """A box around a point, within that of a part; None where nothing in it is cheaper than a limit.
+
+        Parameters
+        ----------
+        part : ModelPart
+        point : (n_features,) float64
+        limit : float
+        share : float
+            Part of the leaves that are in reach of it at most.
+        """
+        assert part.box is not None
+        box = whole = self._narrowing.within(part.box, limit)
+        scale = 1.0
+        while whole is not None and box is not None and box.size > share * whole.size and scale > LEAST_SCALE:
+            scale *= STEP
+            box = self._narrowing.within(whole.towards(point, scale), limit)
+        return None if box is None else self._within(part, part.box, box)
+
+    def _within(self, part: ModelPart, before: NumberBox, box: NumberBox) -> ModelPart:
+        """The part within a box, which lies in the one before."""
+        old, new = self._narrowing.columns(before), self._narrowing.columns(box)
+        form = with_fitting_big_m(part.form, self._rows, old, new)
+        lower, upper = form.lower.copy(), form.upper.copy()
+        lower[: new.n], upper[: new.n] = np.maximum(lower[: new.n], new.lower), np.minimum(upper[: new.n], new.upper)
+        leaves = slice(part.first, part.first + len(box.live))
+        upper[leaves] = np.where(box.live, upper[leaves], 0.0)
+        form = form.with_bounds(np.minimum(lower, upper), upper)
+        return replace(part, form=form, bound=max(part.bound, box.least), box=box)
