@@ -28,7 +28,7 @@ from ocf import Explainer
 from ocf.errors import UnsupportedModelError
 from ocf.problem.totals import TotalThreshold
 from ocf.readers import read_model
-from ocf.solve import ensemble_search
+from ocf.solve import parts
 
 FOREST = RandomForestClassifier(3, max_depth=2, random_state=0)
 OTHER = RandomForestClassifier(3, max_depth=2, random_state=5)
@@ -116,7 +116,7 @@ def test_where_scores_bend_on_the_way_the_rest_is_split(monkeypatch: pytest.Monk
     model = VotingClassifier([("s", STACK), ("f", forest)], voting="soft").fit(x, y > 0)
     stack, other = model.estimators_
     explainer, halved = Explainer(model, x), []
-    monkeypatch.setattr(ensemble_search, "MOST_UNSPLIT", 1)
+    monkeypatch.setattr(parts, "MOST_UNSPLIT", 1)
     split = TotalThreshold.split
     monkeypatch.setattr(TotalThreshold, "split", lambda self, point: halved.append(point) or split(self, point))
     share = float(np.quantile(model.predict_proba(x)[:, 1], 0.9))
