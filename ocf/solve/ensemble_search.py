@@ -141,7 +141,7 @@ class _Global:
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
         if narrowing is not None and box is not None:
             halving = Halving(narrowing, form)
-            part = halving.first(part, box)
+            part = halving.first(part, box, self.choices.upper)
             self._halving = None if query.options.options else halving  # of which some may end a search early
         self._go_through([part], conditions)
 
@@ -216,6 +216,8 @@ class _Global:
             self._switch("stalled" if stalled else f"failed ({result.message})")
             if result.x is not None:
                 self._take(part, result.x, conditions)
+            if stalled and self._halving is not None:
+                self._improve(part, conditions)
             return [replace(part, bound=bound)]
         if self._is_cut_short(part, result, bound):
             if result.x is not None:
@@ -251,7 +253,7 @@ class _Global:
         """What the solver says of a part; where SCIP may go on, it ends where it stalls."""
         options, cutoff = self.query.options, self.choices.upper if np.isfinite(self.choices.upper) else None
         watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
-        if self._halving is not None:
+        if part.seconds < np.inf:
             watched, left = False, min(part.seconds, np.inf if left is None else left)
         asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
         result = cast(Solver, get_solver(self._solver)).solve(part.form, asked, cutoff=cutoff)

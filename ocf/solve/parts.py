@@ -23,8 +23,8 @@ from ocf.solvers.tangents import Tangents
 #: Choices of leaves after which what is left is split at a score that is seen through a curve.
 MOST_UNSPLIT = 6
 
-#: Seconds that a solver is first given for a box.
-FIRST_SECONDS = 5.0
+#: Seconds that a solver is given for the whole box, where halving it is worth while, and for the boxes within it.
+WHOLE_SECONDS, FIRST_SECONDS = 10.0, 5.0
 
 #: Part of a box's leaves that its halves may have together, where halving it is worth while.
 WORTH = 1.8
@@ -41,7 +41,7 @@ STEP, LEAST_SCALE = 0.85, 1e-3
 class ModelPart:
     """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
 
-    The leaves are the columns of the model from `first` on. Where there is a box, a solver has so many seconds for it.
+    The leaves are the columns of the model from `first` on. A solver has so many seconds for it.
     """
 
     form: StandardForm
@@ -51,7 +51,7 @@ class ModelPart:
     squares: Tangents | None = None
     choices: int = 0
     box: NumberBox | None = None
-    seconds: float = FIRST_SECONDS
+    seconds: float = np.inf
 
     def followed(self, x: FloatArray) -> ModelPart:
         """The part with tangents of its squares at a solution.
@@ -116,16 +116,19 @@ class Halving:
     def __init__(self, narrowing: Narrowing, form: StandardForm) -> None:
         self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), np.inf
 
-    def first(self, part: ModelPart, box: NumberBox) -> ModelPart:
-        """The part of the whole box.
+    def first(self, part: ModelPart, box: NumberBox, limit: float) -> ModelPart:
+        """The part of the whole box, for which a solver has all the time where halving it is not worth while.
 
         Parameters
         ----------
         part : ModelPart
             Whose big-M are those of the box already.
         box : NumberBox
+        limit : float
+            Cost of a known point.
         """
-        return self._within(part, box, box)
+        whole = self._within(part, box, box)
+        return whole if self.halves(whole, limit) is None else replace(whole, seconds=WHOLE_SECONDS)
 
     def narrowed(self, part: ModelPart, limit: float) -> ModelPart | None:
         """What of a part may hold a point that is cheaper than a limit; None where nothing does.
@@ -151,7 +154,7 @@ class Halving:
         boxes = self._narrowing.halves(part.box, limit)
         if sum(box.size for box in boxes) > WORTH * part.box.size or any(box is part.box for box in boxes):
             return None
-        return [self._within(part, part.box, box) for box in boxes]
+        return [replace(self._within(part, part.box, box), seconds=FIRST_SECONDS) for box in boxes]
 
     def is_large(self, part: ModelPart) -> bool:
         """Whether a solver can hardly end a part in its time.
@@ -173,9 +176,10 @@ class Halving:
         """
         assert part.box is not None
         first = not ended and self._most == np.inf
-        if part.seconds == FIRST_SECONDS:
-            size = part.box.size
-            self._most = max(self._most, MORE * size) if ended else min(self._most, FEWER * size)
+        if not ended:
+            self._most = min(self._most, FEWER * part.box.size)
+        elif part.seconds == FIRST_SECONDS:
+            self._most = max(self._most, MORE * part.box.size)
         return first
 
     def around(self, part: ModelPart, point: FloatArray, limit: float, share: float) -> ModelPart | None:
@@ -195,7 +199,7 @@ class Halving:
         while whole is not None and box is not None and box.size > share * whole.size and scale > LEAST_SCALE:
             scale *= STEP
             box = self._narrowing.within(whole.towards(point, scale), limit)
-        return None if box is None else self._within(part, part.box, box)
+        return None if box is None else replace(self._within(part, part.box, box), seconds=FIRST_SECONDS)
 
     def _within(self, part: ModelPart, before: NumberBox, box: NumberBox) -> ModelPart:
         """The part within a box, which lies in the one before."""

@@ -19,7 +19,9 @@ from sklearn.tree import DecisionTreeRegressor
 from ocf import Explainer
 from ocf.errors import ProblemError
 from ocf.oblique.tao import TAOClassifier
-from ocf.solve.parts import FIRST_SECONDS
+from ocf.solve import parts
+from ocf.solve.parts import FIRST_SECONDS, WHOLE_SECONDS
+from ocf.solve.turns import FIRST_STALL
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import STALLED, SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
@@ -97,6 +99,7 @@ def test_boxes_are_halved_where_solvers_do_not_end(
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
     explainer, row = Explainer(bag, data=X), X.iloc[[0]]
     wanted = explainer.explain(row, 1, norm, formulation=formulation, solver="scip")[0].cost
+    monkeypatch.setattr(parts, "WORTH", 1.99)  # boxes are small here
     asked = []
     for own in (HighsSolver, ScipSolver):
 
@@ -107,7 +110,7 @@ def test_boxes_are_halved_where_solvers_do_not_end(
                 return solve(self, form, options, **settings)  # type: ignore[no-any-return]
             free = int((form.upper > form.lower).sum())
             asked.append((self.name, free, options.time_limit))
-            if free > 0.7 * max(size for _, size, _ in asked) and options.time_limit == FIRST_SECONDS:
+            if free > 0.7 * max(size for _, size, _ in asked) and options.time_limit in (WHOLE_SECONDS, FIRST_SECONDS):
                 return SolveResult(Status.UNKNOWN, solver=self.name, seconds=options.time_limit or 0.0)
             return solve(self, form, options, **settings)  # type: ignore[no-any-return]
 
@@ -115,9 +118,10 @@ def test_boxes_are_halved_where_solvers_do_not_end(
     e = explainer.explain(row, 1, norm, formulation=formulation, solver=solver)[0]
     assert_same(e, wanted)
     assert len(asked) > 2
-    assert asked[0][2] == FIRST_SECONDS
+    assert asked[0][2] == WHOLE_SECONDS
+    assert FIRST_SECONDS in {seconds for _, _, seconds in asked}
     assert {name for name, *_ in asked} == ({"highs", "scip"} if solver == "auto" else {solver})
-    assert e.message == ("highs did not end in 5 s; scip went on" if solver == "auto" else "")
+    assert e.message == ("highs did not end in 10 s; scip went on" if solver == "auto" else "")
 
 
 def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +130,13 @@ def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.Monke
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 10, random_state=2).fit(table, y)
     explainer = Explainer(bag, data=table)
     own, asked, gains = HighsSolver.solve, list[tuple[int, float]](), 0
+    monkeypatch.setattr(parts, "WORTH", 1.99)
 
     def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
         if form.integer.any():
             asked.append((int((form.upper > form.lower).sum()), settings["cutoff"]))
         if len(asked) == 1:
-            return SolveResult(Status.UNKNOWN, solver="highs", bound=0.0, seconds=FIRST_SECONDS)
+            return SolveResult(Status.UNKNOWN, solver="highs", bound=0.0, seconds=WHOLE_SECONDS)
         return own(self, form, options, **settings)
 
     for k in (0, 3, 5):
@@ -147,9 +152,30 @@ def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.Monke
     assert gains
 
 
+def test_a_box_that_halves_do_not_lessen_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    monkeypatch.setattr(parts, "WORTH", 0.0)
+    own, limits = HighsSolver.solve, list[tuple[float | None, float | None]]()
+
+    def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
+        if form.integer.any():
+            limits.append((options.time_limit, options.stall_limit))
+        return own(self, form, options, **settings)
+
+    monkeypatch.setattr(HighsSolver, "solve", solve)
+    for solver, stall in (("auto", FIRST_STALL), ("highs", None)):
+        limits.clear()
+        e = Explainer(bag, data=X).explain(X.iloc[[0]], 1, solver=solver)[0]
+        assert e.status == "optimal"
+        assert all(seconds is not None and seconds > 50 and limit == stall for seconds, limit in limits)
+        assert limits
+
+
 def test_a_solver_that_gives_up_early_is_not_asked_about_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    monkeypatch.setattr(parts, "WORTH", 1.99)
     asked = []
 
     def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
