@@ -156,22 +156,17 @@ class _Global:
 
     def _next_parts(self, part: ModelPart, conditions: Sequence[LineCondition]) -> list[ModelPart]:
         """What is left of a part, after its box was halved or a choice of leaves tried; best last."""
-        left, narrowed, halves = (
-            self.run.seconds_left(),
-            cast(ModelPart | None, part),
-            cast(list[ModelPart] | None, None),
-        )
-        if (left is not None and left <= 0) or relative_gap(
-            self.choices.upper, part.bound
-        ) <= self.query.options.mip_gap:
+        left, gap = self.run.seconds_left(), relative_gap(self.choices.upper, part.bound)
+        if (left is not None and left <= 0) or gap <= self.query.options.mip_gap:
             self.choices.bound = min(self.choices.bound, max(part.bound, 0.0))
             return []
-        if self._halving is not None:
-            begin = time.perf_counter()
-            narrowed = self._halving.narrowed(part, self.choices.upper)
-            if narrowed is not None and self._halving.is_large(narrowed):
-                halves = self._halving.halves(narrowed, self.choices.upper)
-            self.run.times["reduce"] += time.perf_counter() - begin
+        if self._halving is None:
+            return self._next_choice(part, conditions, left)
+        begin, halves = time.perf_counter(), cast(list[ModelPart] | None, None)
+        narrowed = self._halving.narrowed(part, self.choices.upper)
+        if narrowed is not None and self._halving.is_large(narrowed):
+            halves = self._halving.halves(narrowed, self.choices.upper)
+        self.run.times["reduce"] += time.perf_counter() - begin
         if narrowed is None or halves is not None:
             return halves or []
         return self._next_choice(narrowed, conditions, left)

@@ -182,9 +182,8 @@ class Narrowing:
             least = a if role == "delta" else np.maximum(a, 0.0)
             most = b if role == "delta" else np.maximum(b, 0.0)
             lower[at], upper[at] = np.maximum(lower, least)[at], np.minimum(upper, most)[at]
-        crossed = lower > upper  # by rounding
-        lower[crossed], upper[crossed] = columns.lower[crossed], columns.upper[crossed]
-        return replace(columns, lower=lower, upper=upper)
+        # crossed by rounding, or where nothing admissible is left
+        return replace(columns, lower=np.minimum(lower, upper), upper=np.maximum(lower, upper))
 
 
 def _with_planes(tree: Ensemble) -> IntArray:
