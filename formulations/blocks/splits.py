@@ -300,22 +300,19 @@ def with_fitting_big_m(form: StandardForm, rows: IntArray, before: MoveColumns, 
     before, after : MoveColumns
         With the bounds by which the big-M are the smallest, and with those that numbers have now.
     """
-    n = before.n
-    own = form.A[rows]
-    moves = own[:, :n]
-    rise, fall = moves.maximum(0), moves.minimum(0)
-    less = rise @ _shift(after.upper, before.upper) - fall @ _shift(before.lower, after.lower)
-    flows = own[:, n:]
-    size = np.asarray(abs(flows).max(axis=1).todense()).ravel()
-    less = np.minimum(np.maximum(less, 0.0), size)
-    from_above = np.asarray(flows.max(axis=1).todense()).ravel() > 0
-    matrix, upper = form.A.copy(), form.row_upper.copy()
-    for r, shrink in zip(rows.tolist(), less.tolist(), strict=True):
-        entries = slice(matrix.indptr[r], matrix.indptr[r + 1])
-        flow = matrix.indices[entries] >= n
-        matrix.data[entries][flow] -= shrink * np.sign(matrix.data[entries][flow])
-    upper[rows] -= np.where(from_above, less, 0.0)
-    return replace(form, A=matrix, row_upper=upper)
+    n, matrix = before.n, form.A.copy()
+    own = matrix[rows]
+    moves, flows = own[:, :n], own[:, n:]
+    less, size, from_above = np.zeros((3, form.n_rows))
+    rise, fall = _shift(after.upper, before.upper), _shift(before.lower, after.lower)
+    less[rows] = moves.maximum(0) @ rise - moves.minimum(0) @ fall
+    size[rows] = abs(flows).max(axis=1).toarray().ravel()
+    from_above[rows] = flows.max(axis=1).toarray().ravel() > 0
+    less = np.clip(less, 0.0, size)
+    flow = matrix.indices >= n
+    row = np.repeat(np.arange(form.n_rows), np.diff(matrix.indptr))[flow]
+    matrix.data[flow] -= less[row] * np.sign(matrix.data[flow])
+    return replace(form, A=matrix, row_upper=form.row_upper - from_above * less)
 
 
 def _shift(low: FloatArray, high: FloatArray) -> FloatArray:

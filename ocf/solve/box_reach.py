@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.cells.reduction import drop_useless_leaves
 from ocf.support.loops import copy_to, fill
 from ocf.support.numba_cache import array_helper, array_kernel, helper
 
@@ -155,6 +156,21 @@ class Reach(NamedTuple):
 
 
 @helper
+def rise(rates: Rates, i: int, low: float, high: float) -> float:
+    """What the nearest value within some ends costs at least.
+
+    Parameters
+    ----------
+    rates : Rates
+    i : int
+        A number.
+    low, high : float
+    """
+    move = abs(min(max(rates.origin[i], low), high) - rates.origin[i])
+    return move * (rates.linear[i] + move * rates.square[i])
+
+
+@helper
 def price(rates: Rates, low: FloatArray, high: FloatArray) -> float:
     """What the cheapest point of a box costs at least.
 
@@ -166,8 +182,7 @@ def price(rates: Rates, low: FloatArray, high: FloatArray) -> float:
     total = 0.0
     for i in range(len(low)):
         if rates.number[i]:
-            move = abs(min(max(rates.origin[i], low[i]), high[i]) - rates.origin[i])
-            total += move * (rates.linear[i] + move * rates.square[i])
+            total += rise(rates, i, low[i], high[i])
     return total
 
 
@@ -185,8 +200,7 @@ def afford(rates: Rates, limit: float, low: FloatArray, high: FloatArray) -> Non
     left = limit - price(rates, low, high)
     for i in range(len(low)):
         if rates.number[i]:
-            move = abs(min(max(rates.origin[i], low[i]), high[i]) - rates.origin[i])
-            room = max(left + move * (rates.linear[i] + move * rates.square[i]), 0.0) * (1.0 + ROOM)
+            room = max(left + rise(rates, i, low[i], high[i]), 0.0) * (1.0 + ROOM)
             far = math.inf
             if rates.linear[i] > 0:
                 far = room / rates.linear[i]
@@ -353,41 +367,6 @@ def meet(asked: Asked, limit: float, t: int, reach: Reach) -> None:
 
 
 @array_helper
-def drop_useless(asked: Asked, live: BoolArray) -> bool:
-    """Drop leaves with which the best leaves of the other trees miss a need; whether a choice of leaves may meet all.
-
-    Parameters
-    ----------
-    asked : Asked
-    live : (n_leaves,) bool
-        Overwritten.
-    """
-    offsets, target = asked.splits.offsets, asked.target
-    n_trees, n_rows = len(offsets) - 1, len(target.need)
-    best = np.full((n_trees, n_rows), -np.inf)
-    for t in range(n_trees):
-        some = False
-        for k in range(offsets[t], offsets[t + 1]):
-            if live[k]:
-                some = True
-                for r in range(n_rows):
-                    best[t, r] = max(best[t, r], target.gain[k, r])
-        if not some:
-            return False
-    for r in range(n_rows):
-        most, need = 0.0, target.need[r] - ROOM * (1.0 + abs(target.need[r]))
-        for t in range(n_trees):
-            most += best[t, r]
-        if most < need:
-            return False
-        for t in range(n_trees):
-            for k in range(offsets[t], offsets[t + 1]):
-                if most - best[t, r] + target.gain[k, r] < need:
-                    live[k] = False
-    return True
-
-
-@array_helper
 def narrow(offsets: IntArray, reach: Reach) -> bool:
     """Shrink a box to the hull of the live leaves of each tree; whether anything is left.
 
@@ -418,8 +397,10 @@ def narrow(offsets: IntArray, reach: Reach) -> bool:
 
 
 @array_kernel
-def tighten(asked: Asked, limit: float, reach: Reach) -> bool:
-    """Shrink a box, and drop the leaves that no cheaper point of it with the target reaches; whether any are left.
+def tighten(asked: Asked, limit: float, reach: Reach) -> float:
+    """Shrink a box, and drop the leaves that no cheaper point of it with the target reaches.
+
+    What its cheapest point costs at least; inf where nothing is left.
 
     Parameters
     ----------
@@ -428,19 +409,21 @@ def tighten(asked: Asked, limit: float, reach: Reach) -> bool:
     reach : Reach
         Overwritten.
     """
-    splits, count = asked.splits, reach.live.sum()
+    splits, target, count = asked.splits, asked.target, reach.live.sum()
+    best = np.empty(len(splits.root))
     afford(asked.rates, limit, reach.low, reach.high)
     if is_crossed(reach.low, reach.high):
-        return False
+        return np.inf
     for _ in range(ROUNDS):
         for t in range(len(splits.root)):
             if splits.root[t] < 0:
                 meet(asked, limit, t, reach)
             else:
                 descend(asked, limit, t, reach)
-        if not (drop_useless(asked, reach.live) and narrow(splits.offsets, reach)):
-            return False
+        some = drop_useless_leaves(splits.offsets, target.gain, target.need, reach.live, best)
+        if not (some and narrow(splits.offsets, reach)):
+            return np.inf
         before, count = count, reach.live.sum()
         if count == before:
             break
-    return True
+    return price(asked.rates, reach.low, reach.high)

@@ -140,19 +140,25 @@ class _Global:
         linear = form if squares is None else squares.form
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
         if narrowing is not None and box is not None:
-            halving = Halving(narrowing, form)
-            part = halving.first(part, box, self.choices.upper)
-            self._halving = None if query.options.options else halving  # of which some may end a search early
+            self._halving = Halving(narrowing, form, box)
+            part = self._halving.first(part, self.choices.upper)
+            if query.options.options:  # of which some may end a search early
+                part = replace(part, seconds=np.inf)
         self._go_through([part], conditions)
 
     def _go_through(self, parts: list[ModelPart], conditions: Sequence[LineCondition]) -> None:
         """Try choices of leaves until no part is left, or too many were tried."""
-        ended = sum(result.ended for result in self.run.results)
-        while parts and sum(result.ended for result in self.run.results) - ended < MAX_CHOICES:
+        before = self._n_ended
+        while parts and self._n_ended - before < MAX_CHOICES:
             if self._halving is not None:
                 parts.sort(key=lambda part: -part.bound)
             parts += self._next_parts(parts.pop(), conditions)
         self.choices.bound = min([self.choices.bound, *(max(part.bound, 0.0) for part in parts)])
+
+    @property
+    def _n_ended(self) -> int:
+        """How many choices of leaves solvers have ended with."""
+        return sum(result.ended for result in self.run.results)
 
     def _next_parts(self, part: ModelPart, conditions: Sequence[LineCondition]) -> list[ModelPart]:
         """What is left of a part, after its box was halved or a choice of leaves tried; best last."""
@@ -207,16 +213,13 @@ class _Global:
         """Try the choice of leaves that the model of a part thinks the cheapest; the parts that are left, best last."""
         result = self._asked(part, left)
         stalled, bound = result.message == STALLED and not result.proven, max(result.bound, part.bound)
+        rows = [] if result.x is None else self._take(part, result.x, conditions)
         if (stalled or result.status is Status.ERROR) and self._may_switch:
             self._switch("stalled" if stalled else f"failed ({result.message})")
-            if result.x is not None:
-                self._take(part, result.x, conditions)
             if stalled and self._halving is not None:
                 self._improve(part, conditions)
             return [replace(part, bound=bound)]
         if self._is_cut_short(part, result, bound):
-            if result.x is not None:
-                self._take(part, result.x, conditions)
             return self._after(part, bound, conditions)
         if self._halving is not None:
             self._halving.learn(part, ended=True)
@@ -227,7 +230,6 @@ class _Global:
             return []
         tree, y = self.query.model.tree, self._leaf_values(part, result.x)
         chosen = np.array(self.choices.named_by(y))
-        rows = self._take(part, result.x, conditions)
         if meets(bound, self.choices.upper) or not result.ended or self.query.options.mip_gap > 0:
             self.choices.bound = min(self.choices.bound, max(bound, 0.0))
             return []
@@ -250,8 +252,9 @@ class _Global:
         watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
         if part.seconds < np.inf:
             watched, left = False, min(part.seconds, np.inf if left is None else left)
+        form = part.form if self._halving is None else self._halving.fitted(part)
         asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
-        result = cast(Solver, get_solver(self._solver)).solve(part.form, asked, cutoff=cutoff)
+        result = cast(Solver, get_solver(self._solver)).solve(form, asked, cutoff=cutoff)
         self.run.note(result)
         return result
 

@@ -129,12 +129,10 @@ class Narrowing:
         limit : float
         """
         reach = Reach(box.low.copy(), box.high.copy(), box.live.copy(), self._ends)
-        if not tighten(self._asked, with_ties(limit) - self._credit, reach):
+        least = tighten(self._asked, with_ties(limit) - self._credit, reach)
+        if least == np.inf:
             return None
-        rates = self._asked.rates
-        move = np.abs(np.clip(rates.origin, reach.low, reach.high) - rates.origin)
-        least = float((move * (rates.linear + move * rates.square)).sum()) + self._credit
-        return NumberBox(reach.low, reach.high, reach.live, max(least, box.least))
+        return NumberBox(reach.low, reach.high, reach.live, max(least + self._credit, box.least))
 
     def halves(self, box: NumberBox, limit: float) -> list[NumberBox]:
         """What of a box's halves may hold such a point, halved so that the fewest leaves are in reach of both.
@@ -215,13 +213,12 @@ def _splits(tree: Ensemble, number: BoolArray) -> Splits:
 
 def _planes(tree: Ensemble, number: BoolArray) -> Planes:
     """Hyperplanes over numbers, and what the levels of other features add."""
-    n, counts = len(tree.oblique_indptr) - 1, np.diff(tree.oblique_indptr)
-    row = np.repeat(np.arange(n), counts)
+    n = len(tree.oblique_indptr) - 1
+    row = np.repeat(np.arange(n), np.diff(tree.oblique_indptr))
     value = (tree.oblique_codes < 0) & number[tree.oblique_indices]
     weight, other = tree.oblique_data[value], np.where(value, 0.0, tree.oblique_data)
     sums = (np.minimum(other, 0), np.maximum(other, 0), np.abs(other))
     least, most, size = (np.bincount(row, w, n).astype(np.float64) for w in sums)
     first = np.concatenate([[0], np.cumsum(np.bincount(row[value], minlength=n))])
-    share = (counts + 2) * 2.0**-53
     feature = tree.oblique_indices[value].astype(np.int64)
-    return Planes(first, feature, weight, least, most, size, share / (1 - share), np.asarray(tree.oblique_slack))
+    return Planes(first, feature, weight, least, most, size, tree.oblique_rounding, np.asarray(tree.oblique_slack))

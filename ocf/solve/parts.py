@@ -41,7 +41,8 @@ STEP, LEAST_SCALE = 0.85, 1e-3
 class ModelPart:
     """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
 
-    The leaves are the columns of the model from `first` on. A solver has so many seconds for it.
+    The leaves are the columns of the model from `first` on. Where there is a box, the model is that of the whole
+    one; `Halving.fitted` gives a solver that of the part's own, for which it has so many seconds.
     """
 
     form: StandardForm
@@ -111,24 +112,41 @@ class Halving:
     narrowing : Narrowing
     form : StandardForm
         The model of the whole box, with names.
+    whole : NumberBox
+        Whose big-M it has.
     """
 
-    def __init__(self, narrowing: Narrowing, form: StandardForm) -> None:
+    def __init__(self, narrowing: Narrowing, form: StandardForm, whole: NumberBox) -> None:
         self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), np.inf
+        self._whole, self._columns = whole, narrowing.columns(whole)
 
-    def first(self, part: ModelPart, box: NumberBox, limit: float) -> ModelPart:
+    def first(self, part: ModelPart, limit: float) -> ModelPart:
         """The part of the whole box, for which a solver has all the time where halving it is not worth while.
 
         Parameters
         ----------
         part : ModelPart
-            Whose big-M are those of the box already.
-        box : NumberBox
         limit : float
             Cost of a known point.
         """
-        whole = self._within(part, box, box)
+        whole = _within(part, self._whole)
         return whole if self.halves(whole, limit) is None else replace(whole, seconds=WHOLE_SECONDS)
+
+    def fitted(self, part: ModelPart) -> StandardForm:
+        """A part's model, with the smallest big-M and without the leaves that are out of reach.
+
+        Parameters
+        ----------
+        part : ModelPart
+        """
+        assert part.box is not None
+        columns = self._narrowing.columns(part.box)
+        form = with_fitting_big_m(part.form, self._rows, self._columns, columns)
+        lower, upper, n = form.lower.copy(), form.upper.copy(), columns.n
+        lower[:n], upper[:n] = np.maximum(lower[:n], columns.lower), np.minimum(upper[:n], columns.upper)
+        leaves = slice(part.first, part.first + len(part.box.live))
+        upper[leaves] = np.where(part.box.live, upper[leaves], 0.0)
+        return form.with_bounds(np.minimum(lower, upper), upper)
 
     def narrowed(self, part: ModelPart, limit: float) -> ModelPart | None:
         """What of a part may hold a point that is cheaper than a limit; None where nothing does.
@@ -140,7 +158,7 @@ class Halving:
         """
         assert part.box is not None
         box = self._narrowing.within(part.box, limit)
-        return None if box is None else self._within(part, part.box, box)
+        return None if box is None else _within(part, box)
 
     def halves(self, part: ModelPart, limit: float) -> list[ModelPart] | None:
         """A part's halves, without those that hold nothing cheaper than a limit; None where that is not worth while.
@@ -154,7 +172,7 @@ class Halving:
         boxes = self._narrowing.halves(part.box, limit)
         if sum(box.size for box in boxes) > WORTH * part.box.size or any(box is part.box for box in boxes):
             return None
-        return [replace(self._within(part, part.box, box), seconds=FIRST_SECONDS) for box in boxes]
+        return [replace(_within(part, box), seconds=FIRST_SECONDS) for box in boxes]
 
     def is_large(self, part: ModelPart) -> bool:
         """Whether a solver can hardly end a part in its time.
@@ -199,15 +217,9 @@ class Halving:
         while whole is not None and box is not None and box.size > share * whole.size and scale > LEAST_SCALE:
             scale *= STEP
             box = self._narrowing.within(whole.towards(point, scale), limit)
-        return None if box is None else replace(self._within(part, part.box, box), seconds=FIRST_SECONDS)
+        return None if box is None else replace(_within(part, box), seconds=FIRST_SECONDS)
 
-    def _within(self, part: ModelPart, before: NumberBox, box: NumberBox) -> ModelPart:
-        """The part within a box, which lies in the one before."""
-        old, new = self._narrowing.columns(before), self._narrowing.columns(box)
-        form = with_fitting_big_m(part.form, self._rows, old, new)
-        lower, upper = form.lower.copy(), form.upper.copy()
-        lower[: new.n], upper[: new.n] = np.maximum(lower[: new.n], new.lower), np.minimum(upper[: new.n], new.upper)
-        leaves = slice(part.first, part.first + len(box.live))
-        upper[leaves] = np.where(box.live, upper[leaves], 0.0)
-        form = form.with_bounds(np.minimum(lower, upper), upper)
-        return replace(part, form=form, bound=max(part.bound, box.least), box=box)
+
+def _within(part: ModelPart, box: NumberBox) -> ModelPart:
+    """A part within a box."""
+    return replace(part, bound=max(part.bound, box.least), box=box)

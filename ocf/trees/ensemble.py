@@ -350,12 +350,19 @@ class Ensemble:
         values = x[:, features]
         return np.asarray(weights * np.where(codes < 0, values, values == codes))
 
-    def oblique_error_bound(self, v: int, sizes: FloatArray | float) -> Any:
-        """Bound on how far a floating-point total of an oblique node is from the exact one, however the library sums.
+    @cached_property
+    def oblique_rounding(self) -> FloatArray:
+        """Part of its products' magnitudes and its threshold by which a library's total may err, (n_oblique,).
 
         A sum of n products in any order, with or without fused operations, errs by at most ``n u / (1 - n u)`` times
         the sum of their magnitudes (Higham, *Accuracy and stability of numerical algorithms*, section 3.1); one term
         more lets the library add a bias and compare with 0.
+        """
+        share = (np.diff(self.oblique_indptr) + 2) * 2.0**-53
+        return np.asarray(share / (1 - share))
+
+    def oblique_error_bound(self, v: int, sizes: FloatArray | float) -> Any:
+        """Bound on how far a floating-point total of an oblique node is from the exact one, however the library sums.
 
         Parameters
         ----------
@@ -365,9 +372,7 @@ class Ensemble:
             Sums of the magnitudes of the products, ``sum |w_j x_j|``.
         """
         k = self.oblique_index[v]
-        n = int(self.oblique_indptr[k + 1] - self.oblique_indptr[k]) + 2
-        unit = 2.0**-53
-        return n * unit / (1 - n * unit) * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
+        return self.oblique_rounding[k] * (sizes + abs(self.threshold[v])) + self.oblique_slack[k]
 
     def leaves_below(self, v: int) -> IntArray:
         """Leaves that are reached through a node."""
