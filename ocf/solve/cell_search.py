@@ -393,9 +393,8 @@ def _within_root_bound(run: CellRun, model: CellModel, limit: float, options: So
 
     if not fits(model):
         return model
-    begin = time.perf_counter()
-    left = root_bound(model, limit, options.time_limit)
-    run.times["reduce"] += time.perf_counter() - begin
+    with run.timed("reduce"):
+        left = root_bound(model, limit, options.time_limit)
     run.bound = max(run.bound, min(left.bound, run.upper))
     return left.model
 
@@ -482,9 +481,8 @@ class CellRun(Run):
         """Reduce what is left by the best point; see `ocf.cells.reduction.reduce` about pairs."""
         if self.finished or self.remaining() is None:
             return
-        begin = time.perf_counter()
-        reduction = reduce(self.cells, self.upper, max_pairs=max_pairs)
-        self.times["reduce"] += time.perf_counter() - begin
+        with self.timed("reduce"):
+            reduction = reduce(self.cells, self.upper, max_pairs=max_pairs)
         self.cells = reduction.cells
         self.bound = max(self.bound, min(reduction.bound, self.upper))
         self.sizes |= {"leaves_left": int(self.cells.live.sum()), "cells_left": int(self.cells.open.sum())}

@@ -88,10 +88,10 @@ class CoupledBalls(Balls):
 
     def _first_radius(self, end: float) -> float:
         """The largest radius, of those that quarter the way to the end, whose ball has few leaves."""
-        begin, radius = time.perf_counter(), end
-        while np.isfinite(end) and radius > SMALLEST * end and self._live_leaves(radius) > FIRST_LEAVES:
-            radius /= 4
-        self.times["reduce"] += time.perf_counter() - begin
+        radius = end
+        with self.timed("reduce"):
+            while np.isfinite(end) and radius > SMALLEST * end and self._live_leaves(radius) > FIRST_LEAVES:
+                radius /= 4
         return radius
 
     def _live_leaves(self, radius: float) -> int:

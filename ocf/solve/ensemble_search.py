@@ -126,10 +126,9 @@ class _Global:
         query, model = self.query, self.query.model
         if self.proved or model.domain.impossible or (model.columns.lower > model.columns.upper).any():
             return
-        begin = time.perf_counter()
-        narrowing = Narrowing.of(model, requirements) if np.isfinite(self.choices.upper) else None
-        box = None if narrowing is None else narrowing.whole(self.choices.upper)
-        self.run.times["reduce"] += time.perf_counter() - begin
+        with self.run.timed("reduce"):
+            narrowing = Narrowing.of(model, requirements) if np.isfinite(self.choices.upper) else None
+            box = None if narrowing is None else narrowing.whole(self.choices.upper)
         if narrowing is not None and box is None:  # nothing is cheaper
             return
         columns = None if narrowing is None or box is None else narrowing.columns(box)
@@ -141,7 +140,8 @@ class _Global:
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
         if narrowing is not None and box is not None:
             self._halving = Halving(narrowing, form, box)
-            part = self._halving.first(part, self.choices.upper)
+            with self.run.timed("reduce"):
+                part = self._halving.first(part, self.choices.upper)
             if query.options.options:  # of which some may end a search early
                 part = replace(part, seconds=np.inf)
         self._go_through([part], conditions)
@@ -168,14 +168,12 @@ class _Global:
             return []
         if self._halving is None:
             return self._next_choice(part, conditions, left)
-        begin, halves = time.perf_counter(), cast(list[ModelPart] | None, None)
-        narrowed = self._halving.narrowed(part, self.choices.upper)
-        if narrowed is not None and self._halving.is_large(narrowed):
-            halves = self._halving.halves(narrowed, self.choices.upper)
-        self.run.times["reduce"] += time.perf_counter() - begin
-        if narrowed is None or halves is not None:
-            return halves or []
-        return self._next_choice(narrowed, conditions, left)
+        with self.run.timed("reduce"):
+            narrowed = self._halving.narrowed(part, self.choices.upper)
+            if narrowed is None:
+                return []
+            halves = self._halving.halves(narrowed, self.choices.upper) if self._halving.is_large(narrowed) else None
+        return self._next_choice(narrowed, conditions, left) if halves is None else halves
 
     def _after(self, part: ModelPart, bound: float, conditions: Sequence[LineCondition]) -> list[ModelPart]:
         """The halves of a part that a solver did not end in its time, or the part again, for longer."""
@@ -185,21 +183,20 @@ class _Global:
         if self._halving.learn(part, ended=False):
             self._improve(part, conditions)
         part = replace(part, bound=bound)
-        begin = time.perf_counter()
-        halves = self._halving.halves(part, self.choices.upper)
-        self.run.times["reduce"] += time.perf_counter() - begin
+        with self.run.timed("reduce"):
+            halves = self._halving.halves(part, self.choices.upper)
         return [replace(part, seconds=LONGER * part.seconds)] if halves is None else halves
 
     def _improve(self, part: ModelPart, conditions: Sequence[LineCondition]) -> None:
         """Look for cheaper points around the best one, in boxes that a solver ends in its time."""
         share, misses = FIRST_SHARE, 0
         while misses < MOST_MISSES:
-            begin, before, left = time.perf_counter(), self.choices.upper, self.run.seconds_left()
+            before, left = self.choices.upper, self.run.seconds_left()
             assert self._halving is not None
             assert self.choices.best is not None
             assert self.choices.best.point is not None
-            near = self._halving.around(part, self.choices.best.point, before, share)
-            self.run.times["reduce"] += time.perf_counter() - begin
+            with self.run.timed("reduce"):
+                near = self._halving.around(part, self.choices.best.point, before, share)
             if near is None or (left is not None and left < 2 * FIRST_SECONDS):
                 return
             result = self._asked(near, left)

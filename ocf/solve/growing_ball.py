@@ -151,10 +151,8 @@ class GrowingBall(Balls):
         return None if self.best is None else self._within(self.best.cost, MOST_NODES)
 
     def _within(self, radius: float, most: int) -> Nearby | None:
-        begin = time.perf_counter()
-        near = self._pruner.within(self._cells.cost, radius, most)
-        self.times["reduce"] += time.perf_counter() - begin
-        return near
+        with self.timed("reduce"):
+            return self._pruner.within(self._cells.cost, radius, most)
 
     def _first_ball(self, base: float, end: float) -> tuple[float, Nearby | None]:
         """The largest radius, of those that halve the way to the end, whose ball is small."""

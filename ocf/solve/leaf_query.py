@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
@@ -223,10 +222,8 @@ class Query:
 
     def _form(self, task: LeafTask) -> StandardForm:
         """The leaf's problem as a matrix, on the clock."""
-        begin = time.perf_counter()
-        form = self.model.standard_form(task)
-        self.run.times["instance"] += time.perf_counter() - begin
-        return form
+        with self.run.timed("instance"):
+            return self.model.standard_form(task)
 
 
 def _cut_off(form: StandardForm, binary: BoolArray, chosen: BoolArray) -> StandardForm:

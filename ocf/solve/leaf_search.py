@@ -109,10 +109,9 @@ class _LeafSearch:
 
     def bound(self, leaves: Sequence[int]) -> None:
         """Bound the cost of leaves, without a solver."""
-        begin = time.perf_counter()
         bounds = self.query.model.bounds
-        self.bounds = {leaf: bounds.of_leaf(leaf, self.eps) + self._offset(leaf) for leaf in leaves}
-        self.run.times["reduce"] += time.perf_counter() - begin
+        with self.run.timed("reduce"):
+            self.bounds = {leaf: bounds.of_leaf(leaf, self.eps) + self._offset(leaf) for leaf in leaves}
 
     def solve(self, leaves: Sequence[int]) -> None:
         """Answer leaves that are bounded; the cheapest comes first then."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -105,9 +104,8 @@ class SmoothLeaves:
         model, task, polytope, spent = self.model, part.task, part.polytope, part.spent
         if (answer := self._of_one_number(part, run)) is not None:
             return answer
-        begin = time.perf_counter()
-        x, y, claim = self._cheapest(part, cutoff - spent, run)
-        run.times["solve"] += time.perf_counter() - begin
+        with run.timed("solve"):
+            x, y, claim = self._cheapest(part, cutoff - spent, run)
         if claim is Claim.INFEASIBLE:
             return replace(EMPTY, leaf=task.leaf)
         if x is None or y is None:
@@ -222,9 +220,8 @@ class SmoothLeaves:
         model, task, columns = self.model, part.task, self.model.columns
         own = np.flatnonzero(np.isin(columns.feature, part.used) & (columns.role != "moved"))
         if (name, key) not in self._families:
-            begin = time.perf_counter()
-            self._families[name, key] = self._family(name, task, own)
-            run.times["instance"] += time.perf_counter() - begin
+            with run.timed("instance"):
+                self._families[name, key] = self._family(name, task, own)
         family, shift = self._families[name, key]
         lower, upper = self._opened(task, own)
         sides = np.concatenate([task.side, [model.relation_rows[r][1] for r in model.matrix.relations]])

@@ -14,7 +14,6 @@ point: one that the model refuses, at a tie as a rule, is cut off by boxes aroun
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -199,10 +198,9 @@ class LinearRun(Run):
 
     def _built(self, slack: float) -> tuple[LinearFormulated, StandardForm]:
         """The model, and what a solver is given of it."""
-        begin = time.perf_counter()
-        built = formulation.build(self.problem, self.margin, slack)
-        form = compile_model(built.model, built.columns)
-        self.times["build"] += time.perf_counter() - begin
+        with self.timed("build"):
+            built = formulation.build(self.problem, self.margin, slack)
+            form = compile_model(built.model, built.columns)
         self.measure(form)
         return built, form
 

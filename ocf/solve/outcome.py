@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -226,10 +227,23 @@ class Run:
         point : (n_features,) float64
             Coded.
         """
+        with self.timed("confirm"):
+            return judge(point)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add what is done within to a phase's seconds.
+
+        Parameters
+        ----------
+        phase : str
+            Of `times`.
+        """
         begin = time.perf_counter()
-        answer = judge(point)
-        self.times["confirm"] += time.perf_counter() - begin
-        return answer
+        try:
+            yield
+        finally:
+            self.times[phase] += time.perf_counter() - begin
 
     def note(self, result: SolveResult) -> None:
         """Keep what a call of a solver took."""
