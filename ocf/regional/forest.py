@@ -163,6 +163,28 @@ class RegionalForest:
         part = self.partition
         return CellBox(part.low[k].astype(np.int64), part.high[k].astype(np.int64), part.member[k])
 
+    def leaves_within(self, region: CellBox, features: Iterable[int], leaves: IntArray) -> list[CellBox]:
+        """A region cut down to each leaf on some features, in the leaves' order: each such box once, no empty ones.
+
+        Parameters
+        ----------
+        region : CellBox
+        features : iterable of int
+            Those on which the leaves count.
+        leaves : (n,) int64
+        """
+        part, on = self.partition, np.zeros(self.partition.n_features, bool)
+        on[list(features)] = True
+        ordered, within = on & part.ordered, np.repeat(on, np.diff(part.member_offsets))
+        low = np.where(ordered, np.maximum(part.low[leaves], region.low), region.low)
+        high = np.where(ordered, np.minimum(part.high[leaves], region.high), region.high)
+        member = np.where(within, part.member[leaves] & region.member, region.member)
+        filled = (low <= high)[:, ordered].all(axis=1)
+        for i in np.flatnonzero(on & ~part.ordered):
+            filled &= member[:, part.member_offsets[i] : part.member_offsets[i + 1]].any(axis=1)
+        boxes = zip(low[filled], high[filled], member[filled], strict=True)
+        return list(dict.fromkeys(CellBox(*ends) for ends in boxes))
+
     def mix(self, inside: CellBox, outside: CellBox, features: Iterable[int]) -> CellBox:
         """`inside` on some features, `outside` on the others.
 
@@ -266,7 +288,7 @@ class RegionalForest:
 
     @cached_property
     def _compact(self) -> Int32Array:
-        return np.ascontiguousarray(self.cells, np.int32)
+        return np.ascontiguousarray(self.cells.T, np.int32)
 
 
 # -- kernels -----------------------------------------------------------------------------------------------
@@ -297,23 +319,30 @@ def _sides(
 
 
 @helper
-def _cell(
+def _conditions(
     root: int,
     node: Int32Array,
     sets: BoolArray,
     column: IntArray,
     width: IntArray,
-    cells: Int32Array,
     low: IntArray,
     high: IntArray,
     member: BoolArray,
-    rows: Int32Array,
+    first: IntArray,
+    last: IntArray,
+    splits: Int32Array,
     stack: Int32Array,
 ) -> int:
-    """Move the rows that go with a region through a tree to the front of `rows`; their number."""
-    n, top = len(rows), 1
+    """What a tree asks of the rows that go with a region.
+
+    Cells from `first` to `last` of each ordered feature, and to go the region's way at splits by sets: their nodes,
+    negative to the right, counted from 1. How many these are is returned.
+    """
+    for f in range(len(width)):
+        first[f], last[f] = 0, width[f] - 1
+    n_splits, top = 0, 1
     stack[0] = root
-    while top > 0 and n > 0:
+    while top > 0:
         top -= 1
         k = stack[top]
         f, cut = node[k, 0], node[k, 1]
@@ -326,16 +355,47 @@ def _cell(
         if right:
             stack[top] = node[k, 3]
             top += 1
-        if left != right:
-            kept = 0
-            for j in range(n):
-                value = cells[rows[j], f]
-                goes_left = value <= cut if cut >= -1 else sets[-2 - cut, value]
-                if goes_left == left:
-                    rows[j], rows[kept] = rows[kept], rows[j]
-                    kept += 1
-            n = kept
-    return n
+        if left == right:
+            continue
+        if cut < -1:
+            splits[n_splits] = k + 1 if left else -k - 1
+            n_splits += 1
+        elif left:
+            last[f] = min(last[f], cut)
+        else:
+            first[f] = max(first[f], cut + 1)
+    return n_splits
+
+
+@helper
+def _within(cells: Int32Array, f: int, first: int, last: int, rows: Int32Array, n: int) -> int:
+    """Move the rows with a cell from `first` to `last`, of the first n, to the front of `rows`; their number.
+
+    All rows, where n is negative.
+    """
+    kept, value = 0, cells[f]
+    if n < 0:
+        for j in range(len(value)):
+            rows[kept] = j
+            kept += (first <= value[j]) & (value[j] <= last)
+        return kept
+    for j in range(n):
+        row = rows[j]
+        rows[kept] = row
+        kept += (first <= value[row]) & (value[row] <= last)
+    return kept
+
+
+@helper
+def _going(cells: Int32Array, split: int, node: Int32Array, sets: BoolArray, rows: Int32Array, n: int) -> int:
+    """Move the rows that go one way at a split by sets, of the first n, to the front of `rows`; their number."""
+    k, kept = abs(split) - 1, 0
+    f, cut = node[k, 0], node[k, 1]
+    for j in range(n):
+        row = rows[j]
+        rows[kept] = row
+        kept += sets[-2 - cut, cells[f, row]] == (split > 0)
+    return kept
 
 
 @array_kernel
@@ -356,13 +416,26 @@ def _count(
 ) -> None:
     """Write the size of each tree's cell and the wanted rows in it, until the sum of shares cannot reach `least`.
 
-    The rows themselves are marked where `inside` has room for them.
+    Cells are (n_features, n). The rows themselves are marked where `inside` has room for them.
     """
     best = float(len(root))
-    rows = np.arange(len(cells)).astype(np.int32)
+    first, last = np.empty_like(width), np.empty_like(width)
+    rows, splits = np.empty(cells.shape[1], np.int32), np.empty(len(node), np.int32)
     stack = np.empty(len(node) + 1, np.int32)
     for t in range(len(root)):
-        n = _cell(root[t], node, sets, column, width, cells, low, high, member, rows, stack)
+        n_splits = _conditions(
+            root[t], node, sets, column, width, low, high, member, first, last, splits, stack
+        )  # fmt: skip
+        n = -1
+        for f in range(len(width)):
+            if first[f] > 0 or last[f] < width[f] - 1:
+                n = _within(cells, f, first[f], last[f], rows, n)
+        if n < 0:
+            n = len(rows)
+            for j in range(n):
+                rows[j] = j
+        for i in range(n_splits):
+            n = _going(cells, splits[i], node, sets, rows, n)
         hits = 0
         for j in range(n):
             hits += wanted[rows[j]]

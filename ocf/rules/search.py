@@ -456,23 +456,10 @@ def _possible_leaves(
     level: float,
     earlier: Sequence[CellBox] = (),
 ) -> list[tuple[CellBox, float]]:
-    forest = query.forest
-    found: dict[CellBox, float] = {}
-    for k in np.unique(forest.leaves[weights.rows]):
-        box = _intersection(query, features, forest.leaf(int(k)))
-        if box is None or box in found or not all(_apart(query, features, box, other) for other in earlier):
-            continue
-        weight = weights.of(box)
-        if weight > 0 and query.precise(features, box, level):
-            found[box] = weight
-    return list(found.items())
-
-
-def _intersection(query: ProbabilityQuery, features: Sequence[int], leaf: CellBox) -> CellBox | None:
-    """The admissible part of a leaf on S, the admissible cells elsewhere; None if there is none."""
-    forest = query.forest
-    masks = {i: forest.cells_of(leaf, i) & forest.cells_of(query.free, i) for i in features}
-    return box_of(query, masks) if all(m.any() for m in masks.values()) else None
+    boxes = query.forest.leaves_within(query.free, features, np.unique(query.forest.leaves[weights.rows]))
+    apart = (box for box in boxes if all(_apart(query, features, box, other) for other in earlier))
+    weighed = ((box, weights.of(box)) for box in apart)
+    return [(box, weight) for box, weight in weighed if weight > 0 and query.precise(features, box, level)]
 
 
 class _RowWeights:

@@ -61,3 +61,22 @@ def test_a_region_needs_a_cell_of_each_feature() -> None:
     masks = [forest.cells_of(forest.everywhere(), i) for i in range(4)]
     with pytest.raises(ProblemError, match="leaves feature 'b' without a value"):
         forest.region([*masks[:1], np.zeros_like(masks[1]), *masks[2:]])
+
+
+@settings(max_examples=50)
+@given(seeds, st.booleans())
+def test_leaves_within_a_region_are_their_common_cells_once_each(seed: int, small: bool) -> None:
+    rng = np.random.default_rng(seed)
+    query, space = random_query(rng, small=small)
+    forest, n = query.forest, len(space)
+    features = [i for i in range(n) if rng.random() < 0.5]
+    leaves = rng.permutation(forest.partition.ensemble.n_leaves)
+    region = query.free if rng.random() < 0.5 else forest.leaf(int(leaves[0]))
+
+    expected = []
+    for k in leaves:
+        leaf = forest.leaf(int(k))
+        masks = [forest.cells_of(region, i) & (forest.cells_of(leaf, i) | (i not in features)) for i in range(n)]
+        if all(mask.any() for mask in masks):
+            expected.append(forest.region(masks))
+    assert forest.leaves_within(region, features, leaves) == list(dict.fromkeys(expected))
