@@ -7,6 +7,8 @@ Each rule removes a leaf or a cell that no solution cheaper than the incumbent u
 * *target*: with it, the sum over trees of the best remaining leaf falls short of a requirement;
 * *cover*: some tree has no remaining leaf that admits the cell;
 * *probe*: with a leaf, the leaves of other trees that are still affordable fall short of a requirement;
+* *sets*: no few features together, as many as a constraint or the cost leaves room for, need the leaf or the cell, see
+  `ocf.cells.change_sets`;
 * *merge*: of neighbouring cells that no remaining leaf tells apart, the cheapest one does.
 
 Rules run in rounds until nothing changes; probing, which compares all pairs of leaves, only when the others have
@@ -34,6 +36,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.change_sets import allowances, drop_beyond_sets
 from ocf.cells.kernels import SearchArrays, log_compilation, open_costs, search_arrays
 from ocf.support.limits import seconds_left
 from ocf.support.loops import fill, places, total
@@ -50,6 +53,9 @@ _ROUNDING = 1e-12
 
 #: Leaves are probed in pairs only when there are no more pairs than this.
 MAX_PAIRS = 2_000_000
+
+#: Sets of features, times trees, that are gone through for each pair of leaves that is probed at most.
+SETS = 100
 
 #: Probing goes on while it leaves no more than this share of the leaves.
 _WORTHWHILE = 0.85
@@ -118,12 +124,18 @@ def reduce(
     limit = upper - TOLERANCE * abs(upper) if np.isfinite(upper) else upper
     _close_beyond(cells, cost, limit)
     log_compilation(_shrink)
-    proved, bound, rounds = cells.infeasible, -np.inf, 0
+    sets = SETS * max_pairs
+    # first, for it takes less than a round of the others
+    proved = cells.infeasible or not _drop_beyond_sets(cells, arrays, cost, live, limit, sets)
+    bound, rounds = -np.inf, 0
     while not proved and rounds < max_rounds and seconds_left() > 0:
         rounds += 1
         before = _size(cost, live)
         found = _shrink(arrays, gain, need, cost, live, limit)
         proved, bound = not np.isfinite(found), max(bound, found)
+        if proved or _size(cost, live) != before:
+            continue
+        proved = not _drop_beyond_sets(cells, arrays, cost, live, limit, sets)
         if proved or _size(cost, live) != before:
             continue
         n_live = int(live.sum())
@@ -148,6 +160,14 @@ def reduce(
         (int(cells.open.sum()), int(reduced.open.sum())),
         rounds,
     )
+
+
+def _drop_beyond_sets(
+    cells: CellProblem, arrays: SearchArrays, cost: FloatArray, live: BoolArray, limit: float, most: int
+) -> bool:
+    """The rule of sets, in place, for the cost and for each constraint; False when nothing is left."""
+    found = list(allowances(cells, cost, live, limit))
+    return all(drop_beyond_sets(cells, arrays, allowance, cost, live, most) for allowance in found)
 
 
 def _close_beyond(cells: CellProblem, cost: FloatArray, limit: float) -> None:

@@ -29,6 +29,7 @@ MESSAGE = "compiling the search kernels for this machine, once; the first row ta
 
 #: The files with kernels, and with the tuples and constants that they are compiled with.
 KERNELS = (
+    "cells/change_sets.py",
     "cells/incumbent.py",
     "cells/kernels.py",
     "cells/nearby.py",

@@ -74,7 +74,7 @@ def test_other_models_are_left_alone() -> None:
     assert not root_bound.fits(model_of(cells, "ocean"))
 
 
-@pytest.mark.parametrize("norm", ["l0", "l1", {"l0": 1.0, "l1": 0.1}])
+@pytest.mark.parametrize("norm", ["l0", "l1", {"l0": 0.01, "l1": 1.0}])
 def test_scip_answers_as_the_search_does_with_and_without(norm: object, monkeypatch: pytest.MonkeyPatch) -> None:
     explainer, rows = forest(rounded=False)
     asked = Counter[str]()
