@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -32,10 +31,10 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import SearchArrays, log_compilation
 from ocf.support.loops import copy_to
-from ocf.support.numba_cache import helper, kernel
+from ocf.support.numba_cache import array_kernel, helper, kernel
 
 #: Most features of a set.
-LARGEST = 5
+LARGEST = 7
 
 #: Relative rounding of sums that is allowed for.
 _ROUNDING = 1e-12
@@ -150,7 +149,7 @@ def drop_beyond_sets(
     price = allowance.prices(offsets)
     may = np.flatnonzero(price <= allowance.spare)
     largest = int(np.searchsorted(np.cumsum(np.sort(price[may])), allowance.spare, side="right"))
-    if largest > LARGEST or comb(len(may), largest) * n_trees > most:
+    if largest > LARGEST or _n_sets(np.sort(price[may]), allowance.spare, largest, most // n_trees) > most // n_trees:
         return True
     takes, sizes = _changes_of_leaves(arrays, allowance.use == 0, np.isfinite(cost))
     live &= sizes <= largest
@@ -252,6 +251,23 @@ def _new_stack(groups: _Groups, n_trees: int, largest: int) -> _SetStack:
     key = np.zeros((largest + 1, 2**largest), np.int64)
     places = np.zeros(largest + 1, np.int64)
     return _SetStack(best, key, key.copy(), places, np.zeros(largest + 1), np.zeros(largest + 1, np.bool_))
+
+
+@array_kernel
+def _n_sets(price: FloatArray, spare: float, largest: int, most: int) -> int:
+    """How many sets of features fit, by their prices in increasing order; more than `most` are not counted."""
+    place, spent = np.zeros(largest + 1, np.int64), np.zeros(largest + 1)
+    depth, n = 0, 1
+    while depth >= 0 and n <= most:
+        i = place[depth]
+        if depth == largest or i == len(price) or spent[depth] + price[i] > spare:
+            depth -= 1
+            continue
+        place[depth] += 1
+        n += 1
+        spent[depth + 1], place[depth + 1] = spent[depth] + price[i], i + 1
+        depth += 1
+    return n
 
 
 @kernel
