@@ -353,8 +353,10 @@ def _in_reach(best: FloatArray, need: FloatArray) -> bool:
     for r in range(len(need)):
         total, size = 0.0, abs(need[r])
         for t in range(len(best)):
+            if best[t, r] == -np.inf:  # no leaf at all
+                return False
             total += best[t, r]
             size += abs(best[t, r])
-        if not total >= need[r] - _ROUNDING * size:
+        if total < need[r] - _ROUNDING * size:
             return False
     return True

@@ -59,6 +59,16 @@ def test_nothing_is_done_where_sets_are_too_many() -> None:
     np.testing.assert_array_equal(live, cells.live)
 
 
+def test_a_tree_without_a_leaf_rules_a_set_out() -> None:
+    problem = replace(random_problem(1).problem, constraints=(MaxChanges(0),))
+    cells = to_cells(problem)
+    part, cost, live = cells.partition, open_costs(cells), cells.live.copy()
+    unchanged = np.array([int(np.argmin(cost[part.cells_of(i)])) for i in range(part.n_features)])
+    live[part.leaves_at(unchanged)[0]] = False
+    (found,) = allowances(cells, cost, live, np.inf)
+    assert not drop_beyond_sets(cells, search_arrays(part), found, cost, live, 10**7)
+
+
 def test_sets_decide_what_needs_two_pairs_of_features() -> None:
     """Each tree finds some pair within two changes, and no two changes serve enough trees."""
     rng = np.random.default_rng(0)
