@@ -4,7 +4,7 @@ A constraint on the number of changes, or a cost per change, allows a few featur
 of the features whose cheapest cells it does not admit. So with the features of a set alone a tree gains no more than by
 the best of the leaves that take no others, and where these gains together miss a requirement, no point with just these
 changes, or fewer, has the target. There are 1,596 pairs of 57 features; of a random forest of 500 trees of depth 8 on
-spambase one or two of them are left, in a hundredth of a second, where the relaxation, in which each tree may use
+spambase none to three of them are left, in a hundredth of a second, where the relaxation, in which each tree may use
 another pair, says nothing.
 
 Nomenclature
@@ -30,11 +30,22 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import SearchArrays, log_compilation
+from ocf.support.limits import seconds_left
 from ocf.support.loops import copy_to
 from ocf.support.numba_cache import array_kernel, helper, kernel
 
 #: Most features of a set.
 LARGEST = 7
+
+#: Least part of the features with several cells that an allowance must price: where the others may change anyhow,
+#: leaves take few of the priced ones, and a relation between two features says nothing of sets.
+PRICED = 0.5
+
+#: Leaves of a set's parts are looked up by 2 ** (features - 1) keys, each of which takes as long as so many trees.
+LOOK_UP = 10
+
+#: Seconds that it takes at most to compile the kernels, once on a machine.
+COMPILING = 2.5
 
 #: Relative rounding of sums that is allowed for.
 _ROUNDING = 1e-12
@@ -145,11 +156,17 @@ def drop_beyond_sets(
     """
     if allowance.spare < 0:
         return False
+    if seconds_left() < COMPILING and not _mark_served.overloads:
+        return True
     offsets, n_trees = arrays.offsets, len(arrays.leaf_offsets) - 1
     price = allowance.prices(offsets)
     may = np.flatnonzero(price <= allowance.spare)
     largest = int(np.searchsorted(np.cumsum(np.sort(price[may])), allowance.spare, side="right"))
-    if largest > LARGEST or _n_sets(np.sort(price[may]), allowance.spare, largest, most // n_trees) > most // n_trees:
+    several = np.add.reduceat(np.isfinite(cost), offsets[:-1]) > 1
+    if largest > LARGEST or np.isfinite(price).sum() < PRICED * several.sum():
+        return True
+    most //= n_trees + LOOK_UP * 2 ** max(largest - 1, 0)
+    if _n_sets(np.sort(price[may]), allowance.spare, largest, most) > most:
         return True
     takes, sizes = _changes_of_leaves(arrays, allowance.use == 0, np.isfinite(cost))
     live &= sizes <= largest
@@ -198,7 +215,10 @@ def _changes_of_leaves(arrays: SearchArrays, free: BoolArray, opened: BoolArray)
 
 
 def _keys(takes: IntArray, n_features: int) -> IntArray:
-    """A number for each set of features, in increasing order and padded by -1, (n,)."""
+    """A number for each set of features, in increasing order and padded by -1, (n,).
+
+    Of thousands of features, sets of many may share one, and count as one then: more is in reach of both.
+    """
     return np.asarray((takes + 1) @ (n_features + 1) ** np.arange(LARGEST))
 
 

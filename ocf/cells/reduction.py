@@ -54,8 +54,9 @@ _ROUNDING = 1e-12
 #: Leaves are probed in pairs only when there are no more pairs than this.
 MAX_PAIRS = 2_000_000
 
-#: Sets of features, times trees, that are gone through for each pair of leaves that is probed at most.
-SETS = 100
+#: Sets of features, times trees, that are gone through at most for each pair of leaves that is probed at most, and for
+#: each second that is left: a tenth of it.
+SETS, SETS_A_SECOND = 100, 20_000_000
 
 #: Probing goes on while it leaves no more than this share of the leaves.
 _WORTHWHILE = 0.85
@@ -124,7 +125,7 @@ def reduce(
     limit = upper - TOLERANCE * abs(upper) if np.isfinite(upper) else upper
     _close_beyond(cells, cost, limit)
     log_compilation(_shrink)
-    sets = SETS * max_pairs
+    sets = int(min(SETS * max_pairs, SETS_A_SECOND * max(seconds_left(), 0.0)))
     # first, for it takes less than a round of the others
     proved = cells.infeasible or not _drop_beyond_sets(cells, arrays, cost, live, limit, sets)
     bound, rounds = -np.inf, 0

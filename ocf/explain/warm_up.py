@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf.cells.nearby import Pruner
 from ocf.explain.explainer import Explainer
+from ocf.problem.constraints import MaxChanges
 from ocf.rules.explainer import CounterfactualRules
 from ocf.support.numba_cache import CALLED, KERNELS
 
@@ -80,6 +81,7 @@ def _questions(explainer: Explainer, table: pd.DataFrame, answers: Any) -> list[
     return [
         ask,
         partial(ask, solver="box", reduce=False),
+        partial(ask, constraints=[MaxChanges(1)]),
         partial(ask, norm="mahalanobis", features_to_vary=few),
         partial(ask, solver="highs", reduce=False, cuts="root"),
         lambda: list(explainer.counterfactual_regions(rows, 1, radius=9.0, limit=2)),

@@ -173,17 +173,25 @@ class RegionalForest:
             Those on which the leaves count.
         leaves : (n,) int64
         """
-        part, on = self.partition, np.zeros(self.partition.n_features, bool)
-        on[list(features)] = True
-        ordered, within = on & part.ordered, np.repeat(on, np.diff(part.member_offsets))
-        low = np.where(ordered, np.maximum(part.low[leaves], region.low), region.low)
-        high = np.where(ordered, np.minimum(part.high[leaves], region.high), region.high)
-        member = np.where(within, part.member[leaves] & region.member, region.member)
-        filled = (low <= high)[:, ordered].all(axis=1)
-        for i in np.flatnonzero(on & ~part.ordered):
-            filled &= member[:, part.member_offsets[i] : part.member_offsets[i + 1]].any(axis=1)
-        boxes = zip(low[filled], high[filled], member[filled], strict=True)
-        return list(dict.fromkeys(CellBox(*ends) for ends in boxes))
+        part, features = self.partition, np.array(sorted(features), np.int64)
+        i, others = features[part.ordered[features]], features[~part.ordered[features]]
+        spans = [np.arange(part.member_offsets[k], part.member_offsets[k + 1]) for k in others]
+        j = np.concatenate([np.zeros(0, np.int64), *spans])
+        low, high = (
+            np.maximum(part.low[leaves][:, i], region.low[i]),
+            np.minimum(part.high[leaves][:, i], region.high[i]),
+        )
+        member = part.member[leaves][:, j] & region.member[j]
+        filled = (low <= high).all(axis=1)
+        for span in spans:
+            filled &= (part.member[leaves][:, span] & region.member[span]).any(axis=1)
+        ends = np.hstack([low, high, member.astype(np.int64)])[filled]
+        boxes: list[CellBox] = []
+        for row in ends[np.sort(np.unique(ends, axis=0, return_index=True)[1])]:
+            box = CellBox(region.low.copy(), region.high.copy(), region.member.copy())
+            box.low[i], box.high[i], box.member[j] = row[: len(i)], row[len(i) : 2 * len(i)], row[2 * len(i) :] > 0
+            boxes.append(box)
+        return boxes
 
     def mix(self, inside: CellBox, outside: CellBox, features: Iterable[int]) -> CellBox:
         """`inside` on some features, `outside` on the others.
