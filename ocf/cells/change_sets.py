@@ -29,7 +29,7 @@ import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.cells.cell_problem import CellProblem
-from ocf.cells.kernels import SearchArrays, log_compilation
+from ocf.cells.kernels import SearchArrays, log_compilation, search_arrays
 from ocf.support.limits import seconds_left
 from ocf.support.loops import copy_to
 from ocf.support.numba_cache import array_kernel, helper, kernel
@@ -131,21 +131,12 @@ def _gains_at_cells(cells: CellProblem, gain: FloatArray) -> FloatArray:
     return at
 
 
-def drop_beyond_sets(
-    cells: CellProblem,
-    arrays: SearchArrays,
-    allowance: Allowance,
-    cost: FloatArray,
-    live: BoolArray,
-    most: int,
-) -> bool:
+def drop_beyond_sets(cells: CellProblem, allowance: Allowance, cost: FloatArray, live: BoolArray, most: int) -> bool:
     """Kill leaves and close cells that no set of features serves; False when nothing is left.
 
     Parameters
     ----------
     cells : CellProblem
-    arrays : SearchArrays
-        Of its partition.
     allowance : Allowance
     cost : (n_cells,) float64
         Changed in place: inf where the cell is closed.
@@ -158,6 +149,7 @@ def drop_beyond_sets(
         return False
     if seconds_left() < COMPILING and not _mark_served.overloads:
         return True
+    arrays = search_arrays(cells.partition)
     offsets, n_trees = arrays.offsets, len(arrays.leaf_offsets) - 1
     price = allowance.prices(offsets)
     may = np.flatnonzero(price <= allowance.spare)

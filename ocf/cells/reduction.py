@@ -127,7 +127,7 @@ def reduce(
     log_compilation(_shrink)
     sets = int(min(SETS * max_pairs, SETS_A_SECOND * max(seconds_left(), 0.0)))
     # first, for it takes less than a round of the others
-    proved = cells.infeasible or not _drop_beyond_sets(cells, arrays, cost, live, limit, sets)
+    proved = cells.infeasible or not _drop_beyond_sets(cells, cost, live, limit, sets)
     bound, rounds = -np.inf, 0
     while not proved and rounds < max_rounds and seconds_left() > 0:
         rounds += 1
@@ -136,7 +136,7 @@ def reduce(
         proved, bound = not np.isfinite(found), max(bound, found)
         if proved or _size(cost, live) != before:
             continue
-        proved = not _drop_beyond_sets(cells, arrays, cost, live, limit, sets)
+        proved = not _drop_beyond_sets(cells, cost, live, limit, sets)
         if proved or _size(cost, live) != before:
             continue
         n_live = int(live.sum())
@@ -163,12 +163,10 @@ def reduce(
     )
 
 
-def _drop_beyond_sets(
-    cells: CellProblem, arrays: SearchArrays, cost: FloatArray, live: BoolArray, limit: float, most: int
-) -> bool:
+def _drop_beyond_sets(cells: CellProblem, cost: FloatArray, live: BoolArray, limit: float, most: int) -> bool:
     """The rule of sets, in place, for the cost and for each constraint; False when nothing is left."""
     found = list(allowances(cells, cost, live, limit))
-    return all(drop_beyond_sets(cells, arrays, allowance, cost, live, most) for allowance in found)
+    return all(drop_beyond_sets(cells, allowance, cost, live, most) for allowance in found)
 
 
 def _close_beyond(cells: CellProblem, cost: FloatArray, limit: float) -> None:

@@ -173,24 +173,20 @@ class RegionalForest:
             Those on which the leaves count.
         leaves : (n,) int64
         """
-        part, features = self.partition, np.array(sorted(features), np.int64)
-        i, others = features[part.ordered[features]], features[~part.ordered[features]]
-        spans = [np.arange(part.member_offsets[k], part.member_offsets[k + 1]) for k in others]
-        j = np.concatenate([np.zeros(0, np.int64), *spans])
-        low, high = (
-            np.maximum(part.low[leaves][:, i], region.low[i]),
-            np.minimum(part.high[leaves][:, i], region.high[i]),
-        )
-        member = part.member[leaves][:, j] & region.member[j]
+        part, at = self.partition, np.array(sorted(features), np.int64)
+        levels = [slice(*part.member_offsets[i : i + 2]) for i in at[~part.ordered[at]]]
+        low = np.maximum(part.low[np.ix_(leaves, at)], region.low[at])
+        high = np.minimum(part.high[np.ix_(leaves, at)], region.high[at])
+        members = [part.member[leaves, own] & region.member[own] for own in levels]
         filled = (low <= high).all(axis=1)
-        for span in spans:
-            filled &= (part.member[leaves][:, span] & region.member[span]).any(axis=1)
-        ends = np.hstack([low, high, member.astype(np.int64)])[filled]
+        for member in members:
+            filled &= member.any(axis=1)
+        ends = np.hstack([low, high, *members])[filled]
         boxes: list[CellBox] = []
-        for row in ends[np.sort(np.unique(ends, axis=0, return_index=True)[1])]:
-            box = CellBox(region.low.copy(), region.high.copy(), region.member.copy())
-            box.low[i], box.high[i], box.member[j] = row[: len(i)], row[len(i) : 2 * len(i)], row[2 * len(i) :] > 0
-            boxes.append(box)
+        for k in leaves[filled][np.sort(np.unique(ends, axis=0, return_index=True)[1])].tolist():
+            leaf = self.leaf(k)
+            low, high = np.maximum(leaf.low, region.low), np.minimum(leaf.high, region.high)
+            boxes.append(self.mix(CellBox(low, high, leaf.member & region.member), region, at.tolist()))
         return boxes
 
     def mix(self, inside: CellBox, outside: CellBox, features: Iterable[int]) -> CellBox:

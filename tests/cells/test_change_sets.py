@@ -15,7 +15,7 @@ from ocf import Explainer, MaxChanges
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.change_sets import allowances, drop_beyond_sets
 from ocf.cells.forms import to_cells
-from ocf.cells.kernels import open_costs, search_arrays
+from ocf.cells.kernels import open_costs
 
 SEEDS = st.integers(0, 10**6)
 
@@ -42,7 +42,7 @@ def test_every_point_of_use_stays(seed: int, limited: bool, share: float, known:
         assert (np.minimum.reduceat(allowance.use, part.offsets[:-1]) == 0).all()
         taken = allowance.use[part.offsets[:-1] + points].sum(axis=1)
         assert (taken <= allowance.spare + 1e-9 * (1 + abs(allowance.spare))).all()
-        left = left and drop_beyond_sets(cells, search_arrays(part), allowance, cost, live, 10**7)
+        left = left and drop_beyond_sets(cells, allowance, cost, live, 10**7)
     assert left or not len(points)
     if left:
         assert np.isfinite(cost[part.offsets[:-1] + points]).all()
@@ -54,7 +54,7 @@ def test_nothing_is_done_where_sets_are_too_many() -> None:
     cost, live = open_costs(cells), cells.live.copy()
     found = list(allowances(cells, cost, live, np.inf))
     assert found
-    assert all(drop_beyond_sets(cells, search_arrays(cells.partition), own, cost, live, 0) for own in found)
+    assert all(drop_beyond_sets(cells, own, cost, live, 0) for own in found)
     np.testing.assert_array_equal(cost, open_costs(cells))
     np.testing.assert_array_equal(live, cells.live)
 
@@ -66,7 +66,7 @@ def test_a_tree_without_a_leaf_rules_a_set_out() -> None:
     unchanged = np.array([int(np.argmin(cost[part.cells_of(i)])) for i in range(part.n_features)])
     live[part.leaves_at(unchanged)[0]] = False
     (found,) = allowances(cells, cost, live, np.inf)
-    assert not drop_beyond_sets(cells, search_arrays(part), found, cost, live, 10**7)
+    assert not drop_beyond_sets(cells, found, cost, live, 10**7)
 
 
 def test_sets_decide_what_needs_two_pairs_of_features() -> None:
