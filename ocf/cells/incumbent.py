@@ -342,8 +342,11 @@ def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
     for _ in range(_SAMPLED_LEAVES):
         leaf = int(_uniform(state) * len(boxes.tree))
         copy_to(x, start)
+        entered = True
         for k in range(boxes.start[leaf], boxes.start[leaf + 1]):
-            _meet(task, x, leaf, k)
+            entered = entered and _meet(task, x, leaf, k)
+        if not entered:
+            continue
         extra = _total(task, x) - spent
         if extra == np.inf:
             continue
@@ -358,13 +361,18 @@ def _enter_leaf(task: _Task, x: IntArray, state: NDArray[np.uint64]) -> bool:
 
 
 @helper
-def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
-    """Move one feature to the cheapest cell that meets restriction k of a leaf, unless it meets it already."""
+def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> bool:
+    """Move one feature to the cheapest cell that meets restriction k of a leaf, unless it meets it; False if none does.
+
+    No cell does in a leaf that no value reaches, as one behind a threshold of infinity.
+    """
     boxes = task.arrays.boxes
+    if boxes.low[k] > boxes.high[k]:
+        return False
     f, column = boxes.feature[k], boxes.column[k]
     offset = task.arrays.offsets[f]
     if boxes.low[k] <= x[f] <= boxes.high[k] and (column < 0 or boxes.member[leaf, column + x[f]]):
-        return
+        return True
     x[f] = boxes.low[k]
     least = np.inf
     for j in range(boxes.low[k], boxes.high[k] + 1):
@@ -376,6 +384,7 @@ def _meet(task: _Task, x: IntArray, leaf: int, k: int) -> None:
         for j in range(boxes.low[k], boxes.high[k] + 1):
             if task.cost[offset + j] == np.inf:
                 x[f] = j
+    return True
 
 
 @helper

@@ -34,7 +34,7 @@ class AnswerBox:
     Attributes
     ----------
     ranges : dict of feature name to ValueInterval, tuple of labels, or None
-        None for a missing or special value, which stays.
+        None for a missing or special value, which stays. A range of numbers ends where a code lies among them.
     free : tuple of str
         Features whose whole admissible range lies in the box.
     width : float

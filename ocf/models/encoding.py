@@ -96,7 +96,7 @@ class Encoding:
         Raises
         ------
         DataError
-            The preprocessing refuses a level.
+            The preprocessing refuses a level, or all of them, as it does where another column is at fault.
         """
         feature = self.space.features[i]
         codes = np.arange(len(feature.levels), dtype=np.float64)
@@ -105,16 +105,27 @@ class Encoding:
         except UnsupportedModelError:
             raise
         except ValueError as error:
-            for code in codes:
-                try:
-                    self.varied(i, np.array([code]))
-                except ValueError as cause:
-                    raise DataError(
-                        f"feature {feature.name!r}: the preprocessing refuses the level {feature.label(code)!r} "
-                        f"({cause.__cause__ or cause}): leave it out of the data and of the feature's levels, or fit "
-                        "the Pipeline on rows that have it"
-                    ) from None
-            raise error
+            refused = {code: cause for code in codes if (cause := self._refusal(i, code))}
+            if not refused:
+                raise error
+            code, cause = next(iter(refused.items()))
+            if len(refused) == len(codes):
+                raise DataError(
+                    f"the preprocessing refuses rows of the data at every level of {feature.name!r} ({cause}): "
+                    "give all columns in the dtypes and words in which the Pipeline was fitted"
+                ) from None
+            raise DataError(
+                f"feature {feature.name!r}: the preprocessing refuses the level {feature.label(code)!r} ({cause}): "
+                "leave it out of the data and of the feature's levels, or fit the Pipeline on rows that have it"
+            ) from None
+
+    def _refusal(self, i: int, code: float) -> str:
+        """Why the preprocessing refuses a level; empty where it does not."""
+        try:
+            self.varied(i, np.array([code]))
+        except ValueError as cause:
+            return str(cause.__cause__ or cause) or type(cause).__name__
+        return ""
 
     def levels_of(self, features: list[int]) -> dict[int, FloatArray]:
         """As `levels` of several features, by one call of the encoding where it takes all of them."""

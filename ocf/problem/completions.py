@@ -91,8 +91,9 @@ class Completions:
         found = target.alternatives(chosen_trees(joint, np.array(trees)))
         if len(found) != 1 or found[0].curve is not None:
             raise ProblemError(
-                "imputations need a target that is one class, or values, of a model whose scores are sums: name one "
-                "class, without a probability of several"
+                "imputations need a target that asks for a sum of scores: name one class, without a probability of "
+                "several; a model that averages probabilities (CalibratedClassifierCV, a soft vote) has no such sum, "
+                "but each of its models has"
             )
         starts = joint.leaf_offsets
         own = np.concatenate([np.arange(starts[t], starts[t + 1]) for t in trees])

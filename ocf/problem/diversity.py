@@ -115,7 +115,7 @@ class Apart(Constraint):
                 parts[i] = Part(_nearness(feature, value), feature.level_cuts)
             else:
                 apart = [old, value, *feature.special_values.tolist()]
-                cuts = np.concatenate([around(v) for v in apart if math.isfinite(v)])
+                cuts = np.concatenate([np.empty(0), *(around(v) for v in apart if math.isfinite(v))])
                 parts[i] = Part(_nearness(feature, value), cuts, moving=True)
         yield Row(self.title, parts, -exact(self.distance))
 

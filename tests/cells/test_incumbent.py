@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 from small_problems import exhaustive, random_problem, sums_at
 
+from ocf import Explainer
 from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.cells.forms import to_cells
 from ocf.cells.incumbent import Incumbent, find_incumbent, incumbent_task, pull_back
 
 SEEDS = st.integers(0, 10**6)
@@ -42,6 +46,30 @@ def test_incumbents_are_feasible_and_mostly_optimal(seed: int, with_candidates: 
     clear = (everything.sums >= certain).all(axis=1) & everything.feasible
     near = (everything.choices != found.cells).sum(axis=1) <= 1
     assert everything.cost[near & clear].min(initial=np.inf) >= found.cost - 1e-12
+
+
+@pytest.mark.parametrize("seed", [32, 81, 146])
+def test_leaves_that_nothing_reaches_are_not_entered(seed: int) -> None:
+    """Splits on "is it missing?" of a forest that learned from missing values, in a row that misses none.
+
+    Behind them lie leaves without a cell; a point in one would lie beyond the cells of the last feature.
+    """
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.integers(0, 5, 60), "b": rng.integers(0, 9, 60).astype(float)})
+    table.loc[rng.random(60) < 0.3, "b"] = np.nan
+    classes = ((table["a"] > 2).astype(int) ^ (table["b"].fillna(3) > 4)).to_numpy()
+    model = RandomForestClassifier(4, max_depth=3, random_state=seed).fit(table, classes)
+    explainer, unreached = Explainer(model, data=table), 0
+    for k in np.flatnonzero(table["b"].notna())[:12]:
+        row = table.iloc[[k]]
+        target = int(1 - model.predict(row)[0])
+        cells = to_cells(explainer.problem(row, target))
+        unreached += int((~cells.partition.reachable).sum())
+        for start in range(20):
+            found = find_incumbent(cells, seed=start)
+            assert found is None or (found.cells < cells.partition.widths).all()
+        assert {e.status for e in explainer.explain(row, target, n_explanations=2)} <= {"optimal", "infeasible"}
+    assert unreached > 0
 
 
 @settings(max_examples=40, deadline=None)

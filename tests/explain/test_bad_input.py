@@ -98,6 +98,11 @@ def calibrated() -> Any:
         ),
         (
             DataError,
+            r"refuses rows of the data at every level of 'job' \(could not convert.*'old'.*give all columns in",
+            lambda: Explainer(MODEL, TABLE.assign(amount=np.where(TABLE["age"] > 40, "old", "young"))),
+        ),
+        (
+            DataError,
             r"'job': the preprocessing refuses the level 'pilot' \(Found unknown.*leave it out .* or fit the Pipeline",
             lambda: Explainer(STRICT, TABLE, {"job": {"levels": ["clerk", "smith", "pilot"]}}),
         ),

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 from ocf import Explainer
 from ocf.errors import ProblemError
@@ -60,6 +60,28 @@ def test_apart(explainer: Explainer, row: pd.DataFrame) -> None:
             for e in explainer.explain(row, n_explanations=3, diversity="distance", min_distance=0.3, solver="scip")
         ]
     )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_apart_where_a_number_stays_missing(seed: int) -> None:
+    """A number that is missing before and after has no distance to keep: the next answers differ in the others."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"a": rng.integers(0, 5, 60).astype(float), "b": rng.integers(0, 9, 60).astype(float)})
+    table = table.mask(rng.random(table.shape) < 0.3)
+    classes = ((table["a"].fillna(3) > 2).astype(int) ^ (table["b"].fillna(3) > 4)).to_numpy()
+    model = RandomForestClassifier(3, max_depth=3, random_state=seed).fit(table, classes)
+    explainer = Explainer(model, data=table)
+    for row in (table.iloc[[k]] for k in np.flatnonzero(table["a"].isna() & table["b"].notna())[:4]):
+        target = int(1 - model.predict(row)[0])
+        asked = {"target": target, "missing": {"cost_of_supplying": 0.3}}
+        alone, found = (
+            explainer.explain(row, **asked)[0],
+            explainer.explain(row, n_explanations=3, diversity="distance", **asked),
+        )
+        assert [found[0].status, found[0].cost] == [alone.status, alone.cost]
+        for answer in found:
+            assert answer.status in ("optimal", "infeasible")
+            assert answer.status == "infeasible" or model.predict(answer.counterfactual)[0] == target
 
 
 def test_when_there_are_no_more(explainer: Explainer, row: pd.DataFrame) -> None:
