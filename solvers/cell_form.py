@@ -69,20 +69,20 @@ class Compiled:
         reduced = Reduced(reduced.form.tidy(), reduced.P, reduced.x0)
         return reduced if size is None or self.slides is None else self._in_units(reduced, kept, size)
 
-    def with_fewer_changes(self, reduced: Reduced, cells: CellProblem, choice: IntArray) -> Reduced:
-        """A matrix with the row that fewer cells cost something than in a choice of cells.
+    def with_few_changes(self, reduced: Reduced, cells: CellProblem, most: int) -> Reduced:
+        """A matrix with the row that no more than so many cells cost something.
 
         Parameters
         ----------
         reduced : Reduced
             `instance` of the cells.
         cells : CellProblem
-        choice : (n_features,) int64
+        most : int
         """
         counted, constant = self._costs(cells.with_(cost=(cells.cost > 0).astype(np.float64), leaf_cost=None))
         row = sp.csr_array((reduced.P.T @ counted)[None])
-        most = cells.count_changes(choice) - 1 - constant - float(counted @ reduced.x0)
-        return Reduced(reduced.form.append_rows(row, np.array([-np.inf]), np.array([most])), reduced.P, reduced.x0)
+        side = most - constant - float(counted @ reduced.x0)
+        return Reduced(reduced.form.append_rows(row, np.array([-np.inf]), np.array([side])), reduced.P, reduced.x0)
 
     def _in_units(self, reduced: Reduced, kept: IntArray, size: float) -> Reduced:
         """Sliding values in units of how far they can slide, squares in units of a part of the optimum.

@@ -165,6 +165,8 @@ class SolveResult:
     fewest : bool
         Whether it was asked for and shown that no point that costs as little as `x` changes fewer features, or as the
         incumbent where that is the best.
+    sizes : mapping of str to int
+        `StandardForm.sizes` of the matrix, where the solver has made it itself.
     """
 
     status: Status
@@ -181,6 +183,7 @@ class SolveResult:
     raw_status: str = ""
     message: str = ""
     fewest: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         has_point = self.status in (Status.OPTIMAL, Status.FEASIBLE)

@@ -5,6 +5,9 @@ bound of any box of cells, by which many cuts are tried out at a node without an
 the children get what propagation leaves of them. The bounds are those of `ocf.solvers.box.relaxation`, rigorous
 whatever SCIP's LP says.
 
+Matrices come to SCIP whole where a constraint couples features, or where its own options are set; else
+`ocf.solve.halved` branches so, and SCIP gets small boxes.
+
 Random forests of 100 trees of depth 5, reduced interval models, seconds of the processor by SCIP's pseudo-costs and so,
 and in brackets those of the box search: breast cancer, 20 rows, 57 and 25 (11). The first solve of its first row took
 506 nodes and 95.

@@ -111,6 +111,16 @@ class StandardForm:
         """Number of rows (constraints)."""
         return int(self.A.shape[0])
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Numbers of rows, columns, nonzeros and binaries, under these names."""
+        return {
+            "rows": self.n_rows,
+            "columns": self.n_cols,
+            "nonzeros": int(self.A.nnz),
+            "binaries": int(self.integer.sum()),
+        }
+
     # ---- the same problem with other numbers
 
     def with_costs(self, c: ArrayLike, c0: float = 0.0) -> "StandardForm":

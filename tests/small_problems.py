@@ -238,6 +238,12 @@ def whole_numbers(n: int) -> Iterator[tuple[CellProblem, Exhaustive]]:
             yield cells, exhaustive(cells)
 
 
+def changes_least(cells: CellProblem, answer: IntArray | None, admitted: IntArray) -> bool:
+    """Whether none of the admitted points costs as little as an answer and changes less."""
+    least = min(map(cells.cost_of, admitted))
+    return answer is not None and not any(cells.changes_less(other, answer, least) for other in admitted)
+
+
 def beside(cells: CellProblem, everything: Exhaustive, leaves: IntArray, cost: float) -> bool:
     """Whether something in other leaves costs as little."""
     near = everything.choices[everything.feasible & (everything.cost <= cost + 2 * slack(cost))]

@@ -360,43 +360,22 @@ def _asked_of_matrix(
     """The cells that a solver of matrices is asked about, their matrix, and whether it is asked what costs as little.
 
     Before the optimum is proven that is what lies in other leaves than the best point, and then what changes less.
-    There is no matrix where reduction, or the LP relaxation, leaves nothing.
+    There is no matrix where reduction leaves nothing.
     """
     begin = time.perf_counter()
     run.cells = _with_first_tangents(run.cells, run.upper)
     proven = meets(run.bound, run.upper)
     beside = _beside(run, closed=not proven) if options.mip_gap == 0 else None
     cells = run.cells if beside is None else beside
-    model = None
-    if not cells.infeasible:
-        model = CellModel(formulation, cells, formulation.instance(cells, run.upper))
-        run.times["instance"] += time.perf_counter() - begin
-        model = _within_root_bound(run, model, with_ties(run.upper) if beside is not None else run.upper, options)
-    if model is None:
+    if cells.infeasible:
         run.settled = beside is not None
         run.prove("reduction")
         return cells, None, beside is not None
-    instance = model.reduced
+    instance = formulation.instance(cells, run.upper)
+    run.times["instance"] += time.perf_counter() - begin
     if beside is not None and proven and run.best is not None:
-        instance = formulation.with_fewer_changes(instance, model.cells, run.best.cells)
-    return model.cells, instance, beside is not None
-
-
-def _within_root_bound(run: CellRun, model: CellModel, limit: float, options: SolverOptions) -> CellModel | None:
-    """What the LP relaxation leaves of a model below a limit, where that is worth an LP; None if nothing.
-
-    It is to SCIP, whose own LPs take three times as long. HiGHS got slower with what was left.
-    """
-    if run.turns.now.name != "scip" or not np.isfinite(limit):
-        return model
-    from ocf.solvers.root_bound import fits, root_bound
-
-    if not fits(model):
-        return model
-    with run.timed("reduce"):
-        left = root_bound(model, limit, options.time_limit)
-    run.bound = max(run.bound, min(left.bound, run.upper))
-    return left.model
+        instance = formulation.with_few_changes(instance, cells, cells.count_changes(run.best.cells) - 1)
+    return cells, instance, beside is not None
 
 
 def _changes_less(run: CellRun, choice: IntArray) -> bool:

@@ -37,6 +37,7 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.fewest import stands_alone
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
+from ocf.solve.halved import HalvedSolver, fits
 from ocf.solve.known_point import with_known_point
 from ocf.solve.method import (
     AUTO,
@@ -54,7 +55,7 @@ from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
-from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers import SOLVERS, CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import seconds_left
 from ocf.support.tolerances import with_ties
@@ -202,7 +203,7 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     """
     # hyperplanes of an isolation forest alone are left out first, and then there are cells
     if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:
-        branches = task.solver == "scip" and task.formulation in (AUTO, BOUNDS_FROM)  # on cells, as the search does
+        branches = task.solver in SOLVERS and task.formulation in (AUTO, BOUNDS_FROM)  # on cells, as the search does
         STAND_IN.compile_ahead(
             searches=task.solver == "box" or branches, couples=task.cost.couples and task.solver in (AUTO, "box")
         )
@@ -536,11 +537,13 @@ class _CellForms:
         def others() -> list[Solver | CellSolver]:
             return [self._prepared.solver(name) for name in other_solvers(first, way)]
 
+        asked = options or task.options
+        halves = task.reduce and fits(way, asked, self._alternatives)
         outcome = solve_alternatives(
             self._alternatives,
             self._matrices.all,
-            self._prepared.solver(way.solver),
-            options or task.options,
+            HalvedSolver(way.solver) if halves else self._prepared.solver(way.solver),
+            asked,
             confirm=self._request.judge,
             candidates=known,
             use_reduction=task.reduce,

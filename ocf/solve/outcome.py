@@ -248,6 +248,7 @@ class Run:
     def note(self, result: SolveResult) -> None:
         """Keep what a call of a solver took."""
         self.times["solve"] += result.seconds
+        self.sizes |= result.sizes
         self.results.append(result)
 
     def adopt(self, best: Incumbent | None) -> None:
@@ -306,12 +307,7 @@ class Run:
 
     def measure(self, form: StandardForm) -> None:
         """Note the size of what a solver is given."""
-        self.sizes |= {
-            "rows": form.n_rows,
-            "columns": form.n_cols,
-            "nonzeros": int(form.A.nnz),
-            "binaries": int(form.integer.sum()),
-        }
+        self.sizes |= form.sizes
 
     def seconds_left(self) -> float | None:
         """Seconds until the time limit, of the options or around, is reached; None where there is none."""

@@ -137,9 +137,9 @@ class _Enumerator(Worker):
         if search.late:
             return [node]
         if self.relaxation is None:
-            return self._branch(bound, multipliers, None, np.ones(len(instance.cell)))
+            return self.branch(self.without_shares(bound, multipliers))
         relaxed = self._relaxed(node, bound, multipliers)
-        return [] if relaxed is None else self._branch(*relaxed)
+        return [] if relaxed is None else self.branch(relaxed)
 
     def _box_at_cheapest(self) -> _Ranks | None:
         """The pure box around the cheapest point of the domain, noted down; None where the point misses the target."""

@@ -34,7 +34,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -81,6 +81,8 @@ class BoxResult:
         Which limit stopped the search, or ``"cutoff"``.
     fewest : bool
         Whether it was asked for and shown that no point that costs as little changes less.
+    sizes : dict
+        `StandardForm.sizes` of the first LP; empty without one.
     """
 
     status: Status
@@ -95,6 +97,7 @@ class BoxResult:
     refused: int = 0
     message: str = ""
     fewest: bool = False
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 def solve_cells(
@@ -106,6 +109,7 @@ def solve_cells(
     relaxation: Compiled | Callable[[], Compiled | None] | None = None,
     fewest: bool = False,
     incumbent: IntArray | None = None,
+    worker: Callable[[Shared], Worker] = Worker,
 ) -> BoxResult:
     """Find the cheapest choice of open cells that meets the target, with proof.
 
@@ -131,6 +135,8 @@ def solve_cells(
         cost nothing, and there must be no gap that serves.
     incumbent : (n_features,) int64, optional
         Cells of a point that costs the cutoff: with `fewest` what costs as little and changes less is of interest, too.
+    worker : callable
+        Makes what visits boxes, one for each thread.
 
     Returns
     -------
@@ -143,7 +149,7 @@ def solve_cells(
         log_compilation(propagate)
         log_compilation(dive)
         shared.start(reduction.cells, reduction.bound)
-        _run([Worker(shared) for _ in range(shared.options.threads)], shared)
+        _run([worker(shared) for _ in range(shared.options.threads)], shared)
     return _result(shared)
 
 
@@ -239,4 +245,5 @@ def _result(shared: Shared) -> BoxResult:
         shared.refused,
         message,
         shared.fewest and not unfinished and with_ties(least) <= shared.widest,
+        shared.sizes,
     )

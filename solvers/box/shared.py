@@ -118,6 +118,8 @@ class Shared:
     first_basis : Basis or None
         Of the first LP over that hull.
     searches : LocalSearches
+    sizes : dict
+        `StandardForm.sizes` of the first LP.
     """
 
     def __init__(
@@ -155,6 +157,7 @@ class Shared:
         self.lp_solves, self.lp_seconds = 0, 0.0
         self.searches = LocalSearches()
         self.first_basis: Basis | None = None
+        self.sizes: dict[str, int] = {}
         self._improved = self._stalled = False
         self._around = current()
 
@@ -345,6 +348,13 @@ class Shared:
         """Whether there are LP bounds; True until that is tried."""
         return self.relaxation is not None
 
+    def compiled(self) -> Compiled | None:
+        """The formulation of the LP bounds, made when it is first asked for; None if there is none."""
+        with self.loading:
+            if self.relaxation is not None and not isinstance(self.relaxation, Compiled):
+                self.relaxation = self.relaxation()
+            return self.relaxation
+
     # -- what workers ask ----------------------------------------------------------------------------------
 
     def node(self, bound: float, multipliers: Multipliers, domain: Packed, basis: Basis | None) -> OpenNode:
@@ -377,11 +387,14 @@ class Shared:
         with self.turn:
             self.nodes += boxes
 
-    def rejected(self) -> IntArray:
-        """What `ocf.solvers.box.dive.dive` is to take for excluded: also points that fail by a hair."""
+    def refusals(self) -> tuple[IntArray, ...]:
+        """Choices of leaves that are excluded or were refused, also of points that fail by a hair."""
         with self.turn:
-            choices = [*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded))]
-        return exclusions(self.cells, choices)
+            return (*self.cells.excluded, *(np.frombuffer(key, np.int64) for key in sorted(self.excluded)))
+
+    def rejected(self) -> IntArray:
+        """The same as `ocf.solvers.box.dive.dive` takes it."""
+        return exclusions(self.cells, self.refusals())
 
     def is_closed(self, leaves: IntArray) -> bool:
         """Whether a choice of leaves, (n_trees,), is excluded or was refused, or belongs to the best point."""

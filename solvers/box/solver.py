@@ -69,22 +69,36 @@ class BoxSolver:
                 fewest=fewest,
                 incumbent=incumbent,
             )
-        return SolveResult(
-            found.status,
-            None if found.cells is None else found.cells.astype(np.float64),
-            found.cost,
-            found.bound,
-            relative_gap(found.cost, found.bound),
-            found.seconds,
-            found.nodes,
-            found.history,
-            self.name,
-            self.version,
-            dict(options.options),
-            raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
-            message=found.message,
-            fewest=found.fewest,
-        )
+        return as_result(found, self.name, self.version, options)
+
+
+def as_result(found: BoxResult, solver: str, version: str, options: SolverOptions) -> SolveResult:
+    """The answer of a search as all solvers give theirs; its `x` is the choice of cells, (n_features,).
+
+    Parameters
+    ----------
+    found : BoxResult
+    solver, version : str
+        Whose answer it is.
+    options : SolverOptions
+    """
+    return SolveResult(
+        found.status,
+        None if found.cells is None else found.cells.astype(np.float64),
+        found.cost,
+        found.bound,
+        relative_gap(found.cost, found.bound),
+        found.seconds,
+        found.nodes,
+        found.history,
+        solver,
+        version,
+        dict(options.options),
+        raw_status=f"{found.lp_solves} LPs in {found.lp_seconds:.3f} s",
+        message=found.message,
+        fewest=found.fewest,
+        sizes=found.sizes,
+    )
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import exhaustive, large_problem, random_problem, whole_numbers, with_ties
+from small_problems import changes_least, exhaustive, large_problem, random_problem, whole_numbers, with_ties
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
@@ -117,11 +117,6 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
     feasible = everything.feasible & ~(uncertain & refused)
     optimum = everything.cost[feasible].min(initial=np.inf)
     check(cells, solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None), optimum)
-
-
-def changes_least(cells: CellProblem, answer: IntArray | None, admitted: IntArray) -> bool:
-    least = min(map(cells.cost_of, admitted))
-    return answer is not None and not any(cells.changes_less(other, answer, least) for other in admitted)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

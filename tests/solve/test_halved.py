@@ -1,0 +1,255 @@
+"""Solvers of matrices that get small boxes, against brute force, the box search and the solvers on whole matrices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from small_problems import changes_least, exhaustive, random_problem, whole_numbers, with_ties
+
+from ocf import Explainer, Explanation
+from ocf.arrays import IntArray
+from ocf.cells.cell_problem import CellProblem
+from ocf.problem.constraints import Linear
+from ocf.solve import engines, halved
+from ocf.solve.compile import compile_formulation
+from ocf.solve.halved import HalvedSolver, fits
+from ocf.solve.method import Way
+from ocf.solvers.highs import HighsSolver
+from ocf.solvers.result import SolveResult, SolverOptions, Status
+from ocf.solvers.scip import ScipSolver
+
+#: Leaves of the boxes that a solver ends: none, those of all but the largest, all.
+SMALL = (0, 12, 10**9)
+
+
+def solved(
+    cells: CellProblem, solver: str = "highs", options: SolverOptions | None = None, **asked: Any
+) -> SolveResult:
+    return HalvedSolver(solver).solve_cells(cells, options, relaxation=compile_formulation("interval", cells), **asked)
+
+
+def holds(cells: CellProblem, result: SolveResult, optimum: float, cutoff: float = np.inf) -> None:
+    """What a result says is true."""
+    if optimum >= cutoff or not np.isfinite(optimum):
+        assert (result.status, result.x) == (Status.INFEASIBLE, None)
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.x is not None
+    choice = result.x.astype(np.int64)
+    leaves = cells.partition.leaves_at(choice)
+    assert result.objective == pytest.approx(optimum, rel=1e-9, abs=1e-300)
+    assert cells.cost_of(choice) == result.objective
+    assert cells.open[cells.partition.offsets[:-1] + choice].all()
+    assert cells.live[leaves].all()
+    assert not cells.is_excluded(leaves)
+    assert (cells.margins(leaves) >= 0).all()
+
+
+@pytest.fixture
+def matrices(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many matrices each solver is given."""
+    given: Counter[str] = Counter()
+    for solver in (HighsSolver, ScipSolver):
+
+        def counting(self: Any, *args: Any, solve: Any = solver.solve, **more: Any) -> SolveResult:
+            given[self.name] += 1
+            result: SolveResult = solve(self, *args, **more)
+            return result
+
+        monkeypatch.setattr(solver, "solve", counting)
+    return given
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(SMALL), st.sampled_from(["highs", "scip"]), st.sampled_from([1, 2]))
+def test_optima_and_cutoffs_equal_brute_force(seed: int, small: int, solver: str, threads: int) -> None:
+    cells = random_problem(seed)
+    assume(cells.partition.reachable.all())
+    everything, options = exhaustive(cells), SolverOptions(threads=threads)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(halved, "SMALL", small)
+        result = solved(cells, solver, options)
+        holds(cells, result, everything.optimum)
+        if result.x is None or everything.optimum <= 0:
+            return
+        for cutoff in (everything.optimum * (1 - 1e-6), everything.optimum * (1 + 1e-6), everything.optimum * 1.5):
+            holds(cells, solved(cells, solver, options, cutoff=cutoff), everything.optimum, cutoff)
+        leaves = np.array([cells.partition.leaves_at(choice) for choice in everything.choices])
+        own = cells.partition.leaves_at(result.x.astype(np.int64))
+        left = everything.feasible & (leaves != own).any(axis=1)
+        closed = cells.with_(excluded=(own,))
+        holds(closed, solved(closed, solver, options), everything.cost[left].min(initial=np.inf))
+
+
+@pytest.mark.parametrize("small", SMALL)
+@pytest.mark.parametrize(("solver", "threads"), [("highs", 1), ("highs", 2), ("scip", 1)])
+def test_one_proof_finds_the_fewest_changes_too(
+    solver: str, threads: int, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without an incumbent: of the points that cost the same none changes less."""
+    monkeypatch.setattr(halved, "SMALL", small)
+    taken, options = {True: 0, False: 0}, SolverOptions(threads=threads)
+    for cells, everything in (*with_ties(range(12)), *whole_numbers(4)):
+        if not cells.partition.reachable.all():
+            continue
+        result = solved(cells, solver, options, fewest=True)
+        holds(cells, result, everything.optimum)
+        feasible, cost = everything.choices[everything.feasible], everything.cost[everything.feasible]
+        assert result.fewest
+        assert changes_least(cells, _choice(result), feasible)
+        equal = feasible[cost <= everything.optimum * (1 + 1e-12)]
+        for start in (max(equal, key=cells.count_changes), feasible[len(feasible) // 2]):
+            found = solved(cells, solver, options, fewest=True, cutoff=cells.cost_of(start), incumbent=start)
+            answer = start if found.x is None else _choice(found)
+            assert found.fewest
+            assert cells.cost_of(answer) == pytest.approx(everything.optimum, rel=1e-9)
+            assert changes_least(cells, answer, feasible)
+            taken[found.x is not None] += 1
+    assert min(taken.values()) > 3
+
+
+def _choice(result: SolveResult) -> IntArray:
+    assert result.x is not None
+    return result.x.astype(np.int64)
+
+
+@pytest.mark.parametrize("small", SMALL)
+def test_points_that_the_model_refuses_are_left_out(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halved, "SMALL", small)
+    asked = 0
+    for cells, everything in whole_numbers(6):
+        wide = np.full(len(cells.requirements.need), 0.7)
+        requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
+        cells = cells.with_(requirements=requirements)
+        leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
+        uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
+        admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))
+
+        def confirm(x: IntArray, cells: CellProblem = cells) -> bool:
+            nonlocal asked
+            asked += 1
+            return bool(cells.partition.leaves_at(x).sum() % 2 == 0)
+
+        holds(cells, solved(cells, confirm=confirm), everything.cost[admitted].min(initial=np.inf))
+    assert asked > 10
+
+
+@pytest.mark.parametrize("status", [Status.UNKNOWN, Status.ERROR])
+def test_what_a_solver_does_not_end_is_halved(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def failing(self: HighsSolver, *args: object, **more: object) -> SolveResult:
+        nonlocal asked
+        asked += 1
+        return SolveResult(status, bound=-np.inf)
+
+    monkeypatch.setattr(HighsSolver, "solve", failing)
+    for cells, everything in whole_numbers(3):
+        holds(cells, solved(cells), everything.optimum)
+        holds(cells, solved(cells, fewest=True), everything.optimum)
+    assert asked > 20
+
+
+@pytest.fixture(scope="module")
+def forest() -> tuple[Explainer, pd.DataFrame]:
+    """A forest of numbers whose rows take LPs and branching, and rows that it refuses."""
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(40, max_depth=4, random_state=0).fit(table, classes)
+    return Explainer(model, data=table), table[model.predict(table) == 0].iloc[:4]
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_a_forest_by_boxes_as_by_the_whole_matrix(
+    solver: str, forest: tuple[Explainer, pd.DataFrame], matrices: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The solver ends what is small, and the answer says what it was and how large the model."""
+    monkeypatch.setattr(halved, "SMALL", 40)
+    explainer, rows = forest
+    for position in range(len(rows)):
+        row = rows.iloc[[position]]
+        by_box, by_boxes = (explainer.explain(row, 1, solver=name)[0] for name in ("box", solver))
+        before = matrices.copy()
+        with monkeypatch.context() as patch:
+            patch.setattr(engines, "fits", lambda *asked: False)
+            whole = explainer.explain(row, 1, solver=solver)[0]
+        assert matrices[solver] - before[solver] <= 2
+        for other in (by_box, whole):
+            assert by_boxes.cost == pytest.approx(other.cost, rel=1e-9)
+            assert by_boxes.bound == pytest.approx(other.bound, rel=1e-9)
+            assert len(by_boxes.changes) == len(other.changes)
+        assert by_boxes.method["solver"] == solver
+        if by_boxes.method["proved_by"] == solver:
+            assert by_boxes.sizes["rows"] > 0
+    assert matrices[solver] > 4
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"options": {"highs": 1}}, {"cuts": "root"}, {"formulation": "ocean"}, {"constraints": 1}],
+    ids=lambda asked: next(iter(asked)),
+)
+def test_whoever_means_the_solver_itself_gets_it(
+    asked: dict[str, Any], forest: tuple[Explainer, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its options, cuts at the root, another formulation, and values within cells: the matrix goes to it as it is."""
+    explainer, rows = forest
+    made: list[str] = []
+    make = HalvedSolver.__init__
+
+    def watched(self: HalvedSolver, name: str) -> None:
+        made.append(name)
+        make(self, name)
+
+    monkeypatch.setattr(HalvedSolver, "__init__", watched)
+    first, second = rows.columns[:2]
+    settings: dict[str, Any] = asked
+    if "options" in asked:
+        settings = {"options": {"mip_max_nodes": 10**6}}
+    if "constraints" in asked:
+        settings = {
+            "constraints": [Linear({first: 1.0, second: 1.0}, "<=", float(rows[[first, second]].sum(axis=1).max()))]
+        }
+    answer: Explanation = explainer.explain(rows.iloc[[0]], 1, solver="highs", **settings)[0]
+    assert answer.status == "optimal"
+    assert not made
+    explainer.explain(rows.iloc[[0]], 1, solver="highs")
+    assert made == ["highs"]
+
+
+def test_a_cross_check_has_the_whole_matrix(
+    forest: tuple[Explainer, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second way shares nothing with the search by boxes."""
+    monkeypatch.setattr(HalvedSolver, "__init__", lambda self, name: pytest.fail("the check went by boxes"))
+    explainer, rows = forest
+    answer = explainer.explain(rows.iloc[[1]], 1, solver="box", cross_check=True)[0]
+    assert answer.method["cross_check"]["verdict"] == "agrees"
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_without_time_the_bound_is_true(solver: str, forest: tuple[Explainer, pd.DataFrame]) -> None:
+    explainer, rows = forest
+    for position in range(len(rows)):
+        row = rows.iloc[[position]]
+        proved = explainer.explain(row, 1, solver="box")[0]
+        stopped = explainer.explain(row, 1, solver=solver, time_limit=0.02)[0]
+        assert stopped.bound <= proved.cost * (1 + 1e-9)
+        assert stopped.cost is None or stopped.cost >= proved.cost * (1 - 1e-9)
+
+
+def test_fits_needs_kernels_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = random_problem(0)
+    asked = (Way("interval", "scip"), SolverOptions(), (cells,))
+    monkeypatch.setattr(halved, "at_hand", lambda kernel: True)
+    assert fits(*asked)
+    monkeypatch.setattr(halved, "at_hand", lambda kernel: False)
+    assert not fits(*asked)
+    assert not fits(Way("interval", "box"), *asked[1:])
