@@ -35,10 +35,8 @@ TRIAL = 200
 #: to 500 of depth 8, none took more than 311; in the largest a thousand boxes take a second.
 LONGEST_TRIAL = 600
 
-#: Before the first LP local search goes on while one saves more than this share of the cost, and so often at most; with
-#: fewer live leaves the LP takes no longer. Students' median by HiGHS is 0.08 s so and 0.10 without; with 1,500 the sum
-#: of breast cancer's 20 rows is 5.4 in the place of 4.8.
-WORTHWHILE, MOST_SEARCHES, LEAST_LEAVES = 0.05, 4, 1_000
+#: Before the first LP local search goes on while one saves more than this share of the cost, and so often at most.
+WORTHWHILE, MOST_SEARCHES = 0.05, 4
 
 #: Scans of such a local search, and of those that follow.
 FIRST_EFFORT, EFFORT = 30_000, 60_000
@@ -48,7 +46,7 @@ FIRST_EFFORT, EFFORT = 30_000, 60_000
 CAUTION, BOLDNESS = 0.8, 1.5
 
 
-class Relaxed(NamedTuple):
+class NodeRelaxation(NamedTuple):
     """What the LP of a node leaves to branch on.
 
     Attributes
@@ -73,7 +71,14 @@ class Worker:
     ----------
     search : Shared
         What all workers share.
+
+    Attributes
+    ----------
+    unsearched : int
+        With no more live leaves than this the first LP comes without a local search before.
     """
+
+    unsearched = 0
 
     def __init__(self, search: Shared) -> None:
         self.search = search
@@ -134,7 +139,7 @@ class Worker:
         if left is not None:
             return left
         if search.has_relaxation and not search.generation:
-            if domain.live.sum() > LEAST_LEAVES:
+            if domain.live.sum() > self.unsearched:
                 for seed in range(MOST_SEARCHES):
                     if self.improve(seed) <= WORTHWHILE:
                         break
@@ -186,7 +191,7 @@ class Worker:
             return self.branch(self.without_shares(bound, multipliers))
         return self._dive(bound, multipliers, BOXES)
 
-    def without_shares(self, bound: float, multipliers: Multipliers) -> Relaxed:
+    def without_shares(self, bound: float, multipliers: Multipliers) -> NodeRelaxation:
         """What there is to branch on where no LP was solved: all cells alike.
 
         Parameters
@@ -195,14 +200,14 @@ class Worker:
             No point of the box that is of use is cheaper.
         multipliers : Multipliers
         """
-        return Relaxed(bound, multipliers, None, np.ones(len(self.instance.cell)))
+        return NodeRelaxation(bound, multipliers, None, np.ones(len(self.instance.cell)))
 
-    def after_lp(self, relaxed: Relaxed) -> list[OpenNode]:
+    def after_lp(self, relaxed: NodeRelaxation) -> list[OpenNode]:
         """What is left of the box of `self.domain` after its LP.
 
         Parameters
         ----------
-        relaxed : Relaxed
+        relaxed : NodeRelaxation
         """
         return self.branch(relaxed)
 
@@ -212,7 +217,7 @@ class Worker:
         bound = max(bound, propagate(self.instance, self.domain, multipliers, limit, self.work, MOST_ROUNDS))
         return np.inf if bound >= limit else bound
 
-    def _relaxed(self, node: OpenNode, bound: float, multipliers: Multipliers) -> Relaxed | None:
+    def _relaxed(self, node: OpenNode, bound: float, multipliers: Multipliers) -> NodeRelaxation | None:
         """Bound the box of `self.domain` by its LP, and propagate with what that gave; None where nothing is of use."""
         search, domain, instance, basis = self.search, self.domain, self.instance, None
         assert self.relaxation is not None
@@ -227,7 +232,7 @@ class Worker:
             bound = self._propagate(bound, multipliers)
             if bound >= search.limit:
                 return None
-        return Relaxed(bound, multipliers, basis, found.share)
+        return NodeRelaxation(bound, multipliers, basis, found.share)
 
     def improve(self, seed: int) -> float:
         """Look for a better incumbent by local search; which share of its cost that saves.
@@ -254,12 +259,12 @@ class Worker:
 
     # -- splitting -----------------------------------------------------------------------------------------
 
-    def branch(self, relaxed: Relaxed) -> list[OpenNode]:
+    def branch(self, relaxed: NodeRelaxation) -> list[OpenNode]:
         """Halves of the box of `self.domain`, the better one first.
 
         Parameters
         ----------
-        relaxed : Relaxed
+        relaxed : NodeRelaxation
         """
         domain, instance = self.domain, self.instance
         bound, multipliers, basis, share = relaxed
