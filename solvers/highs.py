@@ -7,9 +7,9 @@ Traps that this file deals with (HiGHS 1.15):
   reports wrong optima without a gap (its issues 3073, 3271, 3274): in one of 250 random problems with integers beyond
   0 and 1, none in 9000 where all were binary. Presolve is off for the former. Fractional bounds are rounded for all
   solvers (`ocf.solvers.adapter.ask`).
-- Presolve also declares feasible problems infeasible, where some columns are binary and the others are so by
-  implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or ends as a solve
-  error, is solved again without it.
+- Presolve also declares feasible problems infeasible, and points optimal that are not, where some columns are binary
+  and the others are so by implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or
+  optimal where columns are continuous, or ends as a solve error, is solved again without it.
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -148,8 +148,10 @@ class HighsSolver:
         self._highs = highs
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
-        # after presolve alone claims infeasibility, or its postsolve spoils the point
-        by_presolve = status == ModelStatus.kSolveError or (status == ModelStatus.kInfeasible and answer.nodes == 0)
+        # after presolve alone claims infeasibility or an optimum, or its postsolve spoils the point
+        mixed = form.integer.any() and not form.integer.all()
+        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if mixed else (ModelStatus.kInfeasible,)
+        by_presolve = status == ModelStatus.kSolveError or (status in doubted and answer.nodes == 0)
         if by_presolve and form.integer.any() and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)
         return answer

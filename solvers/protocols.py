@@ -79,7 +79,7 @@ class Solver(Protocol):
 
 @runtime_checkable
 class CellSolver(Protocol):
-    """A search over cells, which needs no matrix."""
+    """A search over cells, which needs no matrix, or makes its own."""
 
     name: str
     version: str

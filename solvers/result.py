@@ -64,12 +64,12 @@ class SolverOptions:
     mip_gap : float
         Relative gap at which the solver may stop. The default, 0, asks for a proof.
     threads : int
-        Threads the solver may use. SCIP always uses one. The box search takes nodes from one queue by all of them,
-        and proves the same.
+        Threads that may be used. The box search takes nodes from one queue by all of them, and proves the same, and
+        so do HiGHS and SCIP where they get boxes (`ocf.solve.halved`); SCIP uses one for a matrix of its own.
     seed : int
         Seed of the solver's own random choices.
     log : bool
-        Print the solver's log.
+        Print the solver's log; where it gets boxes, of each matrix.
     options : mapping
         Raw options under the solver's own names. They are set last, so they override everything else.
     memory_limit : float, optional

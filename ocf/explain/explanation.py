@@ -64,7 +64,7 @@ class Explanation(Answer):
         Seconds, by `TIMES`; build and compile are 0 for rows that share the compiled model of an earlier one, and ties
         are what finding the best, or several, of the points that cost the same took, with all their steps.
     nodes : int
-        Of the solver's branch and bound.
+        Of the branch and bound: of the solver's, or boxes that were looked at.
     refused : int
         Points of the solver that the user's model refused and that were cut off.
     proved_by : str

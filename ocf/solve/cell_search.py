@@ -29,6 +29,7 @@ from ocf.errors import MemoryLimitError, SolverError, TimeLimitError
 from ocf.formulations.base import decode
 from ocf.problem.requirements import Requirements
 from ocf.solve.fewest import nothing_is_less
+from ocf.solve.method import BOUNDS_FROM
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.turns import Turns
@@ -549,7 +550,7 @@ class CellRun(Run):
         offset = time.perf_counter() - self.start
         over = CellModel(formulation, cells, instance) if solver is self.turns.now else None
         result = solver.solve(form, options, cutoff=worst if np.isfinite(worst) else None, over=over)
-        if over is not None and solver.name == "scip":  # branches by itself until the kernels for that are compiled
+        if over is not None and formulation.formulation == BOUNDS_FROM:  # boxes come once their kernels are compiled
             STAND_IN.spent(result.seconds)
         result = replace(result, fewest=beside and result.status is Status.INFEASIBLE)
         if solver is not self.turns.now and result.status not in (Status.OPTIMAL, Status.INFEASIBLE):

@@ -37,7 +37,7 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.fewest import stands_alone
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
-from ocf.solve.halved import HalvedSolver, fits
+from ocf.solve.halved import HalvedSolver, at_once, gets_boxes
 from ocf.solve.known_point import with_known_point
 from ocf.solve.method import (
     AUTO,
@@ -55,7 +55,7 @@ from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
-from ocf.solvers import SOLVERS, CellSolver, Solver, get_solver
+from ocf.solvers import CellSolver, Solver, get_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import seconds_left
 from ocf.support.tolerances import with_ties
@@ -203,7 +203,9 @@ def make_ready(engine: Engine[P], task: Task) -> None:
     """
     # hyperplanes of an isolation forest alone are left out first, and then there are cells
     if (engine.by_kernels or task.plausibility is not None) and task.compiles_ahead:
-        branches = task.solver in SOLVERS and task.formulation in (AUTO, BOUNDS_FROM)  # on cells, as the search does
+        interval = task.formulation in (AUTO, BOUNDS_FROM)
+        halves = interval and task.reduce and gets_boxes(Way(BOUNDS_FROM, task.solver), task.options)
+        branches = halves or (interval and task.solver == "scip")  # on cells, as the search does
         STAND_IN.compile_ahead(
             searches=task.solver == "box" or branches, couples=task.cost.couples and task.solver in (AUTO, "box")
         )
@@ -538,7 +540,7 @@ class _CellForms:
             return [self._prepared.solver(name) for name in other_solvers(first, way)]
 
         asked = options or task.options
-        halves = task.reduce and fits(way, asked, self._alternatives)
+        halves = task.reduce and gets_boxes(way, asked) and at_once(self._alternatives)
         outcome = solve_alternatives(
             self._alternatives,
             self._matrices.all,

@@ -10,20 +10,23 @@ search, which dives where these ask a solver, 5.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
+from ocf.errors import MemoryLimitError, SolverError
 from ocf.formulations.base import decode
-from ocf.solve.method import BOUNDS_FROM, Way
+from ocf.solve.method import BOUNDS_FROM, Way, usable_solver
 from ocf.solvers import SOLVERS, Reduced, Solver, get_solver
 from ocf.solvers.box import solve_cells
 from ocf.solvers.box.branching import try_cuts
 from ocf.solvers.box.instance import count_changes
+from ocf.solvers.box.points import best_rounding
 from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import restricted
 from ocf.solvers.box.shared import OpenNode, Shared
@@ -33,19 +36,19 @@ from ocf.solvers.cell_form import CellModel, Compiled
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.support.numba_cache import at_hand
 
-#: Leaves of the boxes that a solver ends. Of 600 HiGHS takes 0.2 s in the mean, of 200 and fewer 0.01 s. Seconds of
-#: HiGHS and of SCIP with none, 100, 200 and 300 (the box search): breast cancer 4.6, 4.6, 5.1, 4.9 and 4.5, 4.5, 5.1,
-#: 5.5 (4.8), students 2.1, 2.1, 2.2, 2.5 and 2.1, 2.0, 2.5, 3.0 (2.0), credit_default 1.1, 1.1, 1.1, 1.3 and 1.1, 1.1,
-#: 1.2, 1.1 (0.7).
-SMALL = 200
+#: Leaves, beyond one a tree, of the boxes that a solver ends. With 500 HiGHS takes 0.2 s in the mean, with 100 and
+#: fewer 0.01 s. Seconds of HiGHS and of SCIP with none, 100 and 200 (the box search): breast cancer 4.6, 5.1, 4.9 and
+#: 4.5, 5.1, 5.5 (4.8), students 2.1, 2.2, 2.5 and 2.1, 2.5, 3.0 (2.0), credit_default 1.1, 1.1, 1.3 and 1.1, 1.2, 1.1
+#: (0.7).
+SMALL = 100
 
 #: Leaves with which the first LP takes no longer than a local search before it. Students' median by HiGHS is 0.08 s so,
 #: and 0.10 without; with 1,500 the sum of breast cancer's 20 rows is 5.4 in the place of 4.8.
 FEW = 1_000
 
 
-def fits(way: Way, options: SolverOptions, alternatives: Sequence[CellProblem]) -> bool:
-    """Whether a way's solver gets boxes and not matrices as they are.
+def gets_boxes(way: Way, options: SolverOptions) -> bool:
+    """Whether a way's solver gets boxes, and not matrices as they are, of problems without values inside cells.
 
     Whoever sets options of the solver, or asks for cuts at the root, means the solver's own search.
 
@@ -53,11 +56,19 @@ def fits(way: Way, options: SolverOptions, alternatives: Sequence[CellProblem]) 
     ----------
     way : Way
     options : SolverOptions
-    alternatives : sequence of CellProblem
-        Where values within cells matter, a box of cells does not tell what is cheapest.
     """
-    plain = not options.options and options.cuts == "none" and all(cells.values is None for cells in alternatives)
-    return plain and way.solver in SOLVERS and way.formulation == BOUNDS_FROM and at_hand(try_cuts)
+    plain = way.solver in SOLVERS and way.formulation == BOUNDS_FROM and not options.options
+    return plain and options.cuts == "none" and usable_solver("highs") is not None
+
+
+def at_once(alternatives: Sequence[CellProblem]) -> bool:
+    """Whether boxes tell what is cheapest, and what looks for that is compiled.
+
+    Parameters
+    ----------
+    alternatives : sequence of CellProblem
+    """
+    return all(cells.values is None for cells in alternatives) and at_hand(try_cuts) and at_hand(best_rounding)
 
 
 class HalvedSolver:
@@ -89,17 +100,15 @@ class HalvedSolver:
     ) -> SolveResult:
         """Find the cheapest choice of open cells; the result's `x` is that, (n_features,).
 
+        Its solver is HiGHS, whose the LPs are, where no box was left to be ended.
+
         Parameters
         ----------
         cells, options, cutoff, confirm, relaxation, fewest, incumbent
-            See `ocf.solvers.protocols.CellSolver.solve_cells`.
+            See `ocf.solvers.protocols.CellSolver.solve_cells`; without a relaxation boxes are dived in as by the box
+            search.
         """
-        options, workers = options or SolverOptions(), list[_Ending]()
-
-        def worker(search: Shared) -> Worker:
-            workers.append(_Ending(self.name, search))
-            return workers[-1]
-
+        options, ends = options or SolverOptions(), _Ends(self.name)
         found = solve_cells(
             cells,
             options,
@@ -108,11 +117,46 @@ class HalvedSolver:
             relaxation=relaxation,
             fewest=fewest,
             incumbent=incumbent,
-            worker=worker,
+            worker=partial(_Ending, ends),
         )
-        result = as_result(found, self.name, self.version, options)
-        asked = sum(own.asked for own in workers)
-        return replace(result, raw_status=f"{result.raw_status}, {asked} matrices by {self.name}")
+        who = self if ends.ended else HalvedSolver("highs")
+        result = as_result(found, who.name, who.version, options)
+        said = "; ".join(filter(None, [found.message, ends.said]))
+        counted = f"{result.raw_status}, {ends.ended} boxes ended by {self.name}"
+        return replace(result, options=ends.settings, raw_status=counted, message=said)
+
+
+@dataclass
+class _Ends:
+    """What a solver has made of the boxes of one search.
+
+    Attributes
+    ----------
+    solver : str
+    ended : int
+        Boxes whose end it has come to.
+    settings : mapping
+        Its raw options.
+    said : str
+        What it said of the first box on which it failed.
+    """
+
+    solver: str
+    ended: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+
+    def note(self, result: SolveResult) -> None:
+        """Count a result, of any thread.
+
+        Parameters
+        ----------
+        result : SolveResult
+        """
+        self.ended += result.proven
+        self.settings = result.options
+        if result.status is Status.ERROR and not self.said:
+            self.said = f"{self.solver} failed on a box ({result.message}), which was halved on"
 
 
 class _Ending(Worker):
@@ -120,65 +164,66 @@ class _Ending(Worker):
 
     Parameters
     ----------
-    solver : str
+    ends : _Ends
     search : Shared
-
-    Attributes
-    ----------
-    asked : int
-        How often.
     """
 
     unsearched = FEW
 
-    def __init__(self, solver: str, search: Shared) -> None:
+    def __init__(self, ends: _Ends, search: Shared) -> None:
         super().__init__(search)
-        self._solver, self.asked = cast(Solver, get_solver(solver)), 0  # an object of this thread alone
+        self._ends, self._solver = ends, cast(Solver, get_solver(ends.solver))  # an object of this thread alone
 
     def before_lp(self, bound: float, multipliers: Multipliers) -> list[OpenNode] | None:
         """Small problems are for the solver as they are; in a small box the LP comes first, which closes most."""
         if self.search.generation or not self._is_small:
             return None
-        return self._ended(self.without_shares(bound, multipliers))
+        return self.without_lp(bound, multipliers)
 
     def without_lp(self, bound: float, multipliers: Multipliers) -> list[OpenNode]:
-        """Halves, until they are small."""
+        """What the solver leaves of a small box, the halves of a large one; dives where there is no matrix."""
+        if self.search.compiled() is None:
+            return super().without_lp(bound, multipliers)
         return self.after_lp(self.without_shares(bound, multipliers))
 
     def after_lp(self, relaxed: NodeRelaxation) -> list[OpenNode]:
         """What the solver leaves of a small box, the halves of a large one."""
-        return self._ended(relaxed) if self._is_small else self.branch(relaxed)
+        return [] if self._is_small and self._ended() else self.branch(relaxed)
 
     @property
     def _is_small(self) -> bool:
-        return bool(self.domain.live.sum() <= SMALL)
+        return bool(self.domain.live.sum() - (len(self.instance.trees) - 1) <= SMALL)
 
-    def _ended(self, relaxed: NodeRelaxation) -> list[OpenNode]:
-        """What a solver leaves of the box of `self.domain`: its halves, where it has not ended it."""
+    def _ended(self) -> bool:
+        """Whether the solver has ended the box of `self.domain`; a point that it finds is put before the search."""
         search, compiled = self.search, self.search.compiled()
-        if compiled is None:
-            return self.branch(relaxed)
+        assert compiled is not None  # else there is no LP
         cells = restricted(search.cells, self.instance, self.domain).with_(excluded=search.refusals())
         model, equals = CellModel(compiled, cells, compiled.instance(cells)), search.equals
         search.sizes = search.sizes or model.reduced.form.sizes
         result = self._asked(model, model.reduced, min(equals.limit, search.limit))
         fewer = search.fewest and count_changes(self.instance, self.domain) < equals.changes
         if fewer and result.status is Status.INFEASIBLE:  # nothing is cheaper, but something may change less
-            result = self._asked(
-                model, compiled.with_few_changes(model.reduced, cells, equals.changes - 1), search.limit
-            )
+            few = compiled.with_few_changes(model.reduced, cells, equals.changes - 1)
+            result = self._asked(model, few, search.limit)
         if result.status is Status.INFEASIBLE:
-            return []
+            return True
         leaves = None if result.x is None else model.reduced.restore(result.x)[: compiled.n_leaves]
         choice = None if leaves is None else decode(leaves, cells)
         admissible = choice is not None and self.offer(choice)
-        if admissible and result.status is Status.OPTIMAL and not search.fewest:
-            return []
-        return self.branch(relaxed)
+        return admissible and result.status is Status.OPTIMAL and not search.fewest
 
     def _asked(self, model: CellModel, matrix: Reduced, limit: float) -> SolveResult:
         """What the solver says of a matrix, below a limit."""
-        self.asked += 1
-        own = self.search.options
+        own, cutoff = self.search.options, limit if np.isfinite(limit) else None
         options = SolverOptions(time_limit=self.search.seconds_left(), seed=own.seed, log=own.log)
-        return self._solver.solve(matrix.form, options, cutoff=limit if np.isfinite(limit) else None, over=model)
+        try:
+            result = self._solver.solve(matrix.form, options, cutoff=cutoff, over=model)
+        except SolverError as error:
+            result = SolveResult(Status.ERROR, message=str(error))
+        except MemoryLimitError:
+            self.search.stop("memory limit")
+            result = SolveResult(Status.UNKNOWN)
+        with self.search.turn:
+            self._ends.note(result)
+        return result

@@ -1,9 +1,11 @@
 """Which formulation and solver a problem is given to, and by which other one its answer is checked.
 
-The rule of ``solver="auto"`` is short because the measurements are clear. Random forests of 50 trees of depth 4 to 300
-of depth 5 and 100 of depth 7, XGBoost of 50 x 4, 100 x 5 and 200 x 3, l1 and some l0, four rows each of breast_cancer,
-german_credit, credit_default, spambase and students, 20 seconds a row, one thread, two busy cores, one run. Of 180 rows
-the reduction proved 109 alone; of the others, without three in which kernels were compiled, solver seconds:
+The rule of ``solver="auto"`` is short because the measurements are clear. Here solvers of matrices got them whole (they
+get boxes since, and take about as long as the box search: `ocf.solve.halved`). Random forests of 50 trees of depth 4 to
+300 of depth 5 and 100 of depth 7, XGBoost of 50 x 4, 100 x 5 and 200 x 3, l1 and some l0, four rows each of
+breast_cancer, german_credit, credit_default, spambase and students, 20 seconds a row, one thread, two busy cores, one
+run. Of 180 rows the reduction proved 109 alone; of the others, without three in which kernels were compiled, solver
+seconds:
 
 ==================  ======  ======  ======
 68 rows             box     HiGHS   SCIP
@@ -17,9 +19,9 @@ proved              66      64      64
 The box search was at least as fast as HiGHS in 81 % of the rows, as SCIP in 88 %, and at no size of model slower in
 the median. HiGHS and SCIP were level (HiGHS no slower in 49 %).
 
-Since then SCIP branches on the cells of the interval model as the box search does, so it comes first where that does
-not know something. With a constraint on the sum of two features, random forests of 100 trees of depth 5, a minute a
-row, seconds of the processor together:
+Of whole matrices SCIP branches on the cells of the interval model as the box search does, since then, so it comes first
+where that does not know something. With a constraint on the sum of two features, random forests of 100 trees of depth
+5, a minute a row, seconds of the processor together:
 
 =====================  =====  =====
 rows                   HiGHS  SCIP
@@ -89,11 +91,11 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
             raise ProblemError(f"the solver {solver!r} {refusal}: ask for 'auto' or one of {', '.join(SOLVERS)}")
         # a search over cells takes its bounds from the tightest model, whatever was asked for
         return Way(BOUNDS_FROM if solver in CELL_SOLVERS else formulation, solver)
-    box = _usable("box")
+    box = usable_solver("box")
     assert box is not None  # needs nothing but NumPy and Numba
     refusal = box.refuses(cells)
     order = BRANCHING_FIRST if refusal and formulation == BOUNDS_FROM else SOLVERS
-    solver = next((name for name in order if _usable(name)), "")
+    solver = next((name for name in order if usable_solver(name)), "")
     if refusal and not solver:
         raise SolverError(f"the box search {refusal}, and no MILP solver can be imported: pip install highspy")
     if refusal:
@@ -160,7 +162,7 @@ def other_solvers(cells: CellProblem, first: Way) -> list[str]:
     first : Way
         That was chosen; its solver is left out.
     """
-    found = {name: _usable(name) for name in (*SOLVERS, *CELL_SOLVERS) if name != first.solver}
+    found = {name: usable_solver(name) for name in (*SOLVERS, *CELL_SOLVERS) if name != first.solver}
     return [name for name, solver in found.items() if solver is not None and not solver.refuses(cells)]
 
 
@@ -180,7 +182,7 @@ def second_way(cells: CellProblem, first: Way) -> Way:
         There is none here.
     """
     for formulation, solver in (("ocean", "scip"), ("ocean", "highs"), (BOUNDS_FROM, "box"), (BOUNDS_FROM, "highs")):
-        usable = _usable(solver)
+        usable = usable_solver(solver)
         if usable and formulation != first.formulation and solver != first.solver and not usable.refuses(cells):
             return Way(formulation, solver)
     raise SolverError(
@@ -207,7 +209,7 @@ def second_value_way(first: Way, single: bool) -> Way:
     formulation = next(name for name in others if name != first.formulation)
     # what is left to choice goes to HiGHS first
     solver = "highs" if first.solver == "scip" else "scip"
-    if _usable(solver) is None:
+    if usable_solver(solver) is None:
         raise SolverError(f"nothing here checks {first.formulation!r} independently: {solver} cannot be imported")
     return Way(formulation, solver)
 
@@ -221,17 +223,17 @@ def other_linear_way(first: Way) -> Way:
         It cannot be imported.
     """
     solver = "highs" if first.solver == "scip" else "scip"
-    if _usable(solver) is None:
+    if usable_solver(solver) is None:
         raise SolverError(f"nothing here checks {first.solver!r} on a linear model: {solver} cannot be imported")
     return Way(first.formulation, solver)
 
 
 def other_linear_solvers(first: str) -> list[str]:
     """Names of the solvers that go on with a linear model, in turn, where the first one errs."""
-    return [name for name in SOLVERS if name != first and _usable(name) is not None]
+    return [name for name in SOLVERS if name != first and usable_solver(name) is not None]
 
 
-def _usable(name: str) -> Solver | CellSolver | None:
+def usable_solver(name: str) -> Solver | CellSolver | None:
     """The solver, None when it cannot be imported."""
     try:
         return get_solver(name)

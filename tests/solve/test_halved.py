@@ -20,14 +20,15 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.problem.constraints import Linear
 from ocf.solve import engines, halved
 from ocf.solve.compile import compile_formulation
-from ocf.solve.halved import HalvedSolver, fits
+from ocf.solve.halved import HalvedSolver, at_once, gets_boxes
 from ocf.solve.method import Way
+from ocf.solvers import get_solver
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.scip import ScipSolver
 
-#: Leaves of the boxes that a solver ends: none, those of all but the largest, all.
-SMALL = (0, 12, 10**9)
+#: Leaves, beyond one a tree, of the boxes that a solver ends: decided ones alone, those of all but the largest, all.
+SMALL = (0, 6, 10**9)
 
 
 def solved(
@@ -146,16 +147,49 @@ def test_points_that_the_model_refuses_are_left_out(small: int, monkeypatch: pyt
 def test_what_a_solver_does_not_end_is_halved(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
 
-    def failing(self: HighsSolver, *args: object, **more: object) -> SolveResult:
+    def failing(self: ScipSolver, *args: object, **more: object) -> SolveResult:
         nonlocal asked
         asked += 1
-        return SolveResult(status, bound=-np.inf)
+        return SolveResult(status, bound=-np.inf, message="no luck")
 
-    monkeypatch.setattr(HighsSolver, "solve", failing)
+    monkeypatch.setattr(ScipSolver, "solve", failing)
+    monkeypatch.setattr(halved, "SMALL", 10**9)
     for cells, everything in whole_numbers(3):
-        holds(cells, solved(cells), everything.optimum)
-        holds(cells, solved(cells, fewest=True), everything.optimum)
+        for fewest in (False, True):
+            before, result = asked, solved(cells, "scip", fewest=fewest)
+            holds(cells, result, everything.optimum)
+            failed = status is Status.ERROR and asked > before
+            assert result.message == ("scip failed on a box (no luck), which was halved on" if failed else "")
+            assert result.solver == "highs"  # whose the LPs are
+            assert "0 boxes ended by scip" in result.raw_status
     assert asked > 20
+
+
+@pytest.mark.parametrize("fewest", [False, True])
+def test_without_a_matrix_boxes_are_dived_in(fewest: bool) -> None:
+    for cells, everything in whole_numbers(3):
+        for relaxation in (None, lambda: None):
+            holds(
+                cells, HalvedSolver("scip").solve_cells(cells, relaxation=relaxation, fewest=fewest), everything.optimum
+            )
+
+
+@pytest.mark.parametrize("seed", [3, 523553002, 746301136])
+def test_leaves_that_cost_something(seed: int) -> None:
+    """Also where HiGHS's presolve calls points optimal that are not."""
+    cells = random_problem(seed)
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        cells = cells.with_(
+            leaf_cost=np.round(rng.uniform(0, 0.3, cells.partition.ensemble.n_leaves), rng.integers(1, 6))
+        )
+        everything = exhaustive(cells)
+        of_leaves = [cells.leaf_cost[cells.partition.leaves_at(choice)].sum() for choice in everything.choices]
+        optimum = (everything.cost + np.array(of_leaves))[everything.feasible].min(initial=np.inf)
+        for solver in ("highs", "scip"):
+            holds(cells, solved(cells, solver), optimum)
+            by_matrix = get_solver(solver).solve(compile_formulation("interval", cells).instance(cells).form)
+            assert by_matrix.objective == pytest.approx(None if optimum == np.inf else optimum)
 
 
 @pytest.fixture(scope="module")
@@ -171,14 +205,14 @@ def test_a_forest_by_boxes_as_by_the_whole_matrix(
     solver: str, forest: tuple[Explainer, pd.DataFrame], matrices: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The solver ends what is small, and the answer says what it was and how large the model."""
-    monkeypatch.setattr(halved, "SMALL", 40)
+    monkeypatch.setattr(halved, "SMALL", 60)
     explainer, rows = forest
     for position in range(len(rows)):
         row = rows.iloc[[position]]
         by_box, by_boxes = (explainer.explain(row, 1, solver=name)[0] for name in ("box", solver))
         before = matrices.copy()
         with monkeypatch.context() as patch:
-            patch.setattr(engines, "fits", lambda *asked: False)
+            patch.setattr(engines, "gets_boxes", lambda *asked: False)
             whole = explainer.explain(row, 1, solver=solver)[0]
         assert matrices[solver] - before[solver] <= 2
         for other in (by_box, whole):
@@ -186,9 +220,24 @@ def test_a_forest_by_boxes_as_by_the_whole_matrix(
             assert by_boxes.bound == pytest.approx(other.bound, rel=1e-9)
             assert len(by_boxes.changes) == len(other.changes)
         assert by_boxes.method["solver"] == solver
-        if by_boxes.method["proved_by"] == solver:
+        proved_by = by_boxes.method["proved_by"]
+        assert proved_by in (solver, "highs", "reduction")
+        if proved_by != "reduction":
             assert by_boxes.sizes["rows"] > 0
+        if proved_by == solver:
+            assert by_boxes.method["options"]
     assert matrices[solver] > 4
+
+
+@pytest.mark.parametrize("solver", ["highs", "scip"])
+def test_more_trees_than_leaves_of_a_small_box(solver: str, matrices: Counter[str]) -> None:
+    """A tree whose leaf is decided does not count."""
+    table, classes = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(120, max_depth=3, random_state=0).fit(table, classes)
+    rows = table[model.predict(table) == 0].iloc[:3]
+    proved_by = {e.method["proved_by"] for e in Explainer(model, data=table).explain(rows, 1, solver=solver)}
+    assert matrices[solver] > 0
+    assert solver in proved_by
 
 
 @pytest.mark.parametrize(
@@ -245,11 +294,12 @@ def test_without_time_the_bound_is_true(solver: str, forest: tuple[Explainer, pd
         assert stopped.cost is None or stopped.cost >= proved.cost * (1 - 1e-9)
 
 
-def test_fits_needs_kernels_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = random_problem(0)
-    asked = (Way("interval", "scip"), SolverOptions(), (cells,))
-    monkeypatch.setattr(halved, "at_hand", lambda kernel: True)
-    assert fits(*asked)
-    monkeypatch.setattr(halved, "at_hand", lambda kernel: False)
-    assert not fits(*asked)
-    assert not fits(Way("interval", "box"), *asked[1:])
+def test_boxes_need_kernels_at_hand_and_the_solver_of_the_lps(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, options, cells = Way("interval", "scip"), SolverOptions(), (random_problem(0),)
+    assert gets_boxes(way, options)
+    assert not gets_boxes(Way("interval", "box"), options)
+    monkeypatch.setattr(halved, "usable_solver", lambda name: None)
+    assert not gets_boxes(way, options)
+    for ready in (False, True):
+        monkeypatch.setattr(halved, "at_hand", lambda kernel, ready=ready: ready)
+        assert at_once(cells) == ready
