@@ -9,7 +9,8 @@ Traps that this file deals with (HiGHS 1.15):
   solvers (`ocf.solvers.adapter.ask`).
 - Presolve also declares feasible problems infeasible, and points optimal that are not, where some columns are binary
   and the others are so by implication (its issues 3090 and 3296): what presolve alone claims to be infeasible, or
-  optimal where columns are continuous, or ends as a solve error, is solved again without it.
+  optimal where continuous columns lie within 0 and 1 as binary ones do, or ends as a solve error, is solved again
+  without it. (Where numbers stand among them, it is without presolve that digits are lost.)
 - Nodes within `mip_feasibility_tolerance` (absolute) of the incumbent are pruned: the tolerance is tightened and the
   objective scaled by a power of two.
 - With an `objective_bound` below the optimum it may report "Optimal" with a point above that bound and a dual bound
@@ -149,8 +150,8 @@ class HighsSolver:
         if status == ModelStatus.kUnboundedOrInfeasible:
             return self._unbounded_or_infeasible(question, answer, raw, interrupt)
         # after presolve alone claims infeasibility or an optimum, or its postsolve spoils the point
-        mixed = form.integer.any() and not form.integer.all()
-        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if mixed else (ModelStatus.kInfeasible,)
+        binary = not form.integer.all() and bool(((form.lower >= 0) & (form.upper <= 1)).all())  # by implication, too
+        doubted = (ModelStatus.kInfeasible, ModelStatus.kOptimal) if binary else (ModelStatus.kInfeasible,)
         by_presolve = status == ModelStatus.kSolveError or (status in doubted and answer.nodes == 0)
         if by_presolve and form.integer.any() and raw.get("presolve") != "off":
             return self._without_presolve(question, scale, answer, raw, interrupt)
