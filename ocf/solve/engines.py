@@ -37,7 +37,7 @@ from ocf.solve.coupled_balls import CoupledBalls
 from ocf.solve.cross_check import compare, judged
 from ocf.solve.fewest import stands_alone
 from ocf.solve.growing_ball import MOST_NODES, GrowingBall
-from ocf.solve.halved import HalvedSolver, at_once, gets_boxes
+from ocf.solve.halved import HalvedSolver, can_be_halved, gets_boxes
 from ocf.solve.known_point import with_known_point
 from ocf.solve.method import (
     AUTO,
@@ -540,7 +540,7 @@ class _CellForms:
             return [self._prepared.solver(name) for name in other_solvers(first, way)]
 
         asked = options or task.options
-        halves = task.reduce and gets_boxes(way, asked) and at_once(self._alternatives)
+        halves = task.reduce and gets_boxes(way, asked) and can_be_halved(self._alternatives)
         outcome = solve_alternatives(
             self._alternatives,
             self._matrices.all,

@@ -4,8 +4,8 @@ Solvers know the columns of a model and not what they stand for, and spend most 
 here: HiGHS on cuts at the root, which cannot be turned off, SCIP on LPs with all rows. So what is large is halved as in
 the box search, by the LP relaxation of the same model, which is HiGHS's whoever the solver is (`ocf.solvers.box`); a
 solver gets the matrices of boxes with few leaves, and small problems whole. Seconds of the processor, random forests of
-100 trees of depth 5 on breast cancer, 20 rows: HiGHS on whole matrices 27.6 and so 5.0, SCIP 10.4 and so 5.5, the box
-search, which dives where these ask a solver, 5.0.
+100 trees of depth 5 on breast cancer, 20 rows: HiGHS on whole matrices 27.6 and so 4.7, SCIP 10.4 and so 5.0, the box
+search, which dives where these ask a solver, 4.8.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def gets_boxes(way: Way, options: SolverOptions) -> bool:
     return plain and options.cuts == "none" and usable_solver("highs") is not None
 
 
-def at_once(alternatives: Sequence[CellProblem]) -> bool:
-    """Whether boxes tell what is cheapest, and what looks for that is compiled.
+def can_be_halved(alternatives: Sequence[CellProblem]) -> bool:
+    """Whether a box of cells tells what is cheapest in it, and the kernels are compiled that halve boxes.
 
     Parameters
     ----------

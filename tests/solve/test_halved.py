@@ -20,7 +20,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.problem.constraints import Linear
 from ocf.solve import engines, halved
 from ocf.solve.compile import compile_formulation
-from ocf.solve.halved import HalvedSolver, at_once, gets_boxes
+from ocf.solve.halved import HalvedSolver, can_be_halved, gets_boxes
 from ocf.solve.method import Way
 from ocf.solvers import get_solver
 from ocf.solvers.highs import HighsSolver
@@ -302,4 +302,4 @@ def test_boxes_need_kernels_at_hand_and_the_solver_of_the_lps(monkeypatch: pytes
     assert not gets_boxes(way, options)
     for ready in (False, True):
         monkeypatch.setattr(halved, "at_hand", lambda kernel, ready=ready: ready)
-        assert at_once(cells) == ready
+        assert can_be_halved(cells) == ready
