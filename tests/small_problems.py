@@ -5,7 +5,7 @@ All but those of `whole_numbers` are built without any library of trees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -236,6 +236,20 @@ def whole_numbers(n: int) -> Iterator[tuple[CellProblem, Exhaustive]]:
         for k in range(n):
             cells = to_cells(explainer.problem(refused.iloc[[k]], 1))
             yield cells, exhaustive(cells)
+
+
+def refusing(cells: CellProblem, everything: Exhaustive) -> tuple[CellProblem, BoolArray, Callable[[IntArray], bool]]:
+    """A problem in which many points are near a tie, which of them a model admits, and that model.
+
+    It refuses points near a tie whose leaves' numbers are odd in sum.
+    """
+    wide = np.full(len(cells.requirements.need), 0.7)
+    requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
+    cells = cells.with_(requirements=requirements)
+    leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
+    uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
+    admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))
+    return cells, admitted, lambda x: bool(cells.partition.leaves_at(x).sum() % 2 == 0)
 
 
 def changes_least(cells: CellProblem, answer: IntArray | None, admitted: IntArray) -> bool:

@@ -105,11 +105,11 @@ class Encoding:
         except UnsupportedModelError:
             raise
         except ValueError as error:
-            refused = {code: cause for code in codes if (cause := self._refusal(i, code))}
-            if not refused:
+            refused = ((code, cause) for code in codes if (cause := self._refusal(i, code)))
+            code, cause = next(refused, (np.nan, ""))
+            if not cause:
                 raise error
-            code, cause = next(iter(refused.items()))
-            if len(refused) == len(codes):
+            if all(self._refusal(i, other) for other in codes):
                 raise DataError(
                     f"the preprocessing refuses rows of the data at every level of {feature.name!r} ({cause}): "
                     "give all columns in the dtypes and words in which the Pipeline was fitted"

@@ -119,7 +119,7 @@ class HalvedSolver:
             incumbent=incumbent,
             worker=partial(_Ending, ends),
         )
-        who = self if ends.ended else HalvedSolver("highs")
+        who = self if ends.ended else get_solver("highs")
         result = as_result(found, who.name, who.version, options)
         said = "; ".join(filter(None, [found.message, ends.said]))
         counted = f"{result.raw_status}, {ends.ended} boxes ended by {self.name}"
@@ -147,13 +147,12 @@ class _Ends:
     said: str = ""
 
     def note(self, result: SolveResult) -> None:
-        """Count a result, of any thread.
+        """Keep what a result says of the solver.
 
         Parameters
         ----------
         result : SolveResult
         """
-        self.ended += result.proven
         self.settings = result.options
         if result.status is Status.ERROR and not self.said:
             self.said = f"{self.solver} failed on a box ({result.message}), which was halved on"
@@ -188,7 +187,11 @@ class _Ending(Worker):
 
     def after_lp(self, relaxed: NodeRelaxation) -> list[OpenNode]:
         """What the solver leaves of a small box, the halves of a large one."""
-        return [] if self._is_small and self._ended() else self.branch(relaxed)
+        if not (self._is_small and self._ended()):
+            return self.branch(relaxed)
+        with self.search.turn:
+            self._ends.ended += 1
+        return []
 
     @property
     def _is_small(self) -> bool:

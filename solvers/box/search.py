@@ -82,7 +82,7 @@ class BoxResult:
     fewest : bool
         Whether it was asked for and shown that no point that costs as little changes less.
     sizes : dict
-        `StandardForm.sizes` of the first LP; empty without one.
+        `StandardForm.sizes` of the first LP, or of the first matrix where boxes are ended without one; else empty.
     """
 
     status: Status

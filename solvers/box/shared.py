@@ -119,7 +119,7 @@ class Shared:
         Of the first LP over that hull.
     searches : LocalSearches
     sizes : dict
-        `StandardForm.sizes` of the first LP.
+        `StandardForm.sizes` of the first LP, or of the first matrix where boxes are ended without one.
     """
 
     def __init__(

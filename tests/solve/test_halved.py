@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
-from small_problems import changes_least, exhaustive, random_problem, whole_numbers, with_ties
+from small_problems import changes_least, exhaustive, random_problem, refusing, whole_numbers, with_ties
 
 from ocf import Explainer, Explanation
 from ocf.arrays import IntArray
@@ -127,17 +128,12 @@ def test_points_that_the_model_refuses_are_left_out(small: int, monkeypatch: pyt
     monkeypatch.setattr(halved, "SMALL", small)
     asked = 0
     for cells, everything in whole_numbers(6):
-        wide = np.full(len(cells.requirements.need), 0.7)
-        requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
-        cells = cells.with_(requirements=requirements)
-        leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
-        uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
-        admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))
+        cells, admitted, accepts = refusing(cells, everything)
 
-        def confirm(x: IntArray, cells: CellProblem = cells) -> bool:
+        def confirm(x: IntArray, accepts: Callable[[IntArray], bool] = accepts) -> bool:
             nonlocal asked
             asked += 1
-            return bool(cells.partition.leaves_at(x).sum() % 2 == 0)
+            return accepts(x)
 
         holds(cells, solved(cells, confirm=confirm), everything.cost[admitted].min(initial=np.inf))
     assert asked > 10

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from small_problems import changes_least, exhaustive, large_problem, random_problem, whole_numbers, with_ties
+from small_problems import (
+    changes_least,
+    exhaustive,
+    large_problem,
+    random_problem,
+    refusing,
+    whole_numbers,
+    with_ties,
+)
 
 from ocf.arrays import IntArray
-from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
 from ocf.cells.partition import partition
 from ocf.cells.reduction import reduce
@@ -171,16 +178,7 @@ def test_fewest_changes_of_points_that_the_model_accepts(use_lp: bool) -> None:
     """A model that refuses by leaves: what it refuses neither counts nor hides what changes less."""
     refused = 0
     for cells, everything in whole_numbers(12):
-        wide = np.full(len(cells.requirements.need), 0.7)
-        requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
-        cells = cells.with_(requirements=requirements)
-        leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
-        uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
-        admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))
-
-        def confirm(x: IntArray, cells: CellProblem = cells) -> bool:
-            return bool(cells.partition.leaves_at(x).sum() % 2 == 0)
-
+        cells, admitted, confirm = refusing(cells, everything)
         found = solve_cells(cells, confirm=confirm, relaxation=compiled(cells) if use_lp else None, fewest=True)
         check(cells, found, everything.cost[admitted].min(initial=np.inf))
         refused += found.refused
