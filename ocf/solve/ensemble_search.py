@@ -6,7 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,23 +17,25 @@ from ocf.arrays import FloatArray
 from ocf.formulations import get_value_formulation
 from ocf.problem.lines import LineCondition, line_conditions
 from ocf.problem.requirements import Requirements
+from ocf.solve.crew import Crew
 from ocf.solve.first_points import leaves_at
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_query import Query
 from ocf.solve.narrowed import Narrowing
 from ocf.solve.outcome import Outcome
-from ocf.solve.parts import FIRST_SECONDS, Halving, ModelPart
+from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart, reduced_to_free
 from ocf.solve.turns import FIRST_STALL
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import STALLED, Progress, SolveResult, Status, relative_gap
 from ocf.solvers.standard_form import compile_model
 from ocf.solvers.tangents import Tangents
+from ocf.support.limits import current
 from ocf.support.tolerances import meets
 
 logger = logging.getLogger(__name__)
 
-#: Choices of one leaf per tree that a search may try.
+#: Choices of one leaf per tree that a search may try, of each box where it halves them.
 MAX_CHOICES = 200
 
 #: Times as many seconds that a solver is given for a box which it did not end, where halving it is of no use.
@@ -135,53 +140,91 @@ class _Global:
         models = self._build(model.problem, requirements, model.search.part, columns)
         form = compile_model(models.model, [*models.variables, *models.leaves], names=box is not None)
         squares, self._solver = None if form.Q is None else Tangents.of(form, self.choices.upper), query.solver
-        self.run.called(self._solver)
         linear = form if squares is None else squares.form
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
-        if narrowing is not None and box is not None:
-            self._halving = Halving(narrowing, form, box)
-            with self.run.timed("reduce"):
-                part = self._halving.first(part, self.choices.upper)
-            if query.options.options:  # of which some may end a search early
-                part = replace(part, seconds=np.inf)
-        self._go_through([part], conditions)
+        if narrowing is None or box is None:
+            self._go_through([part], conditions)
+            return
+        self._halving = Halving(narrowing, form, box, model.tree.n_trees)
+        part = self._halving.first(part)
+        with self.run.timed("reduce"):
+            halved = not query.options.options and self._halving.is_worth_while(part, self.choices.upper)
+        if halved:
+            self._go_through_boxes(self._left_of_whole(part, conditions), conditions)
+        else:
+            self._go_through([part], conditions)
 
     def _go_through(self, parts: list[ModelPart], conditions: Sequence[LineCondition]) -> None:
         """Try choices of leaves until no part is left, or too many were tried."""
         before = self._n_ended
         while parts and self._n_ended - before < MAX_CHOICES:
-            if self._halving is not None:
-                parts.sort(key=lambda part: -part.bound)
-            parts += self._next_parts(parts.pop(), conditions)
-        self.choices.bound = min([self.choices.bound, *(max(part.bound, 0.0) for part in parts)])
+            part = parts.pop()
+            if self._is_open(part):
+                parts += self._judged(part, self._asked(part), conditions)
+        self._leave(parts)
 
     @property
     def _n_ended(self) -> int:
         """How many choices of leaves solvers have ended with."""
         return sum(result.ended for result in self.run.results)
 
-    def _next_parts(self, part: ModelPart, conditions: Sequence[LineCondition]) -> list[ModelPart]:
-        """What is left of a part, after its box was halved or a choice of leaves tried; best last."""
-        left, gap = self.run.seconds_left(), relative_gap(self.choices.upper, part.bound)
-        if (left is not None and left <= 0) or gap <= self.query.options.mip_gap:
-            self.choices.bound = min(self.choices.bound, max(part.bound, 0.0))
-            return []
-        if self._halving is None:
-            return self._next_choice(part, conditions, left)
-        with self.run.timed("reduce"):
-            narrowed = self._halving.narrowed(part, self.choices.upper)
-            if narrowed is None:
-                return []
-            halves = self._halving.halves(narrowed, self.choices.upper) if self._halving.is_large(narrowed) else None
-        return self._next_choice(narrowed, conditions, left) if halves is None else halves
+    def _left_of_whole(self, whole: ModelPart, conditions: Sequence[LineCondition]) -> list[ModelPart]:
+        """The parts of a whole box that a solver left in its time, after better points were looked for."""
+        assert self._halving is not None
+        parts = [replace(whole, seconds=np.inf if self._halving.is_large(whole) else WHOLE_SECONDS)]
+        while parts and parts[0].seconds == WHOLE_SECONDS:
+            part = parts.pop()
+            if self._is_open(part):
+                parts = self._judged(part, self._asked(part), conditions)
+        if parts and self._may_switch:
+            self._switch(f"did not end in {WHOLE_SECONDS:g} s" if not self._halving.is_large(whole) else "")
+        if parts:
+            self._improve(whole, conditions)
+        return parts
 
-    def _after(self, part: ModelPart, bound: float, conditions: Sequence[LineCondition]) -> list[ModelPart]:
+    def _go_through_boxes(self, parts: Sequence[ModelPart], conditions: Sequence[LineCondition]) -> None:
+        """Halve boxes and try choices of leaves until none is left, the lowest bound first."""
+        number = count()
+        heap = [(part.bound, next(number), part) for part in parts]
+        with Crew[ModelPart, SolveResult | list[ModelPart]](self.query.options.threads) as crew:
+            while heap or crew.busy:
+                while heap and not crew.full:
+                    part = heappop(heap)[2]
+                    if part.choices >= MAX_CHOICES or current().full:
+                        self._leave([part])
+                    elif self._is_open(part):
+                        crew.begin(part, self._work_on(part, crew))
+                for part, made, seconds in crew.ended():
+                    if isinstance(made, list):
+                        self.run.times["reduce"] += seconds
+                    else:
+                        self.run.times["instance"] += seconds - made.seconds
+                        made = self._judged(part, made, conditions)
+                    for left in made:
+                        heappush(heap, (left.bound, next(number), left))
+
+    def _work_on(self, part: ModelPart, crew: Crew[Any, Any]) -> Callable[[], SolveResult | list[ModelPart]]:
+        """What is to be done about a box: to ask a solver, or to halve it."""
+        if part.is_last:
+            return partial(self._asked, part, lambda: crew.over)
+        assert self._halving is not None
+        return partial(self._halving.halved, part, self.choices.upper)
+
+    def _is_open(self, part: ModelPart) -> bool:
+        """Whether there is time for a part, and use; where there is not, its bound is kept."""
+        left, gap = self.run.seconds_left(), relative_gap(self.choices.upper, part.bound)
+        if (left is None or left > 0) and gap > self.query.options.mip_gap:
+            return True
+        self._leave([part])
+        return False
+
+    def _leave(self, parts: Sequence[ModelPart]) -> None:
+        """Keep the bounds of parts that are left as they are."""
+        self.choices.bound = min([self.choices.bound, *(max(part.bound, 0.0) for part in parts)])
+
+    def _after(self, part: ModelPart, bound: float) -> list[ModelPart]:
         """The halves of a part that a solver did not end in its time, or the part again, for longer."""
         assert self._halving is not None
-        if self._may_switch:
-            self._switch(f"did not end in {part.seconds:g} s")
-        if self._halving.learn(part, ended=False):
-            self._improve(part, conditions)
         part = replace(part, bound=bound)
         with self.run.timed("reduce"):
             halves = self._halving.halves(part, self.choices.upper)
@@ -197,18 +240,21 @@ class _Global:
             assert self.choices.best.point is not None
             with self.run.timed("reduce"):
                 near = self._halving.around(part, self.choices.best.point, before, share)
-            if near is None or (left is not None and left < 2 * FIRST_SECONDS):
+            if near is None or (left is not None and left < 2 * SECONDS):
                 return
-            result = self._asked(near, left)
+            result = self._asked(near)
+            self.run.note(result)
+            self.run.called(result.solver)
             if result.x is not None:
                 self._take(near, result.x, conditions)
             if self.choices.upper > (1 - LEAST_GAIN) * before:
                 misses += 1
                 share *= WIDER if result.proven or result.ended else NARROWER
 
-    def _next_choice(self, part: ModelPart, conditions: Sequence[LineCondition], left: float | None) -> list[ModelPart]:
-        """Try the choice of leaves that the model of a part thinks the cheapest; the parts that are left, best last."""
-        result = self._asked(part, left)
+    def _judged(self, part: ModelPart, result: SolveResult, conditions: Sequence[LineCondition]) -> list[ModelPart]:
+        """Try the choice of leaves that a solver thinks the cheapest; the parts that are left, best last."""
+        self.run.note(result)
+        self.run.called(result.solver)
         stalled, bound = result.message == STALLED and not result.proven, max(result.bound, part.bound)
         rows = [] if result.x is None else self._take(part, result.x, conditions)
         if (stalled or result.status is Status.ERROR) and self._may_switch:
@@ -217,9 +263,7 @@ class _Global:
                 self._improve(part, conditions)
             return [replace(part, bound=bound)]
         if self._is_cut_short(part, result, bound):
-            return self._after(part, bound, conditions)
-        if self._halving is not None:
-            self._halving.learn(part, ended=True)
+            return self._after(part, bound)
         if result.x is None or result.status is Status.INFEASIBLE:
             self.choices.bound = min(self.choices.bound, bound)
             said = result.message if result.status is not Status.INFEASIBLE else ""
@@ -233,27 +277,37 @@ class _Global:
         return part.followed(result.x).without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
 
     def _switch(self, why: str) -> None:
-        """Let SCIP go on in the place of the solver."""
-        self.run.say(f"{self._solver} {why}; scip went on")
+        """Let SCIP go on in the place of the solver, or begin in it where there is nothing to say."""
+        if why:
+            self.run.say(f"{self._solver} {why}; scip went on")
         self._solver = "scip"
-        self.run.called("scip")
 
     @property
     def _may_switch(self) -> bool:
         """Whether SCIP may go on in the place of the solver."""
         return self.query.may_switch and self._solver != "scip"
 
-    def _asked(self, part: ModelPart, left: float | None) -> SolveResult:
+    def _asked(self, part: ModelPart, interrupt: Callable[[], bool] | None = None) -> SolveResult:
         """What the solver says of a part; where SCIP may go on, it ends where it stalls."""
-        options, cutoff = self.query.options, self.choices.upper if np.isfinite(self.choices.upper) else None
+        options, left = self.query.options, self.run.seconds_left()
+        cutoff = self.choices.upper if np.isfinite(self.choices.upper) else None
         watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
         if part.seconds < np.inf:
             watched, left = False, min(part.seconds, np.inf if left is None else left)
-        form = part.form if self._halving is None else self._halving.fitted(part)
         asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
-        result = cast(Solver, get_solver(self._solver)).solve(form, asked, cutoff=cutoff)
-        self.run.note(result)
-        return result
+        solver = cast(Solver, get_solver(self._solver))
+        if self._halving is None:
+            return solver.solve(part.form, asked, cutoff=cutoff, interrupt=interrupt)
+        form = self._halving.fitted(part)
+        if not part.is_last:
+            return solver.solve(form, asked, cutoff=cutoff, interrupt=interrupt)
+        reduced = reduced_to_free(form)
+        relaxed = replace(reduced.form, integer=np.zeros(reduced.form.n_cols, bool))
+        by_lp = cast(Solver, get_solver("highs")).solve(relaxed, asked, cutoff=cutoff, interrupt=interrupt)
+        if by_lp.status is Status.INFEASIBLE:
+            return by_lp
+        result = solver.solve(reduced.form, asked, cutoff=cutoff, interrupt=interrupt)
+        return result if result.x is None else replace(result, x=reduced.restore(result.x))
 
     def _is_cut_short(self, part: ModelPart, result: SolveResult, bound: float) -> bool:
         """Whether a solver might have gone on with a box, were it not for the time that it was given."""

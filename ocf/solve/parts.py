@@ -11,27 +11,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.formulations.blocks.splits import big_m_rows, with_fitting_big_m
 from ocf.problem.requirements import Requirements, ScoreCurve
 from ocf.problem.totals import TotalThreshold
 from ocf.solve.narrowed import Narrowing, NumberBox
-from ocf.solvers.standard_form import StandardForm
+from ocf.solvers.standard_form import Reduced, StandardForm
 from ocf.solvers.tangents import Tangents
 
 #: Choices of leaves after which what is left is split at a score that is seen through a curve.
 MOST_UNSPLIT = 6
 
-#: Seconds that a solver is given for the whole box, where halving it is worth while, and for the boxes within it.
-WHOLE_SECONDS, FIRST_SECONDS = 10.0, 5.0
-
 #: Part of a box's leaves that its halves may have together, where halving it is worth while.
 WORTH = 1.8
 
-#: Leaves of the next boxes that are asked about, in parts of those of one that was not ended in its time, and of one
-#: that was.
-FEWER, MORE = 0.7, 1.1
+#: Leaves beyond one a tree of boxes that a solver gets, and its seconds for one; times a box is halved, and what is
+#: left of it, before another one's turn.
+SMALL, SECONDS, TIMES = 100, 5.0, 16
+
+#: Seconds of a solver for the whole box, and its leaves from which on it has none.
+WHOLE_SECONDS, LARGE = 10.0, 2_000
+
+#: Halvings within which a box must lose a quarter of its leaves; one that does not goes to a solver.
+MOST_IN_VAIN, FEWER = 10, 0.75
 
 #: Factor by which a box around a point shrinks until few enough leaves are in reach, and the least of their product.
 STEP, LEAST_SCALE = 0.85, 1e-3
@@ -42,7 +46,8 @@ class ModelPart:
     """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
 
     The leaves are the columns of the model from `first` on. Where there is a box, the model is that of the whole
-    one; `Halving.fitted` gives a solver that of the part's own, for which it has so many seconds.
+    one; `Halving.fitted` gives a solver that of the part's own, for which it has so many seconds. The last boxes are
+    not halved before a solver gets them; `in_vain` counts the halvings since one had `size` leaves.
     """
 
     form: StandardForm
@@ -53,6 +58,9 @@ class ModelPart:
     choices: int = 0
     box: NumberBox | None = None
     seconds: float = np.inf
+    is_last: bool = False
+    in_vain: int = 0
+    size: float = np.inf
 
     def followed(self, x: FloatArray) -> ModelPart:
         """The part with tangents of its squares at a solution.
@@ -105,7 +113,7 @@ class ModelPart:
 
 
 class Halving:
-    """Parts by boxes of the numbers, and how many leaves a box may have for a solver to end it in its time.
+    """Parts by boxes of the numbers.
 
     Parameters
     ----------
@@ -114,14 +122,24 @@ class Halving:
         The model of the whole box, with names.
     whole : NumberBox
         Whose big-M it has.
+    n_trees : int
     """
 
-    def __init__(self, narrowing: Narrowing, form: StandardForm, whole: NumberBox) -> None:
-        self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), np.inf
+    def __init__(self, narrowing: Narrowing, form: StandardForm, whole: NumberBox, n_trees: int) -> None:
+        self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), n_trees + SMALL
         self._whole, self._columns = whole, narrowing.columns(whole)
 
-    def first(self, part: ModelPart, limit: float) -> ModelPart:
-        """The part of the whole box, for which a solver has all the time where halving it is not worth while.
+    def first(self, part: ModelPart) -> ModelPart:
+        """The part of the whole box.
+
+        Parameters
+        ----------
+        part : ModelPart
+        """
+        return _within(part, self._whole)
+
+    def is_worth_while(self, part: ModelPart, limit: float) -> bool:
+        """Whether a box is so large that a solver can hardly end it, and smaller by halves.
 
         Parameters
         ----------
@@ -129,8 +147,23 @@ class Halving:
         limit : float
             Cost of a known point.
         """
-        whole = _within(part, self._whole)
-        return whole if self.halves(whole, limit) is None else replace(whole, seconds=WHOLE_SECONDS)
+        assert part.box is not None
+        halved = self._narrowing.is_priced and not self._is_small(part)
+        boxes = self._narrowing.halves(part.box, limit) if halved else []
+        return 0 < sum(box.size for box in boxes) <= WORTH * part.box.size
+
+    def is_large(self, part: ModelPart) -> bool:
+        """Whether a solver can hardly end the whole box in its time.
+
+        Parameters
+        ----------
+        part : ModelPart
+        """
+        return part.box is not None and part.box.size > LARGE
+
+    def _is_small(self, part: ModelPart) -> bool:
+        """Whether a solver gets a part."""
+        return part.box is not None and part.box.size <= self._most
 
     def fitted(self, part: ModelPart) -> StandardForm:
         """A part's model, with the smallest big-M and without the leaves that are out of reach.
@@ -144,24 +177,45 @@ class Halving:
         form = with_fitting_big_m(part.form, self._rows, self._columns, columns)
         lower, upper, n = form.lower.copy(), form.upper.copy(), columns.n
         lower[:n], upper[:n] = np.maximum(lower[:n], columns.lower), np.minimum(upper[:n], columns.upper)
-        leaves = slice(part.first, part.first + len(part.box.live))
-        upper[leaves] = np.where(part.box.live, upper[leaves], 0.0)
+        live = part.box.live
+        leaves = slice(part.first, part.first + len(live))
+        upper[leaves] = np.where(live, upper[leaves], 0.0)
         return form.with_bounds(np.minimum(lower, upper), upper)
 
-    def narrowed(self, part: ModelPart, limit: float) -> ModelPart | None:
-        """What of a part may hold a point that is cheaper than a limit; None where nothing does.
+    def halved(self, part: ModelPart, limit: float) -> list[ModelPart]:
+        """What of a part may hold a point that is cheaper than a limit, after a number of halvings.
 
         Parameters
         ----------
         part : ModelPart
         limit : float
         """
+        open_parts, ready = [part], list[ModelPart]()
+        for _ in range(TIMES):
+            if not open_parts:
+                break
+            at = min(range(len(open_parts)), key=lambda k: open_parts[k].bound)
+            narrowed = self._narrowed(open_parts.pop(at), limit)
+            if narrowed is None:
+                continue
+            done = self._is_small(narrowed) or narrowed.in_vain >= MOST_IN_VAIN
+            halves = None if done else self.halves(narrowed, limit)
+            if halves is None:
+                ready.append(replace(narrowed, is_last=True))
+            else:
+                open_parts += halves
+        return ready + open_parts
+
+    def _narrowed(self, part: ModelPart, limit: float) -> ModelPart | None:
+        """What of a part may hold a point that is cheaper than a limit; None where nothing does."""
         assert part.box is not None
+        if part.box.limit <= limit:
+            return part
         box = self._narrowing.within(part.box, limit)
         return None if box is None else _within(part, box)
 
     def halves(self, part: ModelPart, limit: float) -> list[ModelPart] | None:
-        """A part's halves, without those that hold nothing cheaper than a limit; None where that is not worth while.
+        """A part's halves, without those that hold nothing cheaper than a limit; None where it is too narrow.
 
         Parameters
         ----------
@@ -170,35 +224,9 @@ class Halving:
         """
         assert part.box is not None
         boxes = self._narrowing.halves(part.box, limit)
-        if sum(box.size for box in boxes) > WORTH * part.box.size or any(box is part.box for box in boxes):
+        if any(box is part.box for box in boxes):
             return None
-        return [replace(_within(part, box), seconds=FIRST_SECONDS) for box in boxes]
-
-    def is_large(self, part: ModelPart) -> bool:
-        """Whether a solver can hardly end a part in its time.
-
-        Parameters
-        ----------
-        part : ModelPart
-        """
-        return part.box is not None and part.box.size > self._most
-
-    def learn(self, part: ModelPart, ended: bool) -> bool:
-        """Learn from what a solver made of a part; whether it is the first that it did not end in its time.
-
-        Parameters
-        ----------
-        part : ModelPart
-        ended : bool
-            Whether it ended in its time.
-        """
-        assert part.box is not None
-        first = not ended and self._most == np.inf
-        if not ended:
-            self._most = min(self._most, FEWER * part.box.size)
-        elif part.seconds == FIRST_SECONDS:
-            self._most = max(self._most, MORE * part.box.size)
-        return first
+        return [_half(part, box) for box in boxes]
 
     def around(self, part: ModelPart, point: FloatArray, limit: float, share: float) -> ModelPart | None:
         """A box around a point, within that of a part; None where nothing in it is cheaper than a limit.
@@ -217,9 +245,29 @@ class Halving:
         while whole is not None and box is not None and box.size > share * whole.size and scale > LEAST_SCALE:
             scale *= STEP
             box = self._narrowing.within(whole.towards(point, scale), limit)
-        return None if box is None else replace(_within(part, box), seconds=FIRST_SECONDS)
+        return None if box is None else replace(_within(part, box), seconds=SECONDS)
 
 
 def _within(part: ModelPart, box: NumberBox) -> ModelPart:
     """A part within a box."""
     return replace(part, bound=max(part.bound, box.least), box=box)
+
+
+def reduced_to_free(form: StandardForm) -> Reduced:
+    """A model without the columns that cannot move, and the rows that say nothing of the others.
+
+    Parameters
+    ----------
+    form : StandardForm
+    """
+    free = np.flatnonzero(form.lower < form.upper)
+    P = sp.csr_array((np.ones(len(free)), (free, np.arange(len(free)))), (form.n_cols, len(free)))
+    reduced = form.substitute(P, np.where(form.lower < form.upper, 0.0, form.lower))
+    return replace(reduced, form=reduced.form.tidy())
+
+
+def _half(part: ModelPart, box: NumberBox) -> ModelPart:
+    """A part's half."""
+    half = replace(_within(part, box), is_last=False, seconds=SECONDS)
+    fewer = box.size <= FEWER * part.size
+    return replace(half, size=box.size, in_vain=0) if fewer else replace(half, in_vain=part.in_vain + 1)

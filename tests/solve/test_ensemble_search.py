@@ -20,7 +20,7 @@ from ocf import Explainer
 from ocf.errors import ProblemError
 from ocf.oblique.tao import TAOClassifier
 from ocf.solve import parts
-from ocf.solve.parts import FIRST_SECONDS, WHOLE_SECONDS
+from ocf.solve.parts import SECONDS, WHOLE_SECONDS
 from ocf.solve.turns import FIRST_STALL
 from ocf.solvers.highs import HighsSolver
 from ocf.solvers.result import STALLED, SolveResult, SolverOptions, Status
@@ -83,45 +83,48 @@ def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.
     assert_same(e, wanted.cost)
     assert e.message == f"highs {'failed (no licence)' if how == 'fails' else 'stalled'}; scip went on"
     assert e.method["solvers"] == ["highs", "scip"]
-    assert limits == [None]  # boxes are halved where a solver does not end them
+    assert limits == [FIRST_STALL]
     e = explainer.explain(row, target=2, solver="highs", reduce=False)[0]
     assert e.status == ("feasible" if how == "stalls with a point" else "unknown")
-    assert limits == [None, None]  # who was asked for is not replaced
+    assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
 @pytest.mark.parametrize("formulation", ["hyperplanes", "ocean"])
-def test_boxes_are_halved_where_solvers_do_not_end(
-    formulation: str, solver: str, norm: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "large"), [(1, 0), (3, 10**9)])
+def test_boxes_are_halved(
+    formulation: str, solver: str, norm: str, threads: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
     explainer, row = Explainer(bag, data=X), X.iloc[[0]]
     wanted = explainer.explain(row, 1, norm, formulation=formulation, solver="scip")[0].cost
     monkeypatch.setattr(parts, "WORTH", 1.99)  # boxes are small here
+    monkeypatch.setattr(parts, "SMALL", 2)
+    monkeypatch.setattr(parts, "LARGE", large)
     asked = []
     for own in (HighsSolver, ScipSolver):
 
         def solve(
             self: Any, form: StandardForm, options: SolverOptions, *, solve: Any = own.solve, **settings: Any
         ) -> SolveResult:
-            if not form.integer.any():  # the common region of a choice of leaves
-                return solve(self, form, options, **settings)  # type: ignore[no-any-return]
-            free = int((form.upper > form.lower).sum())
-            asked.append((self.name, free, options.time_limit))
-            if free > 0.7 * max(size for _, size, _ in asked) and options.time_limit in (WHOLE_SECONDS, FIRST_SECONDS):
+            if form.integer.any():  # the common region of a choice of leaves has none, nor have LPs of boxes
+                asked.append((self.name, form.n_cols, options.time_limit))
+            if options.time_limit == WHOLE_SECONDS or len(asked) == 4:
                 return SolveResult(Status.UNKNOWN, solver=self.name, seconds=options.time_limit or 0.0)
             return solve(self, form, options, **settings)  # type: ignore[no-any-return]
 
         monkeypatch.setattr(own, "solve", solve)
-    e = explainer.explain(row, 1, norm, formulation=formulation, solver=solver)[0]
+    e = explainer.explain(row, 1, norm, formulation=formulation, solver=solver, threads=threads)[0]
     assert_same(e, wanted)
     assert len(asked) > 2
-    assert asked[0][2] == WHOLE_SECONDS
-    assert FIRST_SECONDS in {seconds for _, _, seconds in asked}
-    assert {name for name, *_ in asked} == ({"highs", "scip"} if solver == "auto" else {solver})
-    assert e.message == ("highs did not end in 10 s; scip went on" if solver == "auto" else "")
+    first, *others = asked
+    assert (first[2] == WHOLE_SECONDS) == (large > 0)
+    assert {seconds for _, _, seconds in others} <= {SECONDS, 4 * SECONDS}
+    assert {name for name, *_ in others} == {"scip" if solver == "auto" else solver}
+    asks_highs = solver == "auto" and large
+    assert e.message == ("highs did not end in 10 s; scip went on" if asks_highs else "")
 
 
 def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,26 +132,29 @@ def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.Monke
     table = X.iloc[:, :5]
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 10, random_state=2).fit(table, y)
     explainer = Explainer(bag, data=table)
-    own, asked, gains = HighsSolver.solve, list[tuple[int, float]](), 0
-    monkeypatch.setattr(parts, "WORTH", 1.99)
+    own, first, gains = HighsSolver.solve, list[tuple[int, float, float]](), 0
 
     def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:
-        if form.integer.any():
-            asked.append((int((form.upper > form.lower).sum()), settings["cutoff"]))
-        if len(asked) == 1:
-            return SolveResult(Status.UNKNOWN, solver="highs", bound=0.0, seconds=WHOLE_SECONDS)
-        return own(self, form, options, **settings)
+        found = own(self, form, options, **settings)
+        if form.integer.any() and not first:
+            free = int((form.lower < form.upper).sum())
+            first.append((free, settings["cutoff"], np.inf if found.objective is None else found.objective))
+        return found
 
     for k in (0, 3, 5):
-        wanted = explainer.explain(table.iloc[[k]], 1, solver="scip")[0].cost
-        asked.clear()
-        with monkeypatch.context() as patched:
-            patched.setattr(HighsSolver, "solve", solve)
-            assert_same(explainer.explain(table.iloc[[k]], 1, solver="highs")[0], wanted)
-        sizes, cutoffs = zip(*asked, strict=True)
+        row, sizes = table.iloc[[k]], []
+        wanted = explainer.explain(row, 1, solver="scip")[0].cost
+        for large in (10**9, 0):  # a solver gets the whole first, or a box around the first point
+            first.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(parts, "WORTH", 1.99)
+                patched.setattr(parts, "SMALL", 2)
+                patched.setattr(parts, "LARGE", large)
+                patched.setattr(HighsSolver, "solve", solve)
+                assert_same(explainer.explain(row, 1, solver="highs")[0], wanted)
+            sizes.append(first[0][0])
         assert sizes[1] < sizes[0]
-        assert cutoffs[1] == cutoffs[0]
-        gains += cutoffs[-1] < cutoffs[0]
+        gains += first[0][2] < first[0][1]
     assert gains
 
 
@@ -175,7 +181,7 @@ def test_a_box_that_halves_do_not_lessen_is_left_whole(monkeypatch: pytest.Monke
 def test_a_solver_that_gives_up_early_is_not_asked_about_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
-    monkeypatch.setattr(parts, "WORTH", 1.99)
+    monkeypatch.setattr(parts, "SMALL", 10**9)
     asked = []
 
     def solve(self: HighsSolver, form: StandardForm, options: SolverOptions, **settings: Any) -> SolveResult:

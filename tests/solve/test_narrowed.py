@@ -102,7 +102,7 @@ def test_halves_are_smaller_and_end() -> None:
 
 
 def test_a_box_shrinks_around_a_point() -> None:
-    box = NumberBox(np.array([0.0, -np.inf, 2.0]), np.array([4.0, np.inf, 2.0]), np.ones(3, bool), 0.5)
+    box = NumberBox.of(np.array([0.0, -np.inf, 2.0]), np.array([4.0, np.inf, 2.0]), np.ones(3, bool), 0.5)
     half = box.towards(np.array([1.0, 7.0, 2.0]), 0.5)
     assert half.low.tolist() == [0.5, -np.inf, 2.0]
     assert half.high.tolist() == [2.5, np.inf, 2.0]
