@@ -177,7 +177,10 @@ class _Global:
             if self._is_open(part):
                 parts = self._judged(part, self._asked(part), conditions)
         if parts and self._may_switch:
-            self._switch(f"did not end in {WHOLE_SECONDS:g} s" if not self._halving.is_large(whole) else "")
+            if self._halving.is_large(whole):
+                self._solver = "scip"
+            else:
+                self._switch(f"did not end in {WHOLE_SECONDS:g} s")
         if parts:
             self._improve(whole, conditions)
         return parts
@@ -277,9 +280,8 @@ class _Global:
         return part.followed(result.x).without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
 
     def _switch(self, why: str) -> None:
-        """Let SCIP go on in the place of the solver, or begin in it where there is nothing to say."""
-        if why:
-            self.run.say(f"{self._solver} {why}; scip went on")
+        """Let SCIP go on in the place of the solver."""
+        self.run.say(f"{self._solver} {why}; scip went on")
         self._solver = "scip"
 
     @property
