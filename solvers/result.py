@@ -65,7 +65,8 @@ class SolverOptions:
         Relative gap at which the solver may stop. The default, 0, asks for a proof.
     threads : int
         Threads that may be used. The box search takes nodes from one queue by all of them, and proves the same, and
-        so do HiGHS and SCIP where they get boxes (`ocf.solve.halved`); SCIP uses one for a matrix of its own.
+        so do HiGHS and SCIP where they get boxes (`ocf.solve.halved`, `ocf.solve.parts`); SCIP uses one for a matrix
+        of its own.
     seed : int
         Seed of the solver's own random choices.
     log : bool

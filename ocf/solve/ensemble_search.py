@@ -24,7 +24,8 @@ from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_query import Query
 from ocf.solve.narrowed import Narrowing
 from ocf.solve.outcome import Outcome
-from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart, reduced_to_free
+from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
+from ocf.solve.small_models import solve_small
 from ocf.solve.turns import FIRST_STALL
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import STALLED, Progress, SolveResult, Status, relative_gap
@@ -38,10 +39,13 @@ logger = logging.getLogger(__name__)
 #: Choices of one leaf per tree that a search may try, of each box where it halves them.
 MAX_CHOICES = 200
 
+#: Boxes on which a solver may fail, each of which is halved on.
+MAX_FAILURES = 20
+
 #: Times as many seconds that a solver is given for a box which it did not end, where halving it is of no use.
 LONGER = 4
 
-#: Boxes around the best point, where a solver did not end the first: their leaves at first, in parts of all, and times
+#: Boxes around the best point, before the first is halved: their leaves at first, in parts of all, and times
 #: as many where the solver ended them without a gain, or did not; after so many without a gain of a thousandth it is
 #: enough. Four rows of breast cancer, 100 trees of depth 5 beside 20 trees of an extended isolation forest, are left
 #: with a cost of 3.01, 0.77, 1.32 and 2.19 after a minute so, and with 3.43, 0.75, 1.73 and 2.25 without.
@@ -93,6 +97,7 @@ class _Global:
         self._build, self._solver = get_value_formulation(formulation), query.solver
         self.floor, self.nearer = -np.inf, cast(FloatArray | None, None)
         self._halving: Halving | None = None
+        self._failures = 0  # of solvers, on boxes
 
     def begin(self, relaxed: Outcome) -> None:
         """Take over what is known of the problem with less asked of it.
@@ -146,7 +151,7 @@ class _Global:
             self._go_through([part], conditions)
             return
         self._halving = Halving(narrowing, form, box, model.tree.n_trees)
-        part = self._halving.first(part)
+        part = self._halving.whole(part)
         with self.run.timed("reduce"):
             halved = not query.options.options and self._halving.is_worth_while(part, self.choices.upper)
         if halved:
@@ -171,16 +176,18 @@ class _Global:
     def _left_of_whole(self, whole: ModelPart, conditions: Sequence[LineCondition]) -> list[ModelPart]:
         """The parts of a whole box that a solver left in its time, after better points were looked for."""
         assert self._halving is not None
-        parts = [replace(whole, seconds=np.inf if self._halving.is_large(whole) else WHOLE_SECONDS)]
-        while parts and parts[0].seconds == WHOLE_SECONDS:
+        large = self._halving.is_large(whole)
+        parts = [whole if large else replace(whole, seconds=WHOLE_SECONDS)]
+        while not large and parts and parts[-1].box is whole.box and parts[-1].seconds == WHOLE_SECONDS:
             part = parts.pop()
-            if self._is_open(part):
-                parts = self._judged(part, self._asked(part), conditions)
-        if parts and self._may_switch:
-            if self._halving.is_large(whole):
-                self._solver = "scip"
-            else:
-                self._switch(f"did not end in {WHOLE_SECONDS:g} s")
+            if part.choices >= MAX_CHOICES:
+                self._leave([part])
+            elif self._is_open(part):
+                parts += self._judged(part, self._asked(part), conditions)
+        if parts and large and self._may_switch:
+            self._solver = "scip"
+        elif parts and self._may_switch:
+            self._switch(f"did not end in {WHOLE_SECONDS:g} s")
         if parts:
             self._improve(whole, conditions)
         return parts
@@ -193,7 +200,7 @@ class _Global:
             while heap or crew.busy:
                 while heap and not crew.full:
                     part = heappop(heap)[2]
-                    if part.choices >= MAX_CHOICES or current().full:
+                    if part.choices >= MAX_CHOICES:
                         self._leave([part])
                     elif self._is_open(part):
                         crew.begin(part, self._work_on(part, crew))
@@ -208,15 +215,23 @@ class _Global:
 
     def _work_on(self, part: ModelPart, crew: Crew[Any, Any]) -> Callable[[], SolveResult | list[ModelPart]]:
         """What is to be done about a box: to ask a solver, or to halve it."""
-        if part.is_last:
+        if part.is_ready:
             return partial(self._asked, part, lambda: crew.over)
         assert self._halving is not None
-        return partial(self._halving.halved, part, self.choices.upper)
+        return partial(self._halving.halved, part, self.choices.upper, lambda: crew.over or self._is_late)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether no time is left."""
+        left = self.run.seconds_left()
+        return left is not None and left <= 0
 
     def _is_open(self, part: ModelPart) -> bool:
-        """Whether there is time for a part, and use; where there is not, its bound is kept."""
-        left, gap = self.run.seconds_left(), relative_gap(self.choices.upper, part.bound)
-        if (left is None or left > 0) and gap > self.query.options.mip_gap:
+        """Whether there is time for a part, memory, and use; where there is not, its bound is kept."""
+        gap, here = relative_gap(self.choices.upper, part.bound), current()
+        if here.full and here.said_full not in self.run.message:
+            self.run.say(here.said_full)
+        if gap > self.query.options.mip_gap and not (self._is_late or here.full):
             return True
         self._leave([part])
         return False
@@ -232,6 +247,19 @@ class _Global:
         with self.run.timed("reduce"):
             halves = self._halving.halves(part, self.choices.upper)
         return [replace(part, seconds=LONGER * part.seconds)] if halves is None else halves
+
+    def _after_error(self, part: ModelPart, result: SolveResult) -> list[ModelPart]:
+        """The halves of a box on which a solver failed; none after too many failures, nor of one that is too narrow."""
+        assert self._halving is not None
+        said = f"{result.solver} failed on a box ({result.message})"
+        if said not in self.run.message:
+            self.run.say(said)
+        self._failures += 1
+        anew = replace(part, in_vain=0)
+        halves = self._halving.halves(anew, self.choices.upper) if self._failures <= MAX_FAILURES else None
+        if halves is None:
+            self._leave([part])
+        return halves or []
 
     def _improve(self, part: ModelPart, conditions: Sequence[LineCondition]) -> None:
         """Look for cheaper points around the best one, in boxes that a solver ends in its time."""
@@ -265,6 +293,8 @@ class _Global:
             if stalled and self._halving is not None:
                 self._improve(part, conditions)
             return [replace(part, bound=bound)]
+        if result.status is Status.ERROR and part.is_ready:
+            return self._after_error(part, result)
         if self._is_cut_short(part, result, bound):
             return self._after(part, bound)
         if result.x is None or result.status is Status.INFEASIBLE:
@@ -296,20 +326,14 @@ class _Global:
         watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
         if part.seconds < np.inf:
             watched, left = False, min(part.seconds, np.inf if left is None else left)
-        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
         solver = cast(Solver, get_solver(self._solver))
-        if self._halving is None:
-            return solver.solve(part.form, asked, cutoff=cutoff, interrupt=interrupt)
-        form = self._halving.fitted(part)
-        if not part.is_last:
-            return solver.solve(form, asked, cutoff=cutoff, interrupt=interrupt)
-        reduced = reduced_to_free(form)
-        relaxed = replace(reduced.form, integer=np.zeros(reduced.form.n_cols, bool))
-        by_lp = cast(Solver, get_solver("highs")).solve(relaxed, asked, cutoff=cutoff, interrupt=interrupt)
-        if by_lp.status is Status.INFEASIBLE:
-            return by_lp
-        result = solver.solve(reduced.form, asked, cutoff=cutoff, interrupt=interrupt)
-        return result if result.x is None else replace(result, x=reduced.restore(result.x))
+        if left is not None and left <= 0:
+            return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
+        asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
+        form = part.form if self._halving is None else self._halving.fitted(part)
+        if part.is_ready:
+            return solve_small(solver, form, replace(asked, threads=1), cutoff, interrupt)
+        return solver.solve(form, asked, cutoff=cutoff)
 
     def _is_cut_short(self, part: ModelPart, result: SolveResult, bound: float) -> bool:
         """Whether a solver might have gone on with a box, were it not for the time that it was given."""

@@ -33,6 +33,10 @@ MOST_NODES = 200_000
 #: diabetes's eight take half of the time of eight to the same bound, two as long as three.
 NARROW, MOST_TRIED = 1e-9, 3
 
+#: How far steps of a grid are from whole numbers where an end of a box is on it, and what rounding of the end, in parts
+#: of it, may add to that.
+OFF_GRID, ROUNDING = 1e-6, 2.0**-50
+
 
 @dataclass(frozen=True, eq=False)
 class NumberBox:
@@ -204,8 +208,12 @@ class Narrowing:
         """
         columns, origin = self._columns, self._asked.rates.origin
         lower, upper = columns.lower.copy(), columns.upper.copy()
-        unit = np.where(columns.unit != 0, np.abs(columns.unit), 1.0)
-        fall, rise = ((end - origin)[columns.feature] / unit for end in (box.low, box.high))
+        unit, own = np.where(columns.unit != 0, np.abs(columns.unit), 1.0), origin[columns.feature]
+        fall, rise = ((end[columns.feature] - own) / unit for end in (box.low, box.high))
+        far = (np.abs(own) + np.abs(box.low[columns.feature]) + np.abs(box.high[columns.feature])) / unit
+        room = OFF_GRID + ROUNDING * far
+        fall = np.where(columns.integer, np.ceil(fall - room), fall)
+        rise = np.where(columns.integer, np.floor(rise + room), rise)
         for role, a, b in (("delta", fall, rise), ("up", fall, rise), ("down", -rise, -fall)):
             at = columns.role == role
             least = a if role == "delta" else np.maximum(a, 0.0)

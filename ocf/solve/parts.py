@@ -7,18 +7,17 @@ chosen, and no choice of leaves narrows the numbers of a solver's matrix. Halvin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.formulations.blocks.splits import big_m_rows, with_fitting_big_m
 from ocf.problem.requirements import Requirements, ScoreCurve
 from ocf.problem.totals import TotalThreshold
 from ocf.solve.narrowed import Narrowing, NumberBox
-from ocf.solvers.standard_form import Reduced, StandardForm
+from ocf.solvers.standard_form import StandardForm
 from ocf.solvers.tangents import Tangents
 
 #: Choices of leaves after which what is left is split at a score that is seen through a curve.
@@ -34,7 +33,8 @@ SMALL, SECONDS, TIMES = 100, 5.0, 16
 #: Seconds of a solver for the whole box, and its leaves from which on it has none.
 WHOLE_SECONDS, LARGE = 10.0, 2_000
 
-#: Halvings within which a box must lose a quarter of its leaves; one that does not goes to a solver.
+#: Halvings within which a box must lose a quarter of its leaves; one that does not goes to a solver, for as long as it
+#: takes.
 MOST_IN_VAIN, FEWER = 10, 0.75
 
 #: Factor by which a box around a point shrinks until few enough leaves are in reach, and the least of their product.
@@ -46,8 +46,8 @@ class ModelPart:
     """What is left of an alternative: its model, a condition that the rows hold from outside, and a bound on its cost.
 
     The leaves are the columns of the model from `first` on. Where there is a box, the model is that of the whole
-    one; `Halving.fitted` gives a solver that of the part's own, for which it has so many seconds. The last boxes are
-    not halved before a solver gets them; `in_vain` counts the halvings since one had `size` leaves.
+    one; `Halving.fitted` gives a solver that of the part's own, for which it has so many seconds. A box that is
+    ready for a solver is not halved before; `in_vain` counts the halvings since one had `size` leaves.
     """
 
     form: StandardForm
@@ -58,7 +58,7 @@ class ModelPart:
     choices: int = 0
     box: NumberBox | None = None
     seconds: float = np.inf
-    is_last: bool = False
+    is_ready: bool = False
     in_vain: int = 0
     size: float = np.inf
 
@@ -129,7 +129,7 @@ class Halving:
         self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), n_trees + SMALL
         self._whole, self._columns = whole, narrowing.columns(whole)
 
-    def first(self, part: ModelPart) -> ModelPart:
+    def whole(self, part: ModelPart) -> ModelPart:
         """The part of the whole box.
 
         Parameters
@@ -139,7 +139,7 @@ class Halving:
         return _within(part, self._whole)
 
     def is_worth_while(self, part: ModelPart, limit: float) -> bool:
-        """Whether a box is so large that a solver can hardly end it, and smaller by halves.
+        """Whether a solver does not get a box as it is, and its halves are smaller.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Halving:
         return 0 < sum(box.size for box in boxes) <= WORTH * part.box.size
 
     def is_large(self, part: ModelPart) -> bool:
-        """Whether a solver can hardly end the whole box in its time.
+        """Whether a box has so many leaves that no solver is asked about the whole.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Halving:
         return part.box is not None and part.box.size > LARGE
 
     def _is_small(self, part: ModelPart) -> bool:
-        """Whether a solver gets a part."""
+        """Whether a box has so few leaves that a solver gets it."""
         return part.box is not None and part.box.size <= self._most
 
     def fitted(self, part: ModelPart) -> StandardForm:
@@ -182,26 +182,27 @@ class Halving:
         upper[leaves] = np.where(live, upper[leaves], 0.0)
         return form.with_bounds(np.minimum(lower, upper), upper)
 
-    def halved(self, part: ModelPart, limit: float) -> list[ModelPart]:
+    def halved(self, part: ModelPart, limit: float, stop: Callable[[], bool]) -> list[ModelPart]:
         """What of a part may hold a point that is cheaper than a limit, after a number of halvings.
 
         Parameters
         ----------
         part : ModelPart
         limit : float
+        stop : callable
+            Whether to halve no more.
         """
         open_parts, ready = [part], list[ModelPart]()
         for _ in range(TIMES):
-            if not open_parts:
+            if not open_parts or stop():
                 break
             at = min(range(len(open_parts)), key=lambda k: open_parts[k].bound)
             narrowed = self._narrowed(open_parts.pop(at), limit)
             if narrowed is None:
                 continue
-            done = self._is_small(narrowed) or narrowed.in_vain >= MOST_IN_VAIN
-            halves = None if done else self.halves(narrowed, limit)
+            halves = None if self._is_small(narrowed) else self.halves(narrowed, limit)
             if halves is None:
-                ready.append(replace(narrowed, is_last=True))
+                ready.append(replace(narrowed, is_ready=True))
             else:
                 open_parts += halves
         return ready + open_parts
@@ -215,7 +216,7 @@ class Halving:
         return None if box is None else _within(part, box)
 
     def halves(self, part: ModelPart, limit: float) -> list[ModelPart] | None:
-        """A part's halves, without those that hold nothing cheaper than a limit; None where it is too narrow.
+        """A part's halves, without those that hold nothing cheaper than a limit; None where more halves are of no use.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ class Halving:
         limit : float
         """
         assert part.box is not None
-        boxes = self._narrowing.halves(part.box, limit)
+        boxes = [part.box] if part.in_vain >= MOST_IN_VAIN else self._narrowing.halves(part.box, limit)
         if any(box is part.box for box in boxes):
             return None
         return [_half(part, box) for box in boxes]
@@ -253,21 +254,8 @@ def _within(part: ModelPart, box: NumberBox) -> ModelPart:
     return replace(part, bound=max(part.bound, box.least), box=box)
 
 
-def reduced_to_free(form: StandardForm) -> Reduced:
-    """A model without the columns that cannot move, and the rows that say nothing of the others.
-
-    Parameters
-    ----------
-    form : StandardForm
-    """
-    free = np.flatnonzero(form.lower < form.upper)
-    P = sp.csr_array((np.ones(len(free)), (free, np.arange(len(free)))), (form.n_cols, len(free)))
-    reduced = form.substitute(P, np.where(form.lower < form.upper, 0.0, form.lower))
-    return replace(reduced, form=reduced.form.tidy())
-
-
 def _half(part: ModelPart, box: NumberBox) -> ModelPart:
     """A part's half."""
-    half = replace(_within(part, box), is_last=False, seconds=SECONDS)
+    half = replace(_within(part, box), is_ready=False, seconds=SECONDS, choices=0)
     fewer = box.size <= FEWER * part.size
     return replace(half, size=box.size, in_vain=0) if fewer else replace(half, in_vain=part.in_vain + 1)
