@@ -122,7 +122,7 @@ class HighsSolver:
         form : StandardForm
         options : SolverOptions, optional
         """
-        return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
+        return self.solve(form.relaxed(), options)
 
     def _run(
         self, question: SolverQuestion, scale: float, raw: dict[str, Any], interrupt: Callable[[], bool] | None

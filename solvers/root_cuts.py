@@ -106,7 +106,7 @@ def root_cuts(
     """
     begin, options = time.perf_counter(), options or SolverOptions()
     found, bounds = RootCuts((), sp.csr_array((0, reduced.form.n_cols)), np.zeros(0)), []
-    form = replace(reduced.form, integer=np.zeros(reduced.form.n_cols, bool))
+    form = reduced.form.relaxed()
     if form.Q is not None or form.n_cols == 0 or form.contradicts_itself() or cells.live.sum() > MOST_LEAVES:
         return found
     separation = _Separation(reduced, cells, limit)

@@ -126,7 +126,7 @@ class ScipSolver:
         form : StandardForm
         options : SolverOptions, optional
         """
-        return self.solve(replace(form, integer=np.zeros(form.n_cols, dtype=bool)), options)
+        return self.solve(form.relaxed(), options)
 
     def _run(
         self,

@@ -152,6 +152,14 @@ class StandardForm:
         sides = np.asarray(row_lower, dtype=float), np.asarray(row_upper, dtype=float)
         return replace(self, row_lower=sides[0], row_upper=sides[1])
 
+    def relaxed(self) -> "StandardForm":
+        """The continuous relaxation: every column may take any number within its bounds."""
+        return replace(self, integer=np.zeros(self.n_cols, bool))
+
+    def without_names(self) -> "StandardForm":
+        """The same, its columns and rows without names."""
+        return replace(self, column_names=None, row_names=None)
+
     def append_rows(
         self, A: Any, row_lower: ArrayLike, row_upper: ArrayLike, names: Sequence[str] | None = None
     ) -> "StandardForm":

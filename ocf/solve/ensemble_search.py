@@ -145,7 +145,7 @@ class _Global:
         models = self._build(model.problem, requirements, model.search.part, columns)
         form = compile_model(models.model, [*models.variables, *models.leaves], names=box is not None)
         squares, self._solver = None if form.Q is None else Tangents.of(form, self.choices.upper), query.solver
-        linear = form if squares is None else squares.form
+        linear = (form if squares is None else squares.form).without_names()
         part, self._halving = ModelPart(linear, models.columns.n, requirements.curve, self.floor, squares), None
         if narrowing is None or box is None:
             self._go_through([part], conditions)
@@ -166,7 +166,7 @@ class _Global:
             part = parts.pop()
             if self._is_open(part):
                 parts += self._judged(part, self._asked(part), conditions)
-        self._leave(parts)
+        self._leave(*(part.bound for part in parts))
 
     @property
     def _n_ended(self) -> int:
@@ -181,15 +181,16 @@ class _Global:
         while not large and parts and parts[-1].box is whole.box and parts[-1].seconds == WHOLE_SECONDS:
             part = parts.pop()
             if part.choices >= MAX_CHOICES:
-                self._leave([part])
+                self._leave(part.bound)
             elif self._is_open(part):
                 parts += self._judged(part, self._asked(part), conditions)
-        if parts and large and self._may_switch:
+        if not parts:
+            return []
+        if large and self._may_switch:
             self._solver = "scip"
-        elif parts and self._may_switch:
+        elif self._may_switch:
             self._switch(f"did not end in {WHOLE_SECONDS:g} s")
-        if parts:
-            self._improve(whole, conditions)
+        self._improve(whole, conditions)
         return parts
 
     def _go_through_boxes(self, parts: Sequence[ModelPart], conditions: Sequence[LineCondition]) -> None:
@@ -201,7 +202,7 @@ class _Global:
                 while heap and not crew.full:
                     part = heappop(heap)[2]
                     if part.choices >= MAX_CHOICES:
-                        self._leave([part])
+                        self._leave(part.bound)
                     elif self._is_open(part):
                         crew.begin(part, self._work_on(part, crew))
                 for part, made, seconds in crew.ended():
@@ -233,12 +234,12 @@ class _Global:
             self.run.say(here.said_full)
         if gap > self.query.options.mip_gap and not (self._is_late or here.full):
             return True
-        self._leave([part])
+        self._leave(part.bound)
         return False
 
-    def _leave(self, parts: Sequence[ModelPart]) -> None:
+    def _leave(self, *bounds: float) -> None:
         """Keep the bounds of parts that are left as they are."""
-        self.choices.bound = min([self.choices.bound, *(max(part.bound, 0.0) for part in parts)])
+        self.choices.bound = min([self.choices.bound, *(max(bound, 0.0) for bound in bounds)])
 
     def _after(self, part: ModelPart, bound: float) -> list[ModelPart]:
         """The halves of a part that a solver did not end in its time, or the part again, for longer."""
@@ -258,7 +259,7 @@ class _Global:
         anew = replace(part, in_vain=0)
         halves = self._halving.halves(anew, self.choices.upper) if self._failures <= MAX_FAILURES else None
         if halves is None:
-            self._leave([part])
+            self._leave(part.bound)
         return halves or []
 
     def _improve(self, part: ModelPart, conditions: Sequence[LineCondition]) -> None:
@@ -275,7 +276,6 @@ class _Global:
                 return
             result = self._asked(near)
             self.run.note(result)
-            self.run.called(result.solver)
             if result.x is not None:
                 self._take(near, result.x, conditions)
             if self.choices.upper > (1 - LEAST_GAIN) * before:
@@ -285,7 +285,6 @@ class _Global:
     def _judged(self, part: ModelPart, result: SolveResult, conditions: Sequence[LineCondition]) -> list[ModelPart]:
         """Try the choice of leaves that a solver thinks the cheapest; the parts that are left, best last."""
         self.run.note(result)
-        self.run.called(result.solver)
         stalled, bound = result.message == STALLED and not result.proven, max(result.bound, part.bound)
         rows = [] if result.x is None else self._take(part, result.x, conditions)
         if (stalled or result.status is Status.ERROR) and self._may_switch:
@@ -305,7 +304,7 @@ class _Global:
         tree, y = self.query.model.tree, self._leaf_values(part, result.x)
         chosen = np.array(self.choices.named_by(y))
         if meets(bound, self.choices.upper) or not result.ended or self.query.options.mip_gap > 0:
-            self.choices.bound = min(self.choices.bound, max(bound, 0.0))
+            self._leave(bound)
             return []
         return part.followed(result.x).without(np.delete(chosen, tree.lines[:, 0]), y, rows, bound)
 

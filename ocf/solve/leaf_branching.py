@@ -88,9 +88,7 @@ class _ChoiceSearch:
         self.gap = of.options.mip_gap
         self.form = self.model.standard_form(task)
         self.integer = self.form.integer
-        self.relaxed = WarmHighs(
-            replace(self.form, integer=np.zeros(self.form.n_cols, bool)), replace(of.options, options={})
-        )
+        self.relaxed = WarmHighs(self.form.relaxed(), replace(of.options, options={}))
         self.magnitudes = np.abs(self.form.A)
         self.weights = self.magnitudes.sum(axis=0)
         self.room = self._room()

@@ -44,9 +44,9 @@ class LeafRun(Run):
         self.version = version or self.version
 
     def note(self, result: SolveResult) -> None:
-        """Keep what a call of a solver took."""
+        """Keep that a solver was asked, and what it took."""
         super().note(result)
-        self.version = result.version
+        self.called(result.solver, result.version)
 
     def conclude(self, status: Status, best: LeafAnswer | None, bound: float, sizes: dict[str, int]) -> Outcome:
         """The answer, with what it took.

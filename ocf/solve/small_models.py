@@ -41,8 +41,8 @@ def solve_small(
     """
     try:
         reduced = without_decided(form)
-        relaxed = replace(reduced.form, integer=np.zeros(reduced.form.n_cols, bool))
-        first = cast(Solver, get_solver("highs")).solve(relaxed, options, cutoff=cutoff, interrupt=interrupt)
+        highs = cast(Solver, get_solver("highs"))
+        first = highs.solve(reduced.form.relaxed(), options, cutoff=cutoff, interrupt=interrupt)
         left = None if options.time_limit is None else options.time_limit - first.seconds
         if first.status is Status.INFEASIBLE:
             return first
