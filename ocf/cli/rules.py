@@ -73,7 +73,12 @@ def rules(
     groups: Groups = None,
     trust_pickle: TrustPickle = False,
     regional: Annotated[
-        bool, typer.Option("--regional", metavar="", help="Rules of the region around each row, not of the row alone.")
+        bool,
+        typer.Option(
+            "--regional",
+            metavar="",
+            help="Rules of regions, not of rows: for each row that one around it whose rule is the most probable.",
+        ),
     ] = False,
     cover: Annotated[
         str | None,
@@ -167,11 +172,12 @@ def rules(
         _trade_off(found, chosen, wanted, trade_off, output, settings)
     if cover is not None:
         answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
-    elif regional:
-        answer = _regional(found, chosen, wanted, settings)
     else:
+        if regional and wanted is None:
+            raise ProblemError("--regional needs --target: a region has no answer of its own")
+        ask = found.regional_many if regional else found.local_many
         with sigterm_as_ctrl_c():
-            answer = found.local_many(chosen, wanted, progress=progress, **settings)
+            answer = ask(chosen, wanted, progress=progress, **settings)
     _write(answer, output)
     missing = sum(own.status == "none" for own in answer)
     of_regions = regional or cover is not None
@@ -181,7 +187,7 @@ def rules(
         f"{missing} without",
         err=True,
     )
-    if not of_regions and len(answer) < len(chosen):
+    if answer.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
 
@@ -227,18 +233,6 @@ def _target(text: Any, rules: CounterfactualRules) -> Any:
     if not colon:
         raise ProblemError(f"--target {text!r} is not understood: the answers are numbers, so give LOW:HIGH")
     return ends
-
-
-def _regional(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:
-    """Rules of the regions around the rows that lack the target, each region once."""
-    from ocf.rules.objects import RuleSets
-
-    if target is None:
-        raise ProblemError("--regional needs --target: a region has no answer of its own")
-    lacking = rows[rules.lacks(rows, target)]
-    groups = [rules.region_of(lacking.iloc[[k]], target) for k in range(len(lacking))]
-    regions = {group.region: group for group in groups}
-    return RuleSets(rules.regional(group, target, **settings) for group in regions.values())
 
 
 def _covering(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -49,6 +49,7 @@ from ocf.models.labels import class_array
 from ocf.models.user_model import UserModel, working
 from ocf.problem.costs import Cost
 from ocf.problem.targets import wanted_class
+from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
@@ -298,18 +299,7 @@ class CounterfactualRules:
             One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
         table = self._rows(rows)
-        found = RuleSets()
-        with ProgressBar(len(table), progress) as bar, Interruption() as interruption:
-            try:
-                while len(found) < len(table) and not interruption.asked:
-                    found.append(self.local(table.iloc[[len(found)]], target, **settings))
-                    bar.advance(found[-1].status)
-            except (KeyboardInterrupt, SystemError) as error:
-                if not is_interruption(error):
-                    raise
-        if len(found) < len(table):
-            logger.warning("interrupted: %d of %d rows are finished and kept", len(found), len(table))
-        return found
+        return _each(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
 
     def regional(
         self,
@@ -450,10 +440,63 @@ class CounterfactualRules:
         **settings
             See `regional`.
         """
-        around = self._around(x, target)
-        fit = [group for group in around if group.share >= share] or [self.region_of(x, target, share=share)]
-        asked = [self.regional(group, target, **settings) for group in sorted(fit, key=lambda g: -g.support)]
-        return max(asked, key=lambda own: own[0].precision if own.rules else 0.0)
+        return self._best_around(x, target, share, lambda group: self.regional(group, target, **settings))
+
+    def _best_around(
+        self,
+        x: pd.DataFrame | pd.Series[Any] | ArrayLike,
+        target: Any,
+        share: float,
+        ask: Callable[[Subgroup], RuleSet],
+    ) -> RuleSet:
+        """The answer of the leaf around a row whose rule is the most probable."""
+        fit = [group for group in self._around(x, target) if group.share >= share]
+        best, *others = sorted(fit or [self.region_of(x, target, share=share)], key=lambda group: -group.support)
+        found = ask(best)
+        for group in others:
+            if _precision(found) >= 1:
+                break
+            found = max(found, ask(group), key=_precision)
+        return found
+
+    def regional_many(
+        self,
+        X: pd.DataFrame | ArrayLike,
+        target: Any,
+        *,
+        share: float = 0.9,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> RuleSets:
+        """The rules of `regional_of` for the rows that lack the target, each region once.
+
+        Parameters
+        ----------
+        X : table, list of dicts, or array (n, n_columns)
+        target : object
+            As in `local`.
+        share : float
+            As in `regional_of`.
+        progress : bool, optional
+            Whether to show a bar; by default on a terminal.
+        **settings
+            See `regional`.
+
+        Returns
+        -------
+        RuleSets
+            In the order of the first row of each region; after Ctrl-C those of the rows that are finished.
+        """
+        table, known = self._rows(X), dict[CellBox, RuleSet]()
+        lacking = table[self.lacks(table, target)]
+
+        def ask(group: Subgroup) -> RuleSet:
+            if group.region not in known:
+                known[group.region] = self.regional(group, target, **settings)
+            return known[group.region]
+
+        found = _each(len(lacking), lambda k: self._best_around(lacking.iloc[[k]], target, share, ask), progress)
+        return RuleSets({id(own): own for own in found}.values(), interrupted=found.interrupted)
 
     def regional_set(
         self,
@@ -756,6 +799,28 @@ class CounterfactualRules:
             return Wanted(next(c for c in self.classes if c != predicted))
         current = None if predicted is None else next(k for k, c in enumerate(self.classes) if c == predicted)
         return Wanted(self.classes[wanted_class(target, self.classes, current)])
+
+
+def _each(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> RuleSets:
+    """What is asked of each row, in order; after Ctrl-C of those that are finished."""
+    found = RuleSets()
+    with ProgressBar(n_rows, progress) as bar, Interruption() as interruption:
+        try:
+            while len(found) < n_rows and not interruption.asked:
+                found.append(ask(len(found)))
+                bar.advance(found[-1].status)
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interruption(error):
+                raise
+    if len(found) < n_rows:
+        logger.warning("interrupted: %d of %d rows are finished and kept", len(found), n_rows)
+        found.interrupted = True
+    return found
+
+
+def _precision(own: RuleSet) -> float:
+    """Of the first rule; 0 without one."""
+    return own[0].precision if own.rules else 0.0
 
 
 def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> FeatureSpace:

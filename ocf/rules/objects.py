@@ -398,7 +398,18 @@ class RuleSet(Sequence[Rule]):
 
 
 class RuleSets(list[RuleSet]):
-    """Rule sets of several rows."""
+    """Rule sets of several rows, or regions.
+
+    Parameters
+    ----------
+    sets : iterable of RuleSet
+    interrupted : bool
+        Whether Ctrl-C came before they were complete.
+    """
+
+    def __init__(self, sets: Iterable[RuleSet] = (), *, interrupted: bool = False) -> None:
+        super().__init__(sets)
+        self.interrupted = interrupted
 
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule of each row."""

@@ -61,6 +61,21 @@ def test_command_writes_rules(folder: Path, model: str) -> None:
     assert answer.out.startswith("where ")
 
 
+def test_command_gives_rows_the_best_of_the_leaves_around_them(folder: Path) -> None:
+    rows = poor(folder, 3)
+    words = ("--regional", "--target", "granted", "--rule-level", 0.4, "--method", "greedy", "-o", "regions.json")
+    answer = run(folder, "forest.joblib", "rows.csv", "--rows", rows, *words)
+    assert answer.code == ExitCode.SOLVED, answer.err
+    sets = json.loads((folder / "regions.json").read_text())["rule_sets"]
+    table = pd.read_csv(folder / "rows.csv")
+    rules = CounterfactualRules(joblib.load(folder / "forest.joblib"), table, level=0.4, rule_level=0.4)
+    asked = [table.iloc[[int(k)]] for k in rows.split(",")]
+    best = {own.held: own[0].precision for own in (rules.regional_of(x, "granted", method="greedy") for x in asked)}
+    assert [own["rules"][0]["precision"] for own in sets] == list(best.values())
+    largest = [rules.regional(rules.region_of(x, "granted"), "granted", method="greedy") for x in asked]
+    assert max(best.values()) > max(own[0].precision if own.rules else 0.0 for own in largest)
+
+
 def test_command_covers_rows_by_a_few_regions(folder: Path) -> None:
     words = ("forest.joblib", "rows.csv", "--rows", "0:60", "--target", "granted", "--rule-level", 0.4, "--most", 2)
     asked = (*words, "--method", "greedy", "--cover")

@@ -91,6 +91,19 @@ def test_a_row_may_have_the_best_of_the_leaves_around_it(table: pd.DataFrame) ->
     assert rules.regional_of(idle, "granted", method="greedy", rule_level=1.0, level=1.0).kind == "regional"
 
 
+def test_rows_get_the_best_of_their_leaves_and_each_region_comes_once(table: pd.DataFrame) -> None:
+    rules = explain(Bank(), table, features=FEATURES, n_estimators=6, forest={"max_features": 2})
+    rows, asked = table.iloc[:12], {**ASKED, "rule_level": 0.3}
+    lacking = rows[rules.lacks(rows, "granted")]
+    alone = [rules.regional_of(lacking.iloc[[k]], "granted", **asked) for k in range(len(lacking))]
+    expected = {own.held: [rule.precision for rule in own.rules] for own in alone}
+    found = rules.regional_many(rows, "granted", progress=False, **asked)
+    assert 1 < len(found) < len(lacking) < len(rows)
+    assert {own.held: [rule.precision for rule in own.rules] for own in found} == expected
+    assert len(found) == len(expected)
+    assert not found.interrupted
+
+
 def test_bad_wishes_for_regions_are_refused(rules: CounterfactualRules) -> None:
     with pytest.raises(ProblemError, match="did you mean 'sufficient'"):
         rules.regions("granted", kind="suficient")
