@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -233,3 +234,29 @@ def test_the_record_asks_what_is_wanted_and_counts_matrices(folders: None) -> No
     line = record.of_questions(runs, ["reduced", "plausible"]).splitlines()[-1]
     assert line.startswith("| CP | 5.00 (9.5) 1/2 | – | ")
     assert line.endswith(" | 2.00 (2.0) | – | 0.44 / 0.85 |")
+
+
+@pytest.mark.parametrize("over", ["trees", "depth"])
+def test_printed_means_of_table_a1_are_those_of_the_runs(over: str) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "papers" / "ocean"
+    page = (folder / "README.md").read_text()
+    page = page[page.index("## Table A1") : page.index("## Sizes of the models")]
+    files = [*folder.glob("table3*.csv"), *folder.glob("tableA1-*.csv")]
+    runs = [pd.read_csv(path, comment="#").assign(file=path.name) for path in files]
+    at = pd.concat(runs).set_index(["set", "method", "trees", "depth"]).sort_index()
+    checked = 0
+    for block in re.findall(r"(?:^\|.*\n)+", page, flags=re.MULTILINE):
+        head, _, *lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()]
+        if head[:2] != ["set", "method"] or (head[2] == "3") != (over == "depth"):
+            continue
+        for name, method, *cells in lines:
+            for size, cell in zip(map(int, head[2:]), cells, strict=True):
+                if "published" in method or not re.fullmatch(r"\d+\.\d+", cell):
+                    continue
+                own = at.loc[(name, method, *((100, size) if over == "depth" else (size, 5)))]
+                # by depth OAE has five rows a forest, those of table 3 among them
+                own = own[own.row < 5] if (method, over) == ("OAE", "depth") else own
+                means = own.groupby("file").seconds.mean().to_numpy()
+                assert np.abs(means - float(cell)).min() <= 0.0051 + 1e-4 * float(cell), (name, method, size, means)
+                checked += 1
+    assert checked > 100
