@@ -23,7 +23,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.curve import Curve, exact
-from ocf.features.number_dtypes import number_dtype
+from ocf.features.number_dtypes import as_read, held, narrow_float
 from ocf.features.special import Special
 from ocf.support.messages import nearest
 
@@ -126,9 +126,12 @@ class Feature:
     # -- what levels and curves mean for this feature -----------------------------------------------------
 
     def position(self, code: float) -> Fraction:
-        """Coded value in the user's units, exactly: the number itself, or that of the level."""
+        """Coded value in the user's units, exactly: the number itself, or that of the level.
+
+        On a grid in a narrow column that is the number as it reads there: 0.6 of the float32 0.60000002.
+        """
         if not self.discrete:
-            return exact(code)
+            return exact(code if self.step is None else as_read(code, self.dtype))
         level = self.levels[int(code)]
         if not isinstance(level, int | float | np.number | np.bool_):
             raise ProblemError(
@@ -138,6 +141,7 @@ class Feature:
 
     def level_code(self, level: Any) -> int:
         """Code of a level, by itself or by its text (keys of TOML are texts)."""
+        level = _held_level(self, level)
         if level in self.codes:
             return self.codes[level]
         texts = {str(known): code for known, code in self.codes.items()}
@@ -259,8 +263,7 @@ class Feature:
     @property
     def float_dtype(self) -> np.dtype[Any]:
         """In which counterfactual values are representable: float64 unless the column is narrower."""
-        held = number_dtype(self.dtype)
-        return held if held is not None and held.kind == "f" and held.itemsize < 8 else np.dtype(np.float64)
+        return narrow_float(self.dtype) or np.dtype(np.float64)
 
     def _representable(self, v: FloatArray, *, above: bool) -> FloatArray:
         dtype = self.float_dtype
@@ -378,13 +381,18 @@ class Feature:
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
 
 
+def _held_level(feature: Feature, level: Any) -> Any:
+    """A level as the column holds it, which may be a narrow float."""
+    return held(level, feature.dtype) if isinstance(level, float) else level
+
+
 def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
     """What a user permits; as `Feature.permitting`."""
     if isinstance(allowed, str) or not isinstance(allowed, Iterable):
         raise ProblemError(f"permitted range of {feature.name!r}: give a list, such as [{allowed!r}], not {allowed!r}")
     values = tuple(allowed)
     if feature.discrete:
-        return values
+        return tuple(_held_level(feature, v) for v in values)
     if len(values) != 2:
         raise ProblemError(f"permitted range of {feature.name!r} must be (lowest, highest), not {values}")
     values = tuple(end if v is None else v for v, end in zip(values, (-math.inf, math.inf), strict=True))
@@ -398,7 +406,7 @@ def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
         raise ProblemError(
             f"permitted range of {feature.name!r} must be (lowest, highest), and {allowed!r} is the other way round"
         )
-    return values
+    return tuple(held(v, feature.dtype) for v in values)
 
 
 def _nearest_ordinary(

@@ -16,7 +16,7 @@ from ocf.features.curve import Curve
 from ocf.features.feature import Feature, Kind
 from ocf.features.frames import plain_columns, table_of
 from ocf.features.indicators import indicator_groups
-from ocf.features.number_dtypes import number_dtype
+from ocf.features.number_dtypes import held, number_dtype
 from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
 from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
@@ -253,11 +253,12 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
     if values.empty and not {"bounds", "levels"} & set(setting):
         raise DataError(f"column {name!r} holds no value: give it bounds or levels, or fit the model without it")
     special = None
+    dtype, numeric = dtype_of(values)
     if "special_values" in setting:
         special = Special(tuple(_codes_of(setting["special_values"])))
         for fault in special.faults():
             raise DataError(f"feature {name!r}: {fault}")
-    dtype, numeric = dtype_of(values)
+        special = replace(special, codes=tuple(held(c, dtype) for c in special.codes))
     kind = cast(Kind, setting.get("kind") or _kind(values, dtype, numeric, setting))
     if kind == "numeric" and not {"kind", "step"} & set(setting) and 0 < len(values) < len(column) and _whole(values):
         kind = "integer"
@@ -272,7 +273,8 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
             "column text, such as by astype(str), before the model is fitted"
         )
     truth = (False, True) if kind == "binary" and pd.api.types.is_bool_dtype(values.infer_objects()) else None
-    levels = tuple(setting.get("levels", ())) or truth or tuple(_sorted_levels(values))
+    said = tuple(held(v, dtype) if isinstance(v, float) else v for v in setting.get("levels", ()))
+    levels = said or truth or tuple(_sorted_levels(values))
     span = len(levels) - 1.0
     if kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):
         ordinary = [v for v in levels if special is None or v not in special.codes]
@@ -319,7 +321,8 @@ def _of_numbers(
         kind = "numeric"
     elif dtype == DECIMAL and step is None and kind == "numeric" and 0 <= (places := decimal_places(values)) <= 9:
         step = float(f"1e-{places}")
-    lower, upper = _pair(name, setting["bounds"] if "bounds" in setting else (numbers.min(), numbers.max()))
+    said = setting["bounds"] if "bounds" in setting else (numbers.min(), numbers.max())
+    lower, upper = (held(end, dtype) for end in _pair(name, said))
     spread = float(np.ptp(numbers)) if len(numbers) else 0.0
     return Feature(
         name,

@@ -29,6 +29,41 @@ def number_dtype(dtype: str) -> np.dtype[Any] | None:
     return found if found.kind in "biuf" else None
 
 
+def held(value: float, dtype: str) -> float:
+    """A number as a column holds it: in one of float32, 0.6 is 0.60000002.
+
+    Parameters
+    ----------
+    value : float
+        That somebody said of the column, or infinite.
+    dtype : str
+    """
+    narrow = narrow_float(dtype)
+    if narrow is None:
+        return value
+    with np.errstate(over="ignore"):
+        return float(narrow.type(value))
+
+
+def as_read(value: float, dtype: str) -> float:
+    """The shortest decimal that a column holds as a number: in one of float32, 0.6 for 0.60000002.
+
+    Parameters
+    ----------
+    value : float
+        As it is held.
+    dtype : str
+    """
+    narrow = narrow_float(dtype)
+    return value if narrow is None else float(str(narrow.type(value)))
+
+
+def narrow_float(dtype: str) -> np.dtype[Any] | None:
+    """NumPy's dtype of a column of floats that hold less than float64; None of others."""
+    found = number_dtype(dtype)
+    return found if found is not None and found.kind == "f" and found.itemsize < 8 else None
+
+
 def is_nullable(dtype: str) -> bool:
     """Whether a dtype of numbers is one of those of pandas that hold missing values beside them."""
     return dtype == "boolean" or dtype[:1].isupper() or dtype.endswith("[pyarrow]")

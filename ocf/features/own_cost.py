@@ -10,6 +10,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.features.curve import Curve, exact
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import held
 
 
 def around(value: float) -> FloatArray:
@@ -72,5 +73,6 @@ def cuts_of(curve: Curve, feature: Feature, origin: float) -> FloatArray:
     ends = [around(origin)]
     for x, _ in curve.points or ():
         at = float(exact(x) + feature.position(origin)) if curve.of == "change" else x
+        at = at if feature.step is None else held(at, feature.dtype)
         ends.append(around(at) if curve.steps else np.array([at]))
     return np.concatenate(ends)

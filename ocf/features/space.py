@@ -17,7 +17,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
-from ocf.features.number_dtypes import holds_gaps
+from ocf.features.number_dtypes import held, holds_gaps
 from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
@@ -104,6 +104,15 @@ def _held(value: Any, dtype: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     return pd.Series([value])
+
+
+def _with_codes(feature: Feature, numbers: FloatArray, dtype: str) -> FloatArray:
+    """Numbers of rows with the codes as the data hold them, where the rows hold them in a narrower dtype."""
+    codes = () if feature.special is None else feature.special.codes
+    for code in codes:
+        if held(code, dtype) != code:
+            numbers = np.where(numbers == held(code, dtype), code, numbers)
+    return numbers
 
 
 def _broken(frame: pd.DataFrame, feature: Feature) -> dict[int, str]:
@@ -239,7 +248,8 @@ class FeatureSpace:
             elif feature.discrete:
                 coded[:, i] = self._level_codes(frame[feature.columns[0]], feature)
             else:
-                coded[:, i] = numbers_of(frame[feature.columns[0]], feature.dtype)
+                column = frame[feature.columns[0]]
+                coded[:, i] = _with_codes(feature, numbers_of(column, feature.dtype), str(column.dtype))
         return coded
 
     def _as_frame(self, rows: pd.DataFrame | ArrayLike) -> pd.DataFrame:

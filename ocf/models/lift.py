@@ -97,7 +97,8 @@ def lift(
     space = encoding.space
     if ensemble.is_oblique and missing | supplied:
         raise DataError(
-            f"{_named(space, missing | supplied)} missing (NaN), and the model has no rule for it: fill in a value"
+            f"{_named(space, missing | supplied)} missing (NaN), and no rule for that is read in a model that splits "
+            "on sums of columns or adds them to a score, nor in a step in front of it: fill in a value"
         )
     if missing:
         encoding = _with_missing(encoding, ensemble, missing)

@@ -32,6 +32,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.curve import Curve, exact
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import held
 from ocf.features.own_cost import amount_of, around, cuts_of
 from ocf.features.space import FeatureSpace
 from ocf.problem.rows import ONE, ZERO, Part, Row, satisfied
@@ -387,7 +388,7 @@ def _end(feature: Feature, said: Any) -> float:
     """End of a range of numbers, or of dates and durations in days."""
     what = f"the range of {feature.name!r}"
     if not feature.is_time or isinstance(said, int | float | np.number):
-        return _number(said, what, finite=False)
+        return held(_number(said, what, finite=False), feature.dtype)
     try:
         return _number(times.days(said, feature.dtype), what)
     except DataError as error:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ocf.support import json_records as records
 from ocf.support.json_dtypes import value_like
-from ocf.verify.constraints import Change, stands_apart
+from ocf.verify.constraints import Change, as_held, stands_apart
 from ocf.verify.times import is_time, moment_within
 
 #: Widths and values that differ by less are the same.
@@ -168,7 +168,7 @@ def _value(feature: Mapping[str, Any], low: float, high: float, new: float, rng:
             step = Decimal(repr(feature["step"]))
             value = float(step * round(Decimal(repr(value)) / step))
         value = float(round(value)) if feature["kind"] == "integer" else value
-        value = float(np.float32(value)) if feature.get("dtype", "").lower() in ("float32", "float[pyarrow]") else value
+        value = as_held(feature, value)
     codes = (feature.get("special") or {}).get("codes", ())
     value = value if low <= value <= high and value not in codes else new
     return int(value) if feature["kind"] == "integer" and value.is_integer() else value

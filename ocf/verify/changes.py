@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
 from ocf.support.json_dtypes import plain
-from ocf.verify.constraints import Change, broken, coupled_parts, curve_amount, stands_apart
+from ocf.verify.constraints import Change, as_held, broken, coupled_parts, curve_amount, stands_apart
 from ocf.verify.times import days, is_time
 
 #: Relative difference below which two costs are the same number.
@@ -198,18 +197,17 @@ def _inadmissible(feature: Mapping[str, Any], new: float, old: float | None) -> 
             yield f"{name!r}: {new!r} is outside the bounds [{lower!r}, {upper!r}]."
         if feature["kind"] == "integer" and not new.is_integer():
             yield f"{name!r}: {new!r} is not a whole number."
-        if step is not None and not _on_grid(new, step, feature.get("dtype", "float64")):
+        if step is not None and not _on_grid(feature, new, step):
             yield f"{name!r}: {new!r} is no multiple of {step!r}."
     if permitted is not None and not float(permitted[0]) <= new <= float(permitted[1]):
         yield f"{name!r}: {new!r} is outside the permitted range {list(permitted)}."
 
 
-def _on_grid(value: float, step: float, dtype: str) -> bool:
+def _on_grid(feature: Mapping[str, Any], value: float, step: float) -> bool:
     """Whether a value is a multiple of the decimal that the step is written as, as nearly as the column can hold it."""
     exact = float(Decimal(repr(step)) * round(Decimal(repr(value)) / Decimal(repr(step))))
-    if dtype.lower() in ("float16", "float32"):
-        return value == float(np.dtype(dtype.lower()).type(exact))
-    return abs(value - exact) <= 4 * math.ulp(value)
+    held = as_held(feature, exact)
+    return value == held if held != exact else abs(value - exact) <= 4 * math.ulp(value)
 
 
 def _cost(feature: Mapping[str, Any], norm: Mapping[str, float], old: float, new: float) -> float:

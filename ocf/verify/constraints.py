@@ -39,6 +39,23 @@ def broken(constraints: Sequence[Mapping[str, Any]], changes: Mapping[str, Chang
             yield f"The constraint {name!r} does not hold: {complaint}."
 
 
+#: How narrow floats are called, also where they may be missing; equations are met as far as a column can hold numbers.
+NARROW = {"halffloat[pyarrow]": "float16", "float[pyarrow]": "float32", "float16": "float16", "float32": "float32"}
+
+
+def as_held(feature: Mapping[str, Any], number: float) -> float:
+    """A number as the feature's column holds it.
+
+    Parameters
+    ----------
+    feature : mapping
+    number : float
+    """
+    narrow = NARROW.get(str(feature.get("dtype", "")).lower())
+    with np.errstate(over="ignore"):
+        return number if narrow is None else float(np.dtype(narrow).type(number))
+
+
 def stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
     """Whether a value is missing, or a code that stands for something else than its number.
 
@@ -60,12 +77,16 @@ def _decimal(value: float) -> Fraction:
 
 
 def _amount(feature: Mapping[str, Any], value: float) -> Fraction:
-    return _decimal(feature["levels"][int(value)]) if feature["levels"] else _decimal(value)
+    if feature["levels"]:
+        return _decimal(feature["levels"][int(value)])
+    narrow = NARROW.get(str(feature.get("dtype", "")).lower()) if feature.get("step") is not None else None
+    return _decimal(value) if narrow is None else Fraction(str(np.dtype(narrow).type(value)))
 
 
 def _place(feature: Mapping[str, Any], level: Any) -> int:
     """Index of a level, by itself or by its text."""
     levels = feature["levels"]
+    level = as_held(feature, level) if isinstance(level, float) else level
     for k, own in enumerate([*levels, *map(str, levels)]):
         if own == level or (k >= len(levels) and own == str(level)):
             return k % len(levels)
@@ -90,7 +111,7 @@ def _linear(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
         if said["relative"]:
             total -= factor * _amount(feature, old)
         if feature["kind"] == "numeric" and feature["step"] is None:
-            dtype = feature["dtype"] if feature["dtype"] in ("float16", "float32") else "float64"
+            dtype = NARROW.get(str(feature["dtype"]).lower(), "float64")
             room += abs(factor) * Fraction(float(np.spacing(np.dtype(dtype).type(abs(new)))))
     bound, sense = _decimal(said["bound"]), said["sense"]
     # numbers can make an equation true only as far as the column can hold them
@@ -121,7 +142,7 @@ def _is(feature: Mapping[str, Any], value: float | None, said: Any) -> bool:
 
 def _end(feature: Mapping[str, Any], said: Any) -> float:
     """A number, or the days of a date or a duration."""
-    return days(said, feature["dtype"]) if isinstance(said, str) and is_time(feature) else float(said)
+    return days(said, feature["dtype"]) if isinstance(said, str) and is_time(feature) else as_held(feature, float(said))
 
 
 def _implication(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:

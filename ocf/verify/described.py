@@ -9,11 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ocf.verify.constraints import curve_fault
+from ocf.verify.constraints import NARROW, curve_fault
 from ocf.verify.times import TIMES, is_time
-
-#: How narrow floats are called, also where they may be missing; equations are met as far as a column can hold numbers.
-_NARROW = {"halffloat[pyarrow]": "float16", "float[pyarrow]": "float32", "float16": "float16", "float32": "float32"}
 
 #: Columns of Python's own objects, by the words of a record.
 _OBJECTS = ("object", "object[nan]")
@@ -106,10 +103,10 @@ def _other_dtype(feature: Mapping[str, Any], record: Mapping[str, Any]) -> Itera
         value, dtype = (None, "") if table is None else (table["values"].get(column), table["dtypes"].get(column))
         held = str(dtype).lower()
         times = isinstance(value, str) and (held.startswith(TIMES) or held in _OBJECTS)
-        narrow = _NARROW.get(said.lower())
+        narrow = NARROW.get(said.lower())
         if value is not None and (
             (is_time(feature) and not times)
-            or (which == "original" and narrow is not None and narrow != _NARROW.get(held))
+            or (which == "original" and narrow is not None and narrow != NARROW.get(held))
         ):
             yield f"{feature['name']!r} is described as {said}, but the {which} holds {value!r} as {dtype}."
             return

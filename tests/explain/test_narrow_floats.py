@@ -1,0 +1,140 @@
+"""Across files: columns of narrow floats are asked about by the decimals that they read as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from ocf import Budget, Explainer, Explanation, Implication, Linear
+from ocf.features.curve import Curve
+from ocf.features.feature import Feature
+from ocf.features.own_cost import amount_of, cuts_of
+from ocf.verify.check import verify_file
+
+DTYPES = ["float64", "float32", "float16", "Float32", "float[pyarrow]"]
+
+#: Settings of the feature, and of the question; 0.6 is just above the threshold, and its float32 above 0.6.
+QUESTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing": ({}, {}),
+    "permitted range": ({}, {"permitted_range": {"rate": (0, 0.6)}}),
+    "bounds": ({"bounds": [0, 0.6]}, {}),
+    "at most": ({}, {"constraints": [Linear({"rate": 1}, "<=", 0.6)]}),
+    "equal": ({}, {"constraints": [Linear({"rate": 1}, "=", 0.6)]}),
+    "change": ({}, {"constraints": [Linear({"rate": 1}, "<=", 0.3, relative=True)]}),
+    "implication": ({}, {"constraints": [Implication({"b": {"max": 5}}, {"rate": {"max": 0.6}})]}),
+    "budget": ({}, {"constraints": [Budget(0.3, {"rate": 1})]}),
+    "steps": ({"cost": {"points": [[0, 0], [0.3, 1.0], [0.4, 5.0]], "steps": True}}, {}),
+    "values": ({"cost": {"points": [[0, 0], [0.6, 1.0], [0.7, 5.0]], "of": "value", "steps": True}}, {}),
+}
+
+
+def rates(n: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"rate": np.round(rng.integers(0, 11, n) * 0.1, 1), "b": rng.integers(0, 9, n)})
+
+
+def checked(explanation: Explanation, explainer: Explainer, path: Path) -> Explanation:
+    path.write_text(explanation.to_json())
+    for _, found in verify_file(path, explainer.prepared.model):
+        assert found.ok, str(found)
+    return explanation
+
+
+@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ends_that_are_said_hold_the_value_that_reads_so(dtype: str, asked: str, tmp_path: Path) -> None:
+    table = rates().astype({"rate": dtype})
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, rates().rate > 0.55)
+    feature, settings = QUESTIONS[asked]
+    explainer = Explainer(model, table, features={"rate": {"step": 0.1, **feature}})
+    row = pd.DataFrame({"rate": [0.3], "b": [2]}).astype({"rate": dtype})
+    answer = explainer.explain(row, True, features_to_vary=["rate"], **settings)[0]
+    assert answer.status == "optimal"
+    assert answer.counterfactual is not None
+    assert str(answer.counterfactual.rate.iloc[0]) == "0.6" or answer.counterfactual.rate.iloc[0] == np.float32(0.6)
+    checked(answer, explainer, tmp_path / "answer.json")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_codes_are_codes_in_narrow_columns_and_rows(dtype: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"temp": rng.normal(15, 8, 300).round(1), "wind": rng.integers(0, 30, 300)})
+    table.loc[:59, "temp"] = 999.9
+    target = (table.temp > 20) & (table.wind < 20)
+    costs = []
+    for held, asked in (("float64", "float64"), (dtype, dtype), ("float64", dtype)):
+        own = table.astype({"temp": held})
+        model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(own, target)
+        explainer = Explainer(model, own, special_values={"temp": [999.9]})
+        rows = table[(table.temp > 900) & target].iloc[[0]].astype({"temp": asked})
+        answer = checked(explainer.explain(rows, False)[0], explainer, tmp_path / "answer.json")
+        assert "a code, and stays so" in str(answer)  # the float16 of 999.9 is 1000
+        assert explainer.space.features[0].upper < 100
+        costs.append(answer.cost)
+    assert costs == [pytest.approx(costs[0], abs=1e-9)] * 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", [{"kind": "ordinal"}, {"kind": "categorical", "levels": [0.1, 0.2, 0.7]}])
+def test_levels_are_named_by_decimals(dtype: str, kind: dict[str, Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"dose": rng.choice([0.1, 0.2, 0.7], 300), "b": rng.integers(0, 9, 300)})
+    target, table = table.dose > 0.5, table.astype({"dose": dtype})
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, target)
+    explainer = Explainer(model, table, features={"dose": kind})
+    asked = {"permitted_range": {"dose": [0.1, 0.7]}, "constraints": [Implication({}, {"dose": [0.1, 0.7]})]}
+    answer = explainer.explain(table[~target].iloc[[0]], True, **asked)[0]
+    assert answer.status == "optimal"
+    assert answer.counterfactual is not None
+    assert answer.counterfactual.dose.iloc[0] > 0.5
+    checked(answer, explainer, tmp_path / "answer.json")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_are_those_of_the_same_decimals_in_float64(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    step, top = float(rng.choice([0.1, 0.01, 0.3, 0.7])), int(rng.integers(5, 40))
+    table = pd.DataFrame({"a": rng.integers(-top // 2, top, 150) * step, "c": rng.integers(0, 12, 150) * 0.1})
+    table = table.round(6).assign(b=rng.integers(0, 9, 150))
+    target = table.a / step / top + table.c + table.b / 9 + rng.normal(0, 0.2, 150) > 1.3
+    model = RandomForestClassifier(3, max_depth=3, random_state=seed).fit(table, target)
+
+    def drawn(name: str) -> float:
+        return float(rng.choice(table[name]))
+
+    wishes: list[dict[str, Any]] = [
+        {"permitted_range": {"c": sorted([drawn("c"), drawn("c")])}},
+        {
+            "constraints": [
+                Linear({"a": 1, "c": float(rng.choice([1, -1, 2]))}, "<=", round(drawn("a") + drawn("c"), 6))
+            ]
+        },
+        {"constraints": [Linear({"c": 1}, str(rng.choice(["<=", ">=", "="])), drawn("c"))]},
+        {"constraints": [Linear({"c": 1}, "<=", drawn("c"), relative=True)]},
+        {"constraints": [Implication({"c": {"max": drawn("c")}}, {"a": {"min": drawn("a")}})]},
+        {"constraints": [Budget(drawn("c"), {"c": 1.0, "a": 0.5})]},
+        {"constraints": [Budget(0.5, {"c": {"points": [[0, 0], [0.3, 0.2], [0.6, 0.9]], "steps": True}})]},
+    ]
+    asked, found = wishes[seed % len(wishes)], []
+    for dtype in ("float64", "float32"):
+        held = table.astype({"a": dtype, "c": dtype})
+        explainer = Explainer(model, held, features={"a": {"step": step}, "c": {"step": 0.1}})
+        found.append(explainer.explain(held[~target].iloc[[0]], True, **asked)[0])
+    assert found[1].status == found[0].status
+    assert found[1].cost == (None if found[0].cost is None else pytest.approx(found[0].cost, rel=1e-5, abs=1e-6))
+
+
+def test_steps_of_a_curve_are_cut_where_the_column_holds_them() -> None:
+    feature = Feature("rate", "numeric", dtype="float32", upper=1.0, step=0.1)
+    curve = Curve.parse({"points": [[0, 0], [0.7, 5.0]], "of": "value", "steps": True})
+    held = float(np.float32(0.7))
+    assert held < 0.7
+    assert (float(amount_of(curve, feature, 0.0, held)), float(amount_of(curve, feature, 0.0, 0.6))) == (5.0, 0.0)
+    cuts = cuts_of(curve, feature, 0.0)
+    assert {held, np.nextafter(held, -np.inf)} <= set(cuts.tolist())  # a cell of its own
