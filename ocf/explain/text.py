@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ocf.explain.table_notes import table_notes
+from ocf.features.number_dtypes import as_read
 from ocf.models.plausibility import ROWS_BY
 from ocf.support.wording import interval, number, word
 
@@ -177,7 +178,7 @@ def change_rows(e: Answer, changes: pd.DataFrame | None = None) -> list[tuple[st
         With the columns of `Answer.changes`, which is the default.
     """
     return [
-        (str(name), _said(e, name, old, word(old, new)), _said(e, name, new, word(new, old, new=True)), number(cost))
+        (str(name), _said(e, name, old, new), _said(e, name, new, old, new=True), number(cost))
         for name, old, new, cost in (e.own_changes if changes is None else changes)[
             ["feature", "from", "to", "cost"]
         ].itertuples(index=False)
@@ -196,9 +197,14 @@ def brief(e: Answer, changes: pd.DataFrame | None = None) -> str:
     return ", ".join(f"{name} {old} → {new}" for name, old, new, _ in change_rows(e, changes))
 
 
-def _said(e: Answer, name: str, value: Any, text: str) -> str:
-    """A value in words, by which a code is told from a number."""
-    special = None if e.space is None else e.space.features[e.space.index(name)].special
+def _said(e: Answer, name: str, value: Any, other: Any, *, new: bool = False) -> str:
+    """A value in words, beside the one it changes from or to; a code is told from a number."""
+    feature = None if e.space is None else e.space.features[e.space.index(name)]
+    if feature is not None and feature.step is not None:  # in a narrow column as it reads there
+        text = word(*(as_read(v, feature.dtype) if isinstance(v, float) else v for v in (value, other)), new=new)
+    else:
+        text = word(value, other, new=new)
+    special = None if feature is None else feature.special
     return f"{text} (a code)" if special is not None and value in special.codes else text
 
 

@@ -58,6 +58,7 @@ def test_ends_that_are_said_hold_the_value_that_reads_so(dtype: str, asked: str,
     assert answer.status == "optimal"
     assert answer.counterfactual is not None
     assert str(answer.counterfactual.rate.iloc[0]) == "0.6" or answer.counterfactual.rate.iloc[0] == np.float32(0.6)
+    assert "0.3   0.6" in str(answer)
     checked(answer, explainer, tmp_path / "answer.json")
 
 
