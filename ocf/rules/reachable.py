@@ -13,10 +13,10 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.feature import Feature
+from ocf.features.number_dtypes import held
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.objects import Condition, Subgroup, intervals_of
-from ocf.support.messages import nearest
 
 #: Which cells of feature i, given by their ends, a change may reach: ``admits(i, lower, upper)``.
 Admits = Callable[[int, FloatArray, FloatArray], BoolArray]
@@ -100,10 +100,7 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
         lower, upper = part.lower[span], part.upper[span]
         if feature.discrete:
             given = list(values) if isinstance(values, list | tuple | set) else [values]
-            unknown = [v for v in given if v not in feature.codes]
-            if unknown:
-                raise ProblemError(f"region: {name!r} has no level {nearest(unknown[0], feature.levels)}")
-            codes = np.array([feature.codes[v] for v in given], np.float64)
+            codes = np.array([feature.level_code(v) for v in given], np.float64)
             masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
             continue
         low, high = _ends(feature, values)
@@ -120,6 +117,7 @@ def _ends(feature: Feature, said: Any) -> tuple[float, float]:
         raise ProblemError(f"region: the range of {feature.name!r}: {error}") from None
     except (TypeError, ValueError):
         raise ProblemError(f"region: {feature.name!r} needs (lowest, highest), not {said!r}") from None
+    low, high = (held(end, feature.dtype) for end in (low, high))
     low, high = float(feature.at_least(low)), float(feature.at_most(high))
     if not low <= high:
         raise ProblemError(f"region: {feature.name!r} in {said!r} holds no value")

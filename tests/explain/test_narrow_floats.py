@@ -11,7 +11,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Budget, Explainer, Explanation, Implication, Linear
+from ocf import Budget, CounterfactualRules, Explainer, Explanation, Implication, Linear
+from ocf.errors import ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.own_cost import amount_of, cuts_of
@@ -139,3 +140,15 @@ def test_steps_of_a_curve_are_cut_where_the_column_holds_them() -> None:
     assert (float(amount_of(curve, feature, 0.0, held)), float(amount_of(curve, feature, 0.0, 0.6))) == (5.0, 0.0)
     cuts = cuts_of(curve, feature, 0.0)
     assert {held, np.nextafter(held, -np.inf)} <= set(cuts.tolist())  # a cell of its own
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_regions_of_rules_hold_the_value_that_reads_as_their_end(dtype: str) -> None:
+    table = rates().astype({"rate": dtype})
+    features = {"rate": {"step": 0.1}}
+    rules = CounterfactualRules(None, table, rates().rate > 0.55, features=features, n_estimators=5)
+    held = rules.query({"rate": (0.1, 0.6)}, True).held
+    whole = rules.query({"rate": (0.05, 0.65)}, True).held
+    assert held == whole
+    with pytest.raises(ProblemError, match="holds no value"):
+        rules.query({"rate": (0.61, 0.69)}, True)
