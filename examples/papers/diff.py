@@ -5,7 +5,7 @@ python examples/papers/diff.py examples/papers/ocean/table3.csv out/table3/table
 The first file is the measure. The command names methods that have become slower, runs that are no longer proved or take
 twice as long, and proven costs that differ. It ends with 6 where it has found such a contradiction, and with 7 where
 something has got worse. It reads files that have a line a run with its row, status, time and cost: those of `ocean`, of
-`box/digits.py` and `box/improvements.py`, and of tables 2 and 3 of `oblique`.
+`box/digits.py` and `box/improvements.py`, of tables 2 and 3 and figure 4 of `oblique`, and `fcca/solvers.csv`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ASKED = (
 SIZE = ("trees", "depth", "level")
 
 #: Columns that may hold the method, the time and the cost.
-METHOD, TIME, COST = ("method", "step", "solver"), ("seconds", "solving_ms"), ("cost", "l2")
+METHOD, TIME, COST = ("method", "step", "solver"), ("seconds", "solving_ms", "ms"), ("cost", "l2")
 
 PROVED = ("optimal", "infeasible")
 

@@ -57,7 +57,7 @@ def tweak(
         table = pd.DataFrame(np.array(points), columns=row.columns)
     else:
         names = list(row.columns if encoder is None else encoder.get_feature_names_out())
-        table = _decoded(pd.DataFrame(np.array(points), columns=names), row, settings)
+        table = decoded(pd.DataFrame(np.array(points), columns=names), row, settings)
     hits = np.flatnonzero(model.predict(table) == target)
     if not len(hits):
         return None
@@ -92,8 +92,17 @@ def _along(path: list[tuple[int, float, bool]], origin: np.ndarray, spread: np.n
     return point
 
 
-def _decoded(points: pd.DataFrame, row: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """Points in the user's columns; categories by the largest of their columns, levels by the nearest."""
+def decoded(points: pd.DataFrame, row: pd.DataFrame, settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Points in the user's columns; categories by the largest of their columns, levels by the nearest.
+
+    Parameters
+    ----------
+    points : DataFrame (n, n_encoded)
+        In the columns that the encoder names.
+    row : DataFrame (1, n_columns)
+    settings : mapping
+        Of the features.
+    """
     out = {}
     for column in row.columns:
         setting = settings[column]

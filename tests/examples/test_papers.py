@@ -138,11 +138,21 @@ def test_two_files_of_a_table_differ_in_what_got_worse(
     assert "no run in common" in capsys.readouterr().err
 
 
+def test_milliseconds_are_read_as_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    head = "# a day, a command: limits\nset,rows,solver,row,status,cost,ms\n"
+    (tmp_path / "a.csv").write_text(head + "boston,30,highs,0,optimal,0.4,1500\n")
+    runs = module("diff", monkeypatch).read(tmp_path / "a.csv").runs
+    assert runs.seconds.tolist() == [1.5]
+    assert runs.method.tolist() == ["highs"]
+
+
 @pytest.mark.parametrize(
     "name",
     [
         *(f"ocean/{stem}.csv" for stem in ("table3", "table3-mace", "table4", "tableA2", "figure1", "figureF3")),
-        *(f"oblique/{stem}.csv" for stem in ("table2-breast", "table2-spambase", "table3")),
+        *(f"oblique/table2{part}.csv" for part in ("", "-bounded", "-breast", "-spambase")),
+        *(f"oblique/{stem}.csv" for stem in ("table3", "table3-round-last", "figure4")),
+        "fcca/solvers.csv",
         "box/digits.csv",
         "box/improvements.csv",
     ],

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ocf.compare.datasets import Dataset
+
 pytest.importorskip("matplotlib")
 
 PAPERS = Path(__file__).parents[2] / "examples" / "papers"
@@ -57,6 +59,22 @@ def test_figures_of_the_models_that_were_run(
 ) -> None:
     run.draw([fold(target, 0) for target in targets], tmp_path)
     assert {int(path.name.split("-")[1]) for path in tmp_path.iterdir()} == drawn
+
+
+def test_folds_of_the_authors_are_in_the_order_of_the_file(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame({"a": np.arange(50.0)})
+    data = Dataset("magic", table, pd.Series(np.repeat([0, 1], 25)), {"a": {"kind": "numeric"}})
+    monkeypatch.setattr(run, "load_dataset", lambda *_: data)
+    monkeypatch.setattr(run, "MOST_ROWS", 40)
+    rows, y, external, y_external = run.prepared("magic", None, in_order=True)
+    assert rows.a.is_monotonic_increasing
+    assert rows.index.tolist() == list(range(40))
+    assert external.index.tolist() == table.sample(n=10, random_state=100).index.tolist()
+    assert (y == (rows.a >= 25)).all()
+    assert (y_external == (external.a >= 25)).all()
+    assert not run.prepared("magic", None)[0].a.is_monotonic_increasing
+    units = {run.Unit("magic", "boosting", 0, {}, in_order).stem for in_order in (False, True)}
+    assert len(units) == 2
 
 
 def test_solvers_and_trees_of_a_small_table(

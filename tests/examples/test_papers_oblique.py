@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,3 +110,138 @@ def test_table_6_on_logarithms_is_of_oblique_trees_alone_and_of_numbers(
     monkeypatch.setattr(sys, "argv", ["table6.py", "--log", "--sets", "Credit", "-o", str(tmp_path)])
     with pytest.raises(SystemExit):
         table6.main()
+
+
+@pytest.fixture
+def script(
+    common: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[[str], ModuleType]]:
+    """A script by its name, whose trees are kept for each other."""
+    monkeypatch.setenv("OCF_MODELS", str(tmp_path / "models"))
+    made: list[str] = []
+
+    def imported(name: str) -> ModuleType:
+        made.append(name)
+        return importlib.import_module(name)
+
+    yield imported
+    for name in made:
+        sys.modules.pop(name)
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("made again")
+
+
+def test_figure_4_goes_on_where_it_was(
+    script: Callable[[str], ModuleType], common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.repeat([7, 1], 40))
+    pixels = np.zeros((80, 784))
+    pixels[:, 295:310] = rng.integers(0, 60, (80, 15))
+    pixels[y == 7, 300:303] += 150.0
+    table = pd.DataFrame(pixels, columns=[f"p{k}" for k in range(784)])
+    data = Dataset("digits", table, y, {c: {"kind": "numeric"} for c in table})
+    monkeypatch.setattr(common, "load_dataset", lambda *_: data)
+    figure4 = script("figure4")
+    monkeypatch.setattr(figure4, "PAIRS", ((7, 1),))
+    monkeypatch.setattr(figure4, "METHODS", {m: figure4.METHODS[m] for m in ("add", "instances")})
+    words = ["figure4.py", "--quick", "-o", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    figure4.main()
+    made = pd.read_csv(tmp_path / "figure4-quick.csv", comment="#")
+    assert made.method.tolist() == list(figure4.METHODS)
+    assert set(made.status) <= {"optimal", "infeasible", "feasible"}  # more ink does not make a 7 a 1
+    text = (tmp_path / "figure4-quick.md").read_text()
+    assert "1 a pair, 300 s an answer" in text
+    assert "| 0.04 | " in text
+    assert (tmp_path / "figure4.png").stat().st_size > 100
+
+    more = pd.DataFrame({"pair": "7 → 1", "method": "add", "cost": [3.0, 1.0, 2.0], "ms": 1.0})
+    assert "| 7 → 1 | 1, 2, 3 | 0.04 | – |" in figure4.table(more)
+
+    before = (tmp_path / "runs.jsonl").read_text()
+    monkeypatch.setattr(figure4, "run", never)
+    monkeypatch.setattr(sys, "argv", words)
+    figure4.main()
+    assert (tmp_path / "runs.jsonl").read_text() == before
+    assert pd.read_csv(tmp_path / "figure4-quick.csv", comment="#").equals(made)
+
+
+def adult(rows: int) -> Dataset:
+    """A table with the columns of Adult, in which a capital gain above 5,000 earns the income."""
+    rng = np.random.default_rng(0)
+    words = {
+        "WorkClass": ["Private", "State"],
+        "MaritalStatus": ["Married", "Never-married"],
+        "Relationship": ["Own-child", "Wife"],
+    }
+    table = pd.DataFrame(
+        {
+            "Age": rng.integers(18, 80, rows),
+            "Sex": rng.integers(0, 2, rows),
+            "NativeCountry": rng.integers(0, 2, rows),
+            **{c: rng.choice(levels, rows) for c, levels in words.items()},
+            "EducationNumber": rng.integers(1, 5, rows),
+            "CapitalGain": rng.integers(0, 10_000, rows),
+            "CapitalLoss": rng.integers(0, 100, rows),
+            "HoursPerWeek": rng.integers(20, 60, rows),
+        }
+    )
+    facts: dict[str, dict[str, Any]] = {c: {"kind": "numeric"} for c in table}
+    facts |= {c: {"kind": "categorical", "levels": levels} for c, levels in words.items()}
+    facts |= {c: {"kind": "binary", "levels": [0, 1]} for c in ("Sex", "NativeCountry")}
+    facts["EducationNumber"] = {"kind": "ordinal", "levels": [1, 2, 3, 4]}
+    return Dataset("adult", table, (table.CapitalGain > 5000).astype(int), facts)
+
+
+@pytest.mark.parametrize(
+    ("options", "stem", "cost"), [((), "table1", (0.0, 1.0)), (("--raw",), "table1-raw", (1, 1e4))]
+)
+def test_table_1_goes_on_where_it_was(
+    script: Callable[[str], ModuleType],
+    common: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    stem: str,
+    cost: tuple[float, float],
+) -> None:
+    monkeypatch.setattr(common, "load_dataset", lambda *_: adult(200))
+    monkeypatch.setitem(common.SETS, "Adult", common.Set("adult", 2, official=160))
+    table1 = script("table1")
+    monkeypatch.setattr(sys, "argv", ["table1.py", *options, "-o", str(tmp_path)])
+    table1.main()
+    made = pd.read_csv(tmp_path / f"{stem}.csv", comment="#")
+    assert made.columns.tolist() == ["feature", "source", *table1.LEVELS]
+    assert "60 s a level" in (tmp_path / f"{stem}.md").read_text()
+    kept = [json.loads(line)["result"] for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert all(result["status"] == "optimal" and result["verified"] for result in kept)
+    assert cost[0] < kept[0]["cost"] < cost[1]
+    monkeypatch.setattr(table1, "run", never)
+    table1.main()
+    assert pd.read_csv(tmp_path / f"{stem}.csv", comment="#").equals(made)
+
+
+def test_feature_tweaking_loses_the_target_by_rounding_at_the_end(
+    script: Callable[[str], ModuleType], common: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pd.DataFrame({"job": ["a", "b"] * 40, "age": np.tile([30.0, 40.0, 50.0, 60.0], 20)})
+    facts: dict[str, dict[str, Any]] = {
+        "job": {"kind": "categorical", "levels": ["a", "b"]},
+        "age": {"kind": "numeric"},
+    }
+    by_job = Dataset("small", table, (table.job == "a").astype(int), facts)
+    by_age = Dataset("small", table, (table.age > 45).astype(int), facts)
+    tables23 = script("tables23")
+    for data, found in ((by_job, False), (by_age, True)):
+        monkeypatch.setattr(common, "load_dataset", lambda *_, data=data: data)
+        common.split.cache_clear()
+        common.cart.cache_clear()
+        the, model = common.split("Credit", None), common.cart("Credit", None)
+        low = the.test[model.predict(the.test) == 0].iloc[[0]]
+        point = tables23.rounded_last(model, low, 1, the)
+        assert (point is not None) is found
+        assert point is None or model.predict(point).tolist() == [1]

@@ -37,7 +37,7 @@ def folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(PAPERS / "ocean"))
     before = set(sys.modules)
     yield
-    for name in ("baselines", "common", "figures23", "plausible", "record", "runs", "table3", "tweaking"):
+    for name in ("baselines", "common", "figures23", "focus", "plausible", "record", "runs", "table3", "tweaking"):
         if name not in before:
             sys.modules.pop(name, None)
 
@@ -70,17 +70,31 @@ def test_baselines_of_table_3_are_never_below_the_optimum(baselines: ModuleType,
         status, cost = baselines.bisected(the, row, "l1", 60.0)
         assert status == "found"
         assert e.cost - 1e-9 <= cost <= e.cost + baselines.PRECISION * 3 + 1e-9
-        status, cost = baselines.tweaked(the, row, "l1", 60.0)
-        if status == "found":
-            found += 1
-            assert cost >= e.cost - 1e-9
-    assert found
+        for look in (baselines.tweaked, baselines.descended):
+            status, cost = look(the, row, "l1", 60.0)
+            if status == "found":
+                found += 1
+                assert cost >= e.cost - 1e-9
+    assert found > len(the.rows)
     age = the.explainer.space.index("age")
     problem = the.explainer.problem(the.rows.iloc[[0]], 1, "l1")
     younger = problem.origin.copy()
     younger[age] -= 1
     assert baselines.price(problem, younger) == np.inf
     assert baselines.price(problem, problem.origin) == 0.0
+
+
+def test_the_smooth_forest_has_its_slope_and_comes_near_the_real_one(folders: None) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    forest = RandomForestClassifier(7, max_depth=4, random_state=0).fit(X, np.where(X.sum(axis=1) > 0, "yes", "no"))
+    low, width = X.min(axis=0), np.ptp(X, axis=0)
+    soft = importlib.import_module("focus").SoftForest(forest, low, width, "yes")
+    for x in rng.random((3, 3)):
+        ends = [[soft.other(x + sign * 1e-6 * side, 5.0, 3.0)[0] for sign in (1, -1)] for side in np.eye(3)]
+        np.testing.assert_allclose(soft.other(x, 5.0, 3.0)[1], np.subtract(*np.transpose(ends)) / 2e-6, atol=1e-7)
+        steep, yes = soft.other(x, 1e7, 1.0)[0], forest.predict_proba([low + width * x])[0, 1]
+        assert steep == pytest.approx(1 / (1 + np.exp(2 * yes - 1)), abs=1e-6)
 
 
 def run(method: str, trees: int, row: int, seconds: float, cost: float, status: str = "optimal") -> dict[str, Any]:

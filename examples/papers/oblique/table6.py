@@ -65,11 +65,13 @@ def table(found: pd.DataFrame) -> str:
         for model in MODELS:
             own = of_set[of_set["model"] == model]
             row += [f"{spread(own['train'])} / {spread(own['test'])}"]
+            row += [spread(own["depth"])] if model == "CART" else []
             row += [f"{spread(own['depth'])}, {spread(own['leaves'])}"] if model == "TAO" else []
         paper = PUBLISHED[name]
-        rows.append([*row, f"{paper[0]} / {paper[1]}", f"{paper[3]} / {paper[4]}", f"{paper[6]} / {paper[7]}"])
-    header = ["set", "splits", "CART", "TAO", "depth, leaves", "random forest"]
-    return markdown(rows, [*header, "paper: CART", "TAO", "random forest"])
+        row += [f"{paper[0]} / {paper[1]}", paper[2], f"{paper[3]} / {paper[4]}", paper[5]]
+        rows.append([*row, f"{paper[6]} / {paper[7]}"])
+    header = ["set", "splits", "CART", "depth", "TAO", "depth, leaves", "random forest"]
+    return markdown(rows, [*header, "paper: CART", "depth", "TAO", "depth", "random forest"])
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from table3 import FORESTS, by_size, figure
 FILES = ("table3*.csv", "tableA1-*.csv")
 
 #: In the order of the columns of table 3.
-ORDER = ("FT", "MACE", "OAE", "OCEAN", "interval", "box")
+ORDER = ("FT", "FOCUS", "MACE", "OAE", "OCEAN", "interval", "box")
 
 #: Relative difference of two costs that counts.
 TOLERANCE = 1e-5
