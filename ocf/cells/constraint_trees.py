@@ -188,8 +188,9 @@ def _sums(problem: Problem, forms: Iterable[Sequence[tuple[str, float]]]) -> tup
 
 
 def _scaled_change(feature: Feature, origin: float, c: Fraction) -> Callable[[float], Fraction]:
-    here = feature.position(origin)
-    return lambda v: c * (feature.position(v) - here)
+    of = feature.position if feature.discrete else exact  # costs are of the numbers that columns hold
+    here = of(origin)
+    return lambda v: c * (of(v) - here)
 
 
 def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[CellProblem, ...], FloatArray]:

@@ -172,7 +172,7 @@ class LinearExplainer(Asking[LinearProblem]):
             diagnose=question.diagnose,
             box=question.box,
         )
-        return frame, coded, task
+        return frame, coded if task.space is self.space else task.space.from_frame(frame), task
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

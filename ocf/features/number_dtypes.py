@@ -58,6 +58,17 @@ def as_read(value: float, dtype: str) -> float:
     return value if narrow is None else float(str(narrow.type(value)))
 
 
+def recast(value: float, before: str, after: str) -> float:
+    """A number that a column holds, as one of another dtype holds what it reads as.
+
+    Parameters
+    ----------
+    value : float
+    before, after : str
+    """
+    return held(as_read(value, before), after)
+
+
 def narrow_float(dtype: str) -> np.dtype[Any] | None:
     """NumPy's dtype of a column of floats that hold less than float64; None of others."""
     found = number_dtype(dtype)

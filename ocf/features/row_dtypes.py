@@ -7,6 +7,8 @@ data's dtype where that holds them exactly. Where a word is missing stands what 
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pandas as pd
 
 from ocf.errors import DataError
 from ocf.features.feature import Feature
-from ocf.features.number_dtypes import is_nullable, number_dtype
+from ocf.features.number_dtypes import is_nullable, number_dtype, recast
 from ocf.features.numbers import column_of, dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
 
@@ -49,6 +51,8 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
 def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
     """The features with the dtypes in which rows hold their numbers; the space itself where these are its own.
 
+    Rows have to be read by it anew, where codes of narrow columns are other numbers.
+
     Parameters
     ----------
     space : FeatureSpace
@@ -57,13 +61,28 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
     """
     own = {str(column): str(dtype) for column, dtype in frame.dtypes.items()}
     changes = {
-        feature.name: {"dtype": own[feature.columns[0]]}
+        feature.name: _recast(feature, own[feature.columns[0]])
         for feature in space.features
         if own[feature.columns[0]] != feature.dtype
         and number_dtype(own[feature.columns[0]]) is not None
         and number_dtype(feature.dtype) is not None
     }
     return space.updated(changes) if changes else space
+
+
+def _recast(feature: Feature, dtype: str) -> dict[str, Any]:
+    """What changes of a feature in another dtype: its numbers are held as they read."""
+    if feature.discrete:
+        return {"dtype": dtype}
+    cast = partial(recast, before=feature.dtype, after=dtype)
+    special, permitted = feature.special, feature.permitted
+    return {
+        "dtype": dtype,
+        "lower": cast(feature.lower),
+        "upper": cast(feature.upper),
+        "permitted": None if permitted is None else tuple(map(cast, permitted)),
+        "special": None if special is None else replace(special, codes=tuple(map(cast, special.codes))),
+    }
 
 
 def exact_in(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:

@@ -17,7 +17,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
-from ocf.features.number_dtypes import held, holds_gaps
+from ocf.features.number_dtypes import holds_gaps, recast
 from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
@@ -107,11 +107,12 @@ def _held(value: Any, dtype: Any) -> Any:
 
 
 def _with_codes(feature: Feature, numbers: FloatArray, dtype: str) -> FloatArray:
-    """Numbers of rows with the codes as the data hold them, where the rows hold them in a narrower dtype."""
+    """Numbers of rows with the codes as the data hold them, where the rows hold them in another dtype."""
     codes = () if feature.special is None else feature.special.codes
     for code in codes:
-        if held(code, dtype) != code:
-            numbers = np.where(numbers == held(code, dtype), code, numbers)
+        other = recast(code, feature.dtype, dtype)
+        if other != code:
+            numbers = np.where(numbers == other, code, numbers)
     return numbers
 
 
@@ -280,7 +281,9 @@ class FeatureSpace:
     @staticmethod
     def _level_codes(column: pd.Series[Any], feature: Feature) -> FloatArray:
         place, words = pd.factorize(column)
-        codes = np.array([feature.codes.get(v, -1) for v in words] + [np.nan])  # the last is that of missing values
+        dtype = str(column.dtype)
+        known = [feature.codes.get(recast(v, dtype, feature.dtype) if isinstance(v, float) else v, -1) for v in words]
+        codes = np.array([*known, np.nan])  # the last is that of missing values
         values = codes[place]
         if (values == -1).any():
             row = int(np.flatnonzero(values == -1)[0])

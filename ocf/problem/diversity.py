@@ -132,7 +132,9 @@ def _nearness(feature: Feature, other: float) -> Callable[[float], Fraction]:
             return ZERO
         if feature.kind in ("categorical", "binary") or feature.is_special([v, other]).any():
             return -ONE
-        places = feature.positions[[int(v), int(other)]] if feature.discrete else (v, other)
+        if not feature.discrete:  # a scale reads as numbers on the grid do
+            return -abs(feature.position(v) - feature.position(other)) / feature.position(feature.scale)
+        places = feature.positions[[int(v), int(other)]]
         return -abs(exact(places[0]) - exact(places[1])) / exact(feature.scale)
 
     return of

@@ -255,7 +255,10 @@ def coupled_parts(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> dic
 
     def change(name: str) -> Fraction:
         feature, old, new = changes[name]
-        return Fraction(0) if old is None or new is None else _amount(feature, new) - _amount(feature, old)
+        if old is None or new is None:
+            return Fraction(0)
+        held = {**feature, "step": None}  # costs are of the numbers that columns hold
+        return _amount(held, new) - _amount(held, old)
 
     def add(name: str, amount: Fraction) -> None:
         parts[name] = parts.get(name, Fraction(0)) + amount
@@ -288,6 +291,8 @@ def _between(feature: Mapping[str, Any], first: float | None, second: float | No
     unlike = kind in ("binary", "categorical") or stands_apart(feature, first) or stands_apart(feature, second)
     if unlike or first is None or second is None:
         return Fraction(1)
+    if not levels:
+        return abs(_amount(feature, first) - _amount(feature, second)) / _amount(feature, feature["scale"])
     numbers = kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels)
     ends = [levels[int(v)] if numbers else v for v in (first, second)]
     return abs(_decimal(ends[0]) - _decimal(ends[1])) / _decimal(feature["scale"])
