@@ -50,7 +50,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -287,38 +287,6 @@ def big_m_rows(form: StandardForm) -> IntArray:
         With names, of a model to which `add_splits` and `add_shared_splits` have added rows.
     """
     return np.flatnonzero([name.partition("[")[0] in BIG_M for name in form.row_names or ()])
-
-
-def with_fitting_big_m(form: StandardForm, rows: IntArray, before: MoveColumns, after: MoveColumns) -> StandardForm:
-    """A model whose big-M are the smallest that narrower bounds allow, the first columns being those of the moves.
-
-    Parameters
-    ----------
-    form : StandardForm
-    rows : (n,) int64
-        Of `big_m_rows`.
-    before, after : MoveColumns
-        With the bounds by which the big-M are the smallest, and with those that numbers have now.
-    """
-    n, matrix = before.n, form.A.copy()
-    own = matrix[rows]
-    moves, flows = own[:, :n], own[:, n:]
-    less, size, from_above = np.zeros((3, form.n_rows))
-    rise, fall = _shift(after.upper, before.upper), _shift(before.lower, after.lower)
-    less[rows] = moves.maximum(0) @ rise - moves.minimum(0) @ fall
-    size[rows] = abs(flows).max(axis=1).toarray().ravel()
-    from_above[rows] = flows.max(axis=1).toarray().ravel() > 0
-    less = np.clip(less, 0.0, size)
-    flow = matrix.indices >= n
-    row = np.repeat(np.arange(form.n_rows), np.diff(matrix.indptr))[flow]
-    matrix.data[flow] -= less[row] * np.sign(matrix.data[flow])
-    return replace(form, A=matrix, row_upper=form.row_upper - from_above * less)
-
-
-def _shift(low: FloatArray, high: FloatArray) -> FloatArray:
-    """By how much bounds lie above others, which may be as infinite."""
-    with np.errstate(invalid="ignore"):
-        return np.where(low == high, 0.0, high - low)
 
 
 def _shared(ensemble: Ensemble) -> list[list[int]]:

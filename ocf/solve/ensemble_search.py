@@ -329,10 +329,14 @@ class _Global:
         if left is not None and left <= 0:
             return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
         asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)
-        form = part.form if self._halving is None else self._halving.fitted(part)
+        if self._halving is None:
+            return solver.solve(part.form, asked, cutoff=cutoff)
+        reduced = self._halving.fitted(part)
         if part.is_ready:
-            return solve_small(solver, form, replace(asked, threads=1), cutoff, interrupt)
-        return solver.solve(form, asked, cutoff=cutoff)
+            result = solve_small(solver, reduced.form, replace(asked, threads=1), cutoff, interrupt)
+        else:
+            result = solver.solve(reduced.form, asked, cutoff=cutoff)
+        return result if result.x is None else replace(result, x=reduced.restore(result.x))
 
     def _is_cut_short(self, part: ModelPart, result: SolveResult, bound: float) -> bool:
         """Whether a solver might have gone on with a box, were it not for the time that it was given."""

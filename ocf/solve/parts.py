@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.formulations.blocks.splits import big_m_rows, with_fitting_big_m
+from ocf.formulations.blocks.splits import big_m_rows
 from ocf.problem.requirements import Requirements, ScoreCurve
 from ocf.problem.totals import TotalThreshold
+from ocf.solve.fitted_rows import fitted
 from ocf.solve.narrowed import Narrowing, NumberBox
-from ocf.solvers.standard_form import StandardForm
+from ocf.solvers.standard_form import Reduced, StandardForm
 from ocf.solvers.tangents import Tangents
 
 #: Choices of leaves after which what is left is split at a score that is seen through a curve.
@@ -165,22 +166,22 @@ class Halving:
         """Whether a box has so few leaves that a solver gets it."""
         return part.box is not None and part.box.size <= self._most
 
-    def fitted(self, part: ModelPart) -> StandardForm:
-        """A part's model, with the smallest big-M and without the leaves that are out of reach.
+    def fitted(self, part: ModelPart) -> Reduced:
+        """A part's model, with the smallest big-M and without what is out of reach.
 
         Parameters
         ----------
         part : ModelPart
         """
         assert part.box is not None
-        columns = self._narrowing.columns(part.box)
-        form = with_fitting_big_m(part.form, self._rows, self._columns, columns)
-        lower, upper, n = form.lower.copy(), form.upper.copy(), columns.n
-        lower[:n], upper[:n] = np.maximum(lower[:n], columns.lower), np.minimum(upper[:n], columns.upper)
-        live = part.box.live
-        leaves = slice(part.first, part.first + len(live))
-        upper[leaves] = np.where(live, upper[leaves], 0.0)
-        return form.with_bounds(np.minimum(lower, upper), upper)
+        form, whole, columns = part.form, self._columns, self._narrowing.columns(part.box)
+        bounds, n, live = np.array([form.lower, form.upper]), columns.n, part.box.live
+        np.maximum(bounds[0, :n], columns.lower, out=bounds[0, :n])
+        np.minimum(bounds[1, :n], columns.upper, out=bounds[1, :n])
+        bounds[1, part.first : part.first + len(live)][~live] = 0.0
+        np.minimum(bounds[0], bounds[1], out=bounds[0])
+        shift = np.array([_shift(columns.upper, whole.upper), _shift(whole.lower, columns.lower)])
+        return fitted(form, np.isin(np.arange(form.n_rows), self._rows), shift, bounds)
 
     def halved(self, part: ModelPart, limit: float, stop: Callable[[], bool]) -> list[ModelPart]:
         """What of a part may hold a point that is cheaper than a limit, after a number of halvings.
@@ -247,6 +248,12 @@ class Halving:
             scale *= STEP
             box = self._narrowing.within(whole.towards(point, scale), limit)
         return None if box is None else replace(_within(part, box), seconds=SECONDS)
+
+
+def _shift(low: FloatArray, high: FloatArray) -> FloatArray:
+    """By how much bounds lie above others, which may be as infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.where(low == high, 0.0, high - low)
 
 
 def _within(part: ModelPart, box: NumberBox) -> ModelPart:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-import numpy as np
-import scipy.sparse as sp
-
 from ocf.errors import MemoryLimitError, SolverError
 from ocf.solvers import Solver, get_solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
-from ocf.solvers.standard_form import Reduced, StandardForm
+from ocf.solvers.standard_form import StandardForm
 
 
 def solve_small(
@@ -40,29 +37,14 @@ def solve_small(
         With the status ERROR also where a solver raises an error, or there is no memory for the model.
     """
     try:
-        reduced = without_decided(form)
         highs = cast(Solver, get_solver("highs"))
-        first = highs.solve(reduced.form.relaxed(), options, cutoff=cutoff, interrupt=interrupt)
+        first = highs.solve(form.relaxed(), options, cutoff=cutoff, interrupt=interrupt)
         left = None if options.time_limit is None else options.time_limit - first.seconds
         if first.status is Status.INFEASIBLE:
             return first
         if left is not None and left <= 0:
             return replace(first, status=Status.UNKNOWN, x=None, objective=None)
-        result = solver.solve(reduced.form, replace(options, time_limit=left), cutoff=cutoff, interrupt=interrupt)
+        result = solver.solve(form, replace(options, time_limit=left), cutoff=cutoff, interrupt=interrupt)
     except (SolverError, MemoryLimitError) as error:
         return SolveResult(Status.ERROR, solver=solver.name, version=solver.version, message=str(error))
-    x = None if result.x is None else reduced.restore(result.x)
-    return replace(result, x=x, seconds=first.seconds + result.seconds)
-
-
-def without_decided(form: StandardForm) -> Reduced:
-    """A model without the columns that cannot move, and the rows that say nothing of the others.
-
-    Parameters
-    ----------
-    form : StandardForm
-    """
-    free = np.flatnonzero(form.lower < form.upper)
-    P = sp.csr_array((np.ones(len(free)), (free, np.arange(len(free)))), (form.n_cols, len(free)))
-    reduced = form.substitute(P, np.where(form.lower < form.upper, 0.0, form.lower))
-    return replace(reduced, form=reduced.form.tidy())
+    return replace(result, seconds=first.seconds + result.seconds)

@@ -39,6 +39,7 @@ KERNELS = (
     "rules/family_kernels.py",
     "rules/points.py",
     "solve/box_reach.py",
+    "solve/fitted_rows.py",
     "solvers/box/bitsets.py",
     "solvers/box/branching.py",
     "solvers/box/cliques.py",
