@@ -4,8 +4,8 @@ Lucic, Oosterhuis, Haned & de Rijke, *FOCUS: Flexible Optimizable Counterfactual
 2022: a row goes to both sides of every split, in parts that a sigmoid of its distance from the threshold gives, so that
 a leaf holds the product along its path, a tree votes by the parts of its leaves, and a softmax of the votes stands for
 the forest's class. Adam follows the gradient of the probability of the row's own class, as long as that is the forest's
-answer, and of the distance. The columns are scaled to [0, 1]; the nearest of all points on the way that the real forest
-gives the target is kept.
+answer, and of the distance. The columns are scaled to [0, 1]; of every fifth point on the way the nearest that the real
+forest gives the target is kept.
 """
 
 from __future__ import annotations
