@@ -154,11 +154,12 @@ class LinearExplainer(Asking[LinearProblem]):
             raise ProblemError(
                 "linear models take a mix of the norms l0, l1 and l2, not a quadratic cost or a distance"
             )
+        space, coded = in_dtypes_of(question.space_of(self.space, known=self.prepared.rows), frame, coded)
         task = Task(
             target=question.target,
             probability=question.probability,
             cost=cost,
-            space=in_dtypes_of(question.space_of(self.space, known=self.prepared.rows), frame),
+            space=space,
             formulation="linear",
             solver=question.solver,
             split_margin=margin,
@@ -172,7 +173,7 @@ class LinearExplainer(Asking[LinearProblem]):
             diagnose=question.diagnose,
             box=question.box,
         )
-        return frame, coded if task.space is self.space else task.space.from_frame(frame), task
+        return frame, coded, task
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

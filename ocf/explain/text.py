@@ -199,13 +199,14 @@ def brief(e: Answer, changes: pd.DataFrame | None = None) -> str:
 
 def _said(e: Answer, name: str, value: Any, other: Any, *, new: bool = False) -> str:
     """A value in words, beside the one it changes from or to; a code is told from a number."""
-    feature = None if e.space is None else e.space.features[e.space.index(name)]
-    if feature is not None and feature.step is not None:  # in a narrow column as it reads there
-        text = word(*(as_read(v, feature.dtype) if isinstance(v, float) else v for v in (value, other)), new=new)
-    else:
-        text = word(value, other, new=new)
-    special = None if feature is None else feature.special
-    return f"{text} (a code)" if special is not None and value in special.codes else text
+    if e.space is None:
+        return word(value, other, new=new)
+    feature = e.space.features[e.space.index(name)]
+    ends = value, other
+    if feature.step is not None:  # in a narrow column as they read there
+        value, other = (as_read(v, feature.dtype) if isinstance(v, float) else v for v in ends)
+    text = word(value, other, new=new)
+    return f"{text} (a code)" if feature.special is not None and ends[0] in feature.special.codes else text
 
 
 def supplied(e: Answer) -> list[str]:

@@ -73,8 +73,7 @@ class TreeAsking(Asking[Problem]):
         others = other_gaps(frame.rename(columns=str), self.space)
         frame = conformed(frame, self.space)
         refuse_beyond_double(frame, self._split)
-        space = in_dtypes_of(task.space, frame)
-        coded = coded if space is task.space else space.from_frame(frame)
+        space, coded = in_dtypes_of(task.space, frame, coded)
         return frame, coded, replace(task, space=space, other_gaps=others)
 
     def _task(self, question: Question) -> Task:

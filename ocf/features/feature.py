@@ -23,7 +23,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features import times
 from ocf.features.curve import Curve, exact
-from ocf.features.number_dtypes import as_read, held, narrow_float
+from ocf.features.number_dtypes import as_read, held, held_level, narrow_float
 from ocf.features.special import Special
 from ocf.support.messages import nearest
 
@@ -141,7 +141,7 @@ class Feature:
 
     def level_code(self, level: Any) -> int:
         """Code of a level, by itself or by its text (keys of TOML are texts)."""
-        level = _held_level(self, level)
+        level = held_level(level, self.dtype)
         if level in self.codes:
             return self.codes[level]
         texts = {str(known): code for known, code in self.codes.items()}
@@ -381,18 +381,13 @@ class Feature:
         return int(code) if self.kind == "integer" and float(code).is_integer() else float(code)
 
 
-def _held_level(feature: Feature, level: Any) -> Any:
-    """A level as the column holds it, which may be a narrow float."""
-    return held(level, feature.dtype) if isinstance(level, float) else level
-
-
 def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
     """What a user permits; as `Feature.permitting`."""
     if isinstance(allowed, str) or not isinstance(allowed, Iterable):
         raise ProblemError(f"permitted range of {feature.name!r}: give a list, such as [{allowed!r}], not {allowed!r}")
     values = tuple(allowed)
     if feature.discrete:
-        return tuple(_held_level(feature, v) for v in values)
+        return tuple(held_level(v, feature.dtype) for v in values)
     if len(values) != 2:
         raise ProblemError(f"permitted range of {feature.name!r} must be (lowest, highest), not {values}")
     values = tuple(end if v is None else v for v, end in zip(values, (-math.inf, math.inf), strict=True))

@@ -16,7 +16,7 @@ from ocf.features.curve import Curve
 from ocf.features.feature import Feature, Kind
 from ocf.features.frames import plain_columns, table_of
 from ocf.features.indicators import indicator_groups
-from ocf.features.number_dtypes import held, number_dtype
+from ocf.features.number_dtypes import held, held_level, number_dtype
 from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
 from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
@@ -273,7 +273,7 @@ def _single(column: pd.Series[Any], setting: Mapping[str, Any]) -> Feature:
             "column text, such as by astype(str), before the model is fitted"
         )
     truth = (False, True) if kind == "binary" and pd.api.types.is_bool_dtype(values.infer_objects()) else None
-    said = tuple(held(v, dtype) if isinstance(v, float) else v for v in setting.get("levels", ()))
+    said = tuple(held_level(v, dtype) for v in setting.get("levels", ()))
     levels = said or truth or tuple(_sorted_levels(values))
     span = len(levels) - 1.0
     if kind == "ordinal" and all(isinstance(v, int | float) and not isinstance(v, bool) for v in levels):

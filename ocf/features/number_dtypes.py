@@ -45,6 +45,17 @@ def held(value: float, dtype: str) -> float:
         return float(narrow.type(value))
 
 
+def held_level(level: Any, dtype: str) -> Any:
+    """A level as a column holds it: numbers that are no whole ones as `held` says, all others as they are.
+
+    Parameters
+    ----------
+    level : object
+    dtype : str
+    """
+    return held(level, dtype) if isinstance(level, float) else level
+
+
 def as_read(value: float, dtype: str) -> float:
     """The shortest decimal that a column holds as a number: in one of float32, 0.6 for 0.60000002.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ocf.arrays import FloatArray
 from ocf.errors import DataError
 from ocf.features.feature import Feature
 from ocf.features.number_dtypes import is_nullable, number_dtype, recast
@@ -48,16 +49,18 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
     return out
 
 
-def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
-    """The features with the dtypes in which rows hold their numbers; the space itself where these are its own.
+def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame, coded: FloatArray) -> tuple[FeatureSpace, FloatArray]:
+    """The features with the dtypes in which rows hold their numbers, and the rows as these read them.
 
-    Rows have to be read by it anew, where codes of narrow columns are other numbers.
+    Both are as they were where the dtypes are the space's own; codes of narrow columns are other numbers in others.
 
     Parameters
     ----------
     space : FeatureSpace
     frame : DataFrame
         Rows in the user's columns.
+    coded : (n, n_features) float64
+        The same as the space reads them.
     """
     own = {str(column): str(dtype) for column, dtype in frame.dtypes.items()}
     changes = {
@@ -67,7 +70,10 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame) -> FeatureSpace:
         and number_dtype(own[feature.columns[0]]) is not None
         and number_dtype(feature.dtype) is not None
     }
-    return space.updated(changes) if changes else space
+    if not changes:
+        return space, coded
+    recast_space = space.updated(changes)
+    return recast_space, recast_space.from_frame(frame)
 
 
 def _recast(feature: Feature, dtype: str) -> dict[str, Any]:

@@ -6,15 +6,15 @@ entries takes half a millisecond.
 
 Nomenclature
 ------------
-=====================  =============================================================================
-symbol                 meaning, shape
-=====================  =============================================================================
+========================  ==========================================================================================
+symbol                    meaning, shape
+========================  ==========================================================================================
 ``start, column, value``  a matrix by rows (CSR)
-``sides``              of the rows, (2, n_rows)
-``bounds``             of the columns in the box, (2, n_cols)
-``place``              of each column in the smaller model; -1 of those that are 0 in the box
-``rise, fall``         by how much a move's upper end lies lower, and its lower end higher, than in the whole box
-=====================  =============================================================================
+``sides``                 of the rows, (2, n_rows)
+``bounds``                of the columns in the box, (2, n_cols)
+``place``                 of each column in the smaller model; -1 of those that are 0 in the box
+``rise, fall``            by how much a move's upper end lies lower, and its lower end higher, than in the whole box
+========================  ==========================================================================================
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.solvers.standard_form import Reduced, StandardForm
 from ocf.support.numba_cache import helper, kernel
 
-#: Twice the unit roundoff: bounds the error of one product or sum, with room to spare. Whole numbers up to the limit,
-#: and their sums, are exact.
+#: As in `ocf.solvers.presolve`: twice the unit roundoff, and whole numbers up to which sums are exact. A kernel is
+#: compiled with its own file's constants, of which its cache knows.
 EPS, EXACT = 2.0**-52, 2.0**53
 
 
@@ -59,8 +59,8 @@ def fitted(form: StandardForm, big_m: BoolArray, shift: FloatArray, bounds: Floa
     ----------
     form : StandardForm
         Of the whole box, linear; its first columns are the moves of the numbers.
-    big_m : (n_rows,) bool
-        Which rows have a big-M, the smallest that the whole box allows.
+    big_m : (n,) bool
+        Which of the first rows have a big-M, the smallest that the whole box allows; those after them have none.
     shift : (2, n_moves) float64
         By how much the upper ends of the moves lie lower in the box, and their lower ends higher.
     bounds : (2, n_cols) float64
@@ -129,8 +129,8 @@ def fit_rows(
     ----------
     matrix, sides, bounds
         Of the whole model, with the bounds of the box.
-    big_m : (n_rows,) bool
-        Which rows have a big-M.
+    big_m : (n,) bool
+        Which of the first rows have a big-M.
     rise, fall, place
         See above.
     out, out_sides
@@ -138,7 +138,8 @@ def fit_rows(
     """
     n_entries, n_rows = 0, 0
     for row in range(len(matrix.start) - 1):
-        less, above = surplus(matrix, row, rise, fall) if big_m[row] else (0.0, False)
+        fits = row < len(big_m) and big_m[row]
+        less, above = surplus(matrix, row, rise, fall) if fits else (0.0, False)
         low, high = sides[0, row], sides[1, row] - (less if above else 0.0)
         least, most, size, whole, first = 0.0, 0.0, 0.0, True, n_entries
         for k in range(matrix.start[row], matrix.start[row + 1]):

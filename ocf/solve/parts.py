@@ -127,7 +127,8 @@ class Halving:
     """
 
     def __init__(self, narrowing: Narrowing, form: StandardForm, whole: NumberBox, n_trees: int) -> None:
-        self._narrowing, self._rows, self._most = narrowing, big_m_rows(form), n_trees + SMALL
+        self._narrowing, self._most = narrowing, n_trees + SMALL
+        self._big_m = np.isin(np.arange(form.n_rows), big_m_rows(form))
         self._whole, self._columns = whole, narrowing.columns(whole)
 
     def whole(self, part: ModelPart) -> ModelPart:
@@ -181,7 +182,7 @@ class Halving:
         bounds[1, part.first : part.first + len(live)][~live] = 0.0
         np.minimum(bounds[0], bounds[1], out=bounds[0])
         shift = np.array([_shift(columns.upper, whole.upper), _shift(whole.lower, columns.lower)])
-        return fitted(form, np.isin(np.arange(form.n_rows), self._rows), shift, bounds)
+        return fitted(form, self._big_m, shift, bounds)
 
     def halved(self, part: ModelPart, limit: float, stop: Callable[[], bool]) -> list[ModelPart]:
         """What of a part may hold a point that is cheaper than a limit, after a number of halvings.

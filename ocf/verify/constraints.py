@@ -51,9 +51,13 @@ def as_held(feature: Mapping[str, Any], number: float) -> float:
     feature : mapping
     number : float
     """
-    narrow = NARROW.get(str(feature.get("dtype", "")).lower())
     with np.errstate(over="ignore"):
-        return number if narrow is None else float(np.dtype(narrow).type(number))
+        return float(_float_dtype(feature).type(number))
+
+
+def _float_dtype(feature: Mapping[str, Any]) -> np.dtype[Any]:
+    """In which a feature's column holds numbers: float64 unless it is narrower."""
+    return np.dtype(NARROW.get(str(feature.get("dtype", "")).lower(), "float64"))
 
 
 def stands_apart(feature: Mapping[str, Any], value: float | None) -> bool:
@@ -76,11 +80,15 @@ def _decimal(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
+def _held(feature: Mapping[str, Any], value: float) -> Fraction:
+    """The number that a column holds, or that of a level: costs are of these."""
+    return _decimal(feature["levels"][int(value)] if feature["levels"] else value)
+
+
 def _amount(feature: Mapping[str, Any], value: float) -> Fraction:
-    if feature["levels"]:
-        return _decimal(feature["levels"][int(value)])
-    narrow = NARROW.get(str(feature.get("dtype", "")).lower()) if feature.get("step") is not None else None
-    return _decimal(value) if narrow is None else Fraction(str(np.dtype(narrow).type(value)))
+    """The same as it reads, on the grid of a narrow column: constraints are of these."""
+    on_grid = not feature["levels"] and feature.get("step") is not None
+    return Fraction(str(_float_dtype(feature).type(value))) if on_grid else _held(feature, value)
 
 
 def _place(feature: Mapping[str, Any], level: Any) -> int:
@@ -111,8 +119,7 @@ def _linear(said: Mapping[str, Any], changes: Mapping[str, Change]) -> str:
         if said["relative"]:
             total -= factor * _amount(feature, old)
         if feature["kind"] == "numeric" and feature["step"] is None:
-            dtype = NARROW.get(str(feature["dtype"]).lower(), "float64")
-            room += abs(factor) * Fraction(float(np.spacing(np.dtype(dtype).type(abs(new)))))
+            room += abs(factor) * Fraction(float(np.spacing(_float_dtype(feature).type(abs(new)))))
     bound, sense = _decimal(said["bound"]), said["sense"]
     # numbers can make an equation true only as far as the column can hold them
     if sense not in ("<=", ">=", "="):
@@ -255,10 +262,7 @@ def coupled_parts(norm: Mapping[str, Any], changes: Mapping[str, Change]) -> dic
 
     def change(name: str) -> Fraction:
         feature, old, new = changes[name]
-        if old is None or new is None:
-            return Fraction(0)
-        held = {**feature, "step": None}  # costs are of the numbers that columns hold
-        return _amount(held, new) - _amount(held, old)
+        return Fraction(0) if old is None or new is None else _held(feature, new) - _held(feature, old)
 
     def add(name: str, amount: Fraction) -> None:
         parts[name] = parts.get(name, Fraction(0)) + amount

@@ -14,7 +14,8 @@ from lightgbm import LGBMClassifier
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, StackingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -35,7 +36,7 @@ TABLE = pd.DataFrame(
     }
 )
 LABELS = ((TABLE["age"] > 40) ^ (TABLE["job"] == "smith")).astype(int)
-ROW = TABLE.iloc[[0]]
+ROW, NUMBERS = TABLE.iloc[[0]], TABLE[["age", "amount"]]
 
 
 class Unknown(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,6 +54,13 @@ def pipeline(encoder: Any, trees: Any = None) -> Any:
     trees = DecisionTreeClassifier(max_depth=3, random_state=0) if trees is None else trees
     columns = make_column_transformer((encoder, ["job"]), remainder="passthrough")
     return make_pipeline(columns, trees).fit(TABLE, LABELS)
+
+
+def standing_beside() -> Any:
+    """A stack under a linear model that is given the table, too, behind an imputer."""
+    parts = [("trees", DecisionTreeClassifier(max_depth=2, random_state=0))]
+    stack = StackingClassifier(parts, LogisticRegression(), cv=2, passthrough=True)
+    return make_pipeline(SimpleImputer(), StandardScaler(), stack).fit(NUMBERS, LABELS)
 
 
 MODEL = pipeline(OneHotEncoder())
@@ -120,6 +128,11 @@ def calibrated() -> Any:
             DataError,
             r"'age' is missing \(NaN\), and the model has no rule for it: fill in a value",
             lambda: Explainer(STRICT, TABLE).explain(ROW.assign(age=np.nan)),
+        ),
+        (
+            DataError,
+            r"'age' is missing \(NaN\), and no rule for that is read in a model .* sums .*: fill in a value",
+            lambda: Explainer(standing_beside(), NUMBERS).explain(NUMBERS.iloc[[0]].assign(age=np.nan)),
         ),
         (DataError, "two columns .* named 'age': give each", lambda: Explainer(MODEL, TABLE[["age", "age", "job"]])),
         (DataError, r"step 0.5 should be a whole number", lambda: Explainer(MODEL, TABLE, {"amount": {"step": 0.5}})),
