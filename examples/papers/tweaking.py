@@ -48,9 +48,9 @@ def tweak(
     spread, classes = encoded.std(axis=0), list(last.classes_)
     points = []
     for tree in (one.tree_ for one in getattr(last, "estimators_", [last])):
-        vote = int(tree.value[tree.apply(origin[None].astype(np.float32))[0], 0].argmax())
-        if classes[vote] != target:
-            points += [_along(path, origin, spread) for path, label in _paths(tree, classes) if label == target]
+        votes = [classes[k] for k in tree.value[:, 0].argmax(axis=1)]  # of each node
+        if votes[tree.apply(origin[None].astype(np.float32))[0]] != target:
+            points += [_along(tree, path, origin, spread) for path, leaf in paths(tree) if votes[leaf] == target]
     if not points:
         return None
     if encoder is None and distance is None:
@@ -71,24 +71,24 @@ def tweak(
     return table.iloc[nearest].set_axis(row.index) if np.isfinite(away.min()) else None
 
 
-def _paths(tree: Any, classes: list[Any]) -> list[tuple[list[tuple[int, float, bool]], Any]]:
-    """Conditions (column, threshold, whether at most) and label of each leaf."""
+def paths(tree: Any) -> list[tuple[list[tuple[int, bool]], int]]:
+    """Nodes on the path to each leaf, each with whether it goes left there, and the leaf's own node."""
     out, stack = [], [(0, [])]
     while stack:
         v, path = stack.pop()
         if tree.children_left[v] < 0:
-            out.append((path, classes[int(tree.value[v, 0].argmax())]))
+            out.append((path, v))
             continue
-        column, threshold = int(tree.feature[v]), float(tree.threshold[v])
-        stack.append((int(tree.children_left[v]), [*path, (column, threshold, True)]))
-        stack.append((int(tree.children_right[v]), [*path, (column, threshold, False)]))
+        stack.append((int(tree.children_left[v]), [*path, (v, True)]))
+        stack.append((int(tree.children_right[v]), [*path, (v, False)]))
     return out
 
 
-def _along(path: list[tuple[int, float, bool]], origin: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _along(tree: Any, path: list[tuple[int, bool]], origin: np.ndarray, spread: np.ndarray) -> np.ndarray:
     point = origin.copy()
-    for column, threshold, at_most in path:
-        point[column] = threshold + (-EPSILON if at_most else EPSILON) * spread[column]
+    for v, left in path:
+        column = int(tree.feature[v])
+        point[column] = float(tree.threshold[v]) + (-EPSILON if left else EPSILON) * spread[column]
     return point
 
 

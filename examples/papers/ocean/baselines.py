@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,36 +36,19 @@ PRECISION = 1e-3
 Found = tuple[str, float | None]
 
 
-def tweaked(case: Case, row: pd.DataFrame, norm: str, limit: float) -> Found:
-    """The cheapest tweaked point.
+def nearest(look: Callable[..., pd.DataFrame | None], case: Case, row: pd.DataFrame, norm: str, limit: float) -> Found:
+    """The cheapest of the points that a method finds in one pass.
 
     Parameters
     ----------
+    look : callable
+        `tweaking.tweak` or `focus.focus`.
     case : Case
     row : DataFrame (1, n_columns)
     norm : str
     limit : float
-        Not looked at: there is one pass over all paths.
+        Not looked at: the paths, or the steps, are counted.
     """
-    return _nearest(tweak, case, row, norm)
-
-
-def descended(case: Case, row: pd.DataFrame, norm: str, limit: float) -> Found:
-    """The cheapest point on FOCUS's ways.
-
-    Parameters
-    ----------
-    case : Case
-    row : DataFrame (1, n_columns)
-    norm : str
-    limit : float
-        Not looked at: the steps are counted.
-    """
-    return _nearest(focus, case, row, norm)
-
-
-def _nearest(look: Callable[..., pd.DataFrame | None], case: Case, row: pd.DataFrame, norm: str) -> Found:
-    """What a method that looks for near points finds."""
     explain = case.explainer
     problem = explain.problem(row, 1, norm)
 
@@ -123,7 +107,7 @@ def bisected(case: Case, row: pd.DataFrame, norm: str, limit: float) -> Found:
 
 #: Name of a column of table 3 -> baseline.
 BASELINES: dict[str, Callable[[Case, pd.DataFrame, str, float], Found]] = {
-    "FT": tweaked,
-    "FOCUS": descended,
+    "FT": partial(nearest, tweak),
+    "FOCUS": partial(nearest, focus),
     "MACE": bisected,
 }

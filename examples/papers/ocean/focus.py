@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit
-from tweaking import decoded
+from tweaking import decoded, paths
 
 #: Steepness of the sigmoids and of the softmax, each pair of which is tried, as the paper tunes them.
 SIGMAS, TAUS = (2.0, 5.0, 10.0), (1.0, 5.0)
@@ -41,29 +41,20 @@ class SoftForest:
     """
 
     def __init__(self, forest: Any, low: np.ndarray, width: np.ndarray, target: Any) -> None:
-        places, ways, features, thresholds, votes = [], [], [], [], []
-        wanted = list(forest.classes_).index(target)
-        for tree in (one.tree_ for one in forest.estimators_):
-            stack = [(0, list[tuple[int, float]]())]
-            while stack:
-                v, path = stack.pop()
-                if tree.children_left[v] < 0:
-                    places += [(len(votes), node) for node, _ in path]
-                    ways += [way for _, way in path]
-                    votes.append(tree.value[v, 0, wanted] / tree.value[v, 0].sum() / len(forest.estimators_))
-                    continue
-                node = len(features)
-                features.append(int(tree.feature[v]))
-                thresholds.append(float(tree.threshold[v]))
-                stack.append((int(tree.children_left[v]), [*path, (node, -1.0)]))
-                stack.append((int(tree.children_right[v]), [*path, (node, 1.0)]))
-        self._feature, self._votes = np.array(features), np.array(votes)
-        self._threshold = (np.array(thresholds) - low[self._feature]) / width[self._feature]
-        shape = (len(votes), len(features))
-        leaf, node = np.array(places).reshape(-1, 2).T
-        way = np.array(ways)
-        self._right = csr_array(((way > 0).astype(float), (leaf, node)), shape)
-        self._left = csr_array(((way < 0).astype(float), (leaf, node)), shape)
+        wanted, trees = list(forest.classes_).index(target), [one.tree_ for one in forest.estimators_]
+        first, places, votes = 0, list[tuple[int, int, bool]](), list[float]()
+        for tree in trees:
+            for path, leaf in paths(tree):
+                places += [(len(votes), first + v, left) for v, left in path]
+                votes.append(tree.value[leaf, 0, wanted] / tree.value[leaf, 0].sum() / len(trees))
+            first += tree.node_count
+        feature, threshold = (np.concatenate([getattr(t, name) for t in trees]) for name in ("feature", "threshold"))
+        leaf_of, node, left_of = np.array(places, int).reshape(-1, 3).T
+        splits, node = np.unique(node, return_inverse=True)
+        self._votes, self._feature = np.array(votes), feature[splits]
+        self._threshold = (threshold[splits] - low[self._feature]) / width[self._feature]
+        sides = [(left_of == side).astype(float) for side in (0, 1)]
+        self._right, self._left = (csr_array((on, (leaf_of, node)), (len(votes), len(splits))) for on in sides)
 
     def other(self, x: np.ndarray, sigma: float, tau: float) -> tuple[float, np.ndarray]:
         """Smooth probability that the forest does not answer the target, and its gradient.
