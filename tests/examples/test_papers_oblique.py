@@ -94,6 +94,23 @@ def test_large_sets_leave_out_one_part_and_the_others_five(common: ModuleType, m
     assert folds == [1, 5]
 
 
+def test_table_6_in_folds_is_of_oblique_trees_alone_and_leaves_the_kept_one(
+    table6: ModuleType, common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCF_MODELS", str(tmp_path / "models"))
+    monkeypatch.setitem(common.SETS, "Breast", common.Set("breast_cancer_wisconsin", 2, large=True))
+    words = ["table6.py", "--folds", "--sets", "Breast", "--splits", "1", "-o", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", words)
+    table6.main()
+    made = pd.read_csv(tmp_path / "table6-folds.csv", comment="#")
+    assert made.model.tolist() == ["TAO"]
+    assert not (tmp_path / "models").exists()
+    tree = common.tao_cv("Breast", None, folds=True)
+    assert tree.cv is None
+    assert made.C.item() == pytest.approx(tree.C_, rel=1e-5)
+    assert common.tao_cv("Breast", None).cv.get_n_splits() == 1
+
+
 def test_table_6_on_logarithms_is_of_oblique_trees_alone_and_of_numbers(
     table6: ModuleType, common: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

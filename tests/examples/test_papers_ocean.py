@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from ocf import Explainer
 
@@ -97,6 +100,51 @@ def test_the_smooth_forest_has_its_slope_and_comes_near_the_real_one(folders: No
         assert steep == pytest.approx(1 / (1 + np.exp(2 * yes - 1)), abs=1e-6)
 
 
+@pytest.mark.parametrize("beyond", [0.0, 10.0])
+@pytest.mark.parametrize(
+    ("may", "steps", "reached"),
+    [
+        ("free", (-9, 9), (6, 3)),
+        ("increasing", (0, 9), (6, 3)),
+        ("decreasing", (-9, 0), (3, 3)),
+        ("fixed", (0, 0), (3, 3)),
+    ],
+)
+def test_focus_changes_what_may_change_to_the_target_of_the_real_forest(
+    folders: None, may: str, steps: tuple[float, float], reached: tuple[int, int], beyond: float
+) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"colour": rng.choice(["red", "green"], 120), "number": rng.normal(size=120)})
+    label = np.where((table.colour == "green") & (table.number > 0), "yes", "no")
+    settings = {
+        "colour": {"kind": "categorical", "levels": ["green", "red"]},
+        "number": {"kind": "numeric", "actionability": may},
+    }
+    encoder = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["colour"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    forest = RandomForestClassifier(7, max_depth=4, random_state=0)
+    model = make_pipeline(encoder, forest).fit(table, label)
+    red, low = table[(table.colour == "red") & (table.number > 0)][:3], table[table.number < 0][:3]
+    rows = pd.concat([red.assign(number=red.number + beyond), *[low] * (beyond == 0)])
+    focus, found = importlib.import_module("focus").focus, 0
+    for k in range(len(rows)):
+        row = rows.iloc[[k]]
+        colour, number = row.iloc[0]
+
+        def distance(points: pd.DataFrame, colour: str = colour, number: float = number) -> np.ndarray:
+            return np.abs(points.number.to_numpy() - number) + (points.colour != colour).to_numpy()
+
+        point = focus(model, row, "yes", table, settings, distance)
+        if point is not None:
+            found += 1
+            assert model.predict(point).tolist() == ["yes"]
+            assert steps[0] - 1e-12 <= point.number.item() - number <= steps[1] + 1e-12
+    assert found == reached[beyond > 0]
+    settled = {name: {**setting, "actionability": "fixed"} for name, setting in settings.items()}
+    assert focus(model, row, "yes", table, settled, distance) is None
+
+
 def run(method: str, trees: int, row: int, seconds: float, cost: float, status: str = "optimal") -> dict[str, Any]:
     """A run of a method on Adult with a limit of 10 seconds."""
     job = {"set": "AD", "trees": trees, "depth": 5, "method": method, "norm": "l1", "row": row, "limit": 10.0}
@@ -152,7 +200,7 @@ def test_a_run_without_its_time_of_the_processor_is_asked_again_and_else_not_kep
 
     fake = SimpleNamespace(explainer=SimpleNamespace(explain=explain), rows=pd.DataFrame({"a": [1.0]}))
     times = SimpleNamespace(monotonic=lambda: now["clock"], process_time=lambda: now["processor"])
-    monkeypatch.setattr(common, "time", times)
+    monkeypatch.setattr(sys.modules["runs"], "time", times)
     monkeypatch.setattr(common, "case", lambda *words: fake)
     monkeypatch.setattr(common, "warm_up", lambda: None)
     runs = common.Runs(tmp_path)

@@ -142,11 +142,49 @@ def test_sets_are_timed_without_the_largest_rule(
     assert rows.set_highs_agrees.all()
     assert rows.set_scip_agrees.all()
     assert "search_seconds" not in rows
-    assert "2 rows a set, 6 s a model" in (tmp_path / "seconds.md").read_text()
+    assert "2 rows a set, 6 s of the processor a model" in (tmp_path / "seconds.md").read_text()
     last = (tmp_path / "seconds.md").read_text().splitlines()[-1]
     assert last.startswith("| diabetes | 2 | ")
     assert last.count("(2)") == 2
     assert not (tmp_path / "figures.csv").exists()
+
+
+def test_the_models_of_the_largest_rule_agree_with_the_search(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run.py", "-o", str(tmp_path), "--sets", "diabetes", "--parts", "models", "--timed", "2", "--limit", "20"]
+    monkeypatch.setattr(sys, "argv", words)
+    run.main()
+    rows = pd.read_csv(tmp_path / "seconds.csv", comment="#")
+    for solver in run.SOLVERS:
+        assert rows[f"box_{solver}_status"].isin(run.PROVED).all()
+        np.testing.assert_allclose(rows[f"box_{solver}_weight"], rows.search_weight, rtol=1e-6)
+    assert (tmp_path / "seconds.md").read_text().splitlines()[-1].count("(2)") == 5
+    assert capsys.readouterr().err.splitlines() == ["diabetes RF models 0 0", "diabetes RF models 0 1"]
+
+    def busy(ask: Any, limit: float, ended: Any) -> None:
+        return None if isinstance(ask(limit), run.FoundBox) else (ask(limit), 1.0)
+
+    monkeypatch.setattr(run, "by_processor", busy)
+    assert run.time_models(run.case("diabetes", "RF", None), "diabetes", "models", 0, 0, 5.0) is None
+    monkeypatch.setattr(run, "time_models", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", [*words, "--timed", "3"])
+    run.main()
+    assert capsys.readouterr().err.splitlines() == ["1 rows had too little of the processor: run the command again"]
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_model_that_ends_at_its_limit_is_timed_without_an_answer(run: ModuleType) -> None:
+    timed = run.Watch(60.0)
+
+    def late(clock: float) -> None:
+        raise run.SolverError("no rule within the limit")
+
+    assert timed("set_scip", late) is None
+    assert timed("greedy", lambda clock: 7) == 7
+    assert timed.out["set_scip_error"] == "no rule within the limit"
+    assert {"set_scip_seconds", "greedy_seconds"} <= set(timed.out)
+    assert not timed.busy
 
 
 def test_a_few_regions_hold_rows(run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

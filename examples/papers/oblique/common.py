@@ -164,7 +164,9 @@ def forest(name: str, folder: str | None, seed: int = 0) -> Any:
     return one_hot_pipeline(the.data, RandomForestClassifier(random_state=0, n_jobs=1)).fit(the.train, the.y)
 
 
-def tao_cv(name: str, folder: str | None, seed: int = 0, *, quick: bool = False, log: bool = False) -> Any:
+def tao_cv(
+    name: str, folder: str | None, seed: int = 0, *, quick: bool = False, log: bool = False, folds: bool = False
+) -> Any:
     """The oblique tree of a set with the penalty that is best on rows left out; that of the first split is kept.
 
     Parameters
@@ -179,16 +181,18 @@ def tao_cv(name: str, folder: str | None, seed: int = 0, *, quick: bool = False,
         Depth 4 at most, 5 iterations, two penalties, two folds.
     log : bool
         On log(1 + x) of each column, where all are numbers; such a tree is not kept.
+    folds : bool
+        In cross-validation on large sets, too; such a tree is not kept.
     """
     the, depth = split(name, folder, seed), SETS[name].depth
-    cv = StratifiedShuffleSplit(1, test_size=0.2, random_state=0) if SETS[name].large else None
+    cv = StratifiedShuffleSplit(1, test_size=0.2, random_state=0) if SETS[name].large and not folds else None
     tree = TAOClassifierCV(depth, max_iter=60, cv=cv, random_state=0)
     if quick:
         tree.set_params(max_depth=min(depth, 4), max_iter=5, Cs=(10.0, 1.0), cv=2)
     if log:
         return make_pipeline(FunctionTransformer(np.log1p), tree).fit(the.train, the.y)
     fitted, kept = one_hot_pipeline(the.data, tree).fit(the.train, the.y), _kept(name, quick)
-    if kept is not None and seed == 0:
+    if kept is not None and seed == 0 and not folds:
         kept.parent.mkdir(parents=True, exist_ok=True)
         joblib.dump(fitted, kept)
     return fitted

@@ -5,6 +5,7 @@ Mean ± standard deviation over the splits.
 python examples/papers/oblique/table6.py --data DIR -o out/table6
 python examples/papers/oblique/table6.py -o out/table6 --tables-only     # the table of the splits that are finished
 python examples/papers/oblique/table6.py --data DIR -o out/table6-log --sets Spambase --log   # TAO on logarithms
+python examples/papers/oblique/table6.py --data DIR -o out/table6-folds --sets Adult MNIST --folds   # TAO, 5-fold CV
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ PUBLISHED = {
 
 MODELS = ("CART", "TAO", "RF")
 
+#: Options under which the oblique tree alone is fitted, in a way of its own.
+ALONE = ("log", "folds")
 
-def errors(name: str, model: str, folder: str | None, seed: int, quick: bool, log: bool) -> dict[str, Any]:
+
+def errors(name: str, model: str, folder: str | None, seed: int, quick: bool, how: dict[str, bool]) -> dict[str, Any]:
     the = split(name, folder, seed)
     begin = time.process_time()
-    fitted = {"CART": cart, "RF": forest, "TAO": partial(tao_cv, quick=quick, log=log)}[model](name, folder, seed)
+    fitted = {"CART": cart, "RF": forest, "TAO": partial(tao_cv, quick=quick, **how)}[model](name, folder, seed)
     seconds = time.process_time() - begin
     last = last_step(fitted)
     sizes: dict[str, Any] = {}
@@ -79,7 +83,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10, help="splits into training and test part (default: 10)")
     parser.add_argument("--tables-only", action="store_true", help="the table of the splits that are finished")
     parser.add_argument("--log", action="store_true", help="TAO alone, on log(1 + x) of sets of numbers")
+    parser.add_argument("--folds", action="store_true", help="TAO alone, its penalty in 5-fold CV on large sets, too")
     args = parser.parse_args()
+    how = {option: True for option in ALONE if getattr(args, option)}
     if args.log and not set(args.sets) <= set(CONTINUOUS):
         parser.error(f"--log takes sets of numbers alone: --sets {' '.join(CONTINUOUS)}")
     names, splits = (["Breast", "Spambase"], 2) if args.quick else (args.sets, args.splits)
@@ -87,16 +93,16 @@ def main() -> None:
     for name in names:
         for seed in range(splits):
             jobs: list[dict[str, Any]] = [{"set": name, "model": m, "split": seed, "quick": args.quick} for m in MODELS]
-            if args.log:
-                jobs = [{**jobs[MODELS.index("TAO")], "log": True}]
+            if how:
+                jobs = [{**jobs[MODELS.index("TAO")], **how}]
             for job in jobs:
                 if runs.get(job) is None and not args.tables_only:
-                    runs.add(job, errors(name, job["model"], args.data, seed, args.quick, args.log))
+                    runs.add(job, errors(name, job["model"], args.data, seed, args.quick, how))
             results = [runs.get(job) for job in jobs]
             rows += [{**job, **result} for job, result in zip(jobs, results, strict=True) if result and all(results)]
     if not rows:
         parser.error(f"no split is finished in {args.output}")
-    found, stem = pd.DataFrame(rows), f"table6{'-log' * args.log}{'-quick' * args.quick}"
+    found, stem = pd.DataFrame(rows), "-".join(["table6", *how, *["quick"] * args.quick])
     publish(args.output, stem, runs, table(found), found.drop(columns="quick"), f"{splits} splits at most, no limit")
 
 

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import pandas as pd
 import runs
 from baselines import BASELINES
-from runs import Runs, key
+from runs import Runs, by_processor, key
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -64,11 +64,6 @@ PROVED = ("optimal", "infeasible")
 
 #: Of baselines that ended without a proof, with a point or without one.
 ENDED = ("found", "none")
-
-#: A solver knows limits by the clock only: one that got less of the processor than this share of its limit, because the
-#: machine had other work, is asked again, with as much more time by the clock, up to so many times the limit and so
-#: often. What then still got less says nothing of the method and is not kept.
-ENOUGH, MOST, ATTEMPTS = 0.9, 10.0, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,35 +205,30 @@ def _run(
     remark : callable
         What else to keep of an explanation.
     """
-    clock = limit = job["limit"]
+    row, limit = the.rows.iloc[[job["row"]]], job["limit"]
     if job["method"] in BASELINES:
         begin = time.process_time()
-        status, cost = BASELINES[job["method"]](the, the.rows.iloc[[job["row"]]], job["norm"], limit)
+        status, cost = BASELINES[job["method"]](the, row, job["norm"], limit)
         return {"status": status, "cost": cost, "seconds": time.process_time() - begin}
-    for _ in range(ATTEMPTS):
-        begin, clock_begin = time.process_time(), time.monotonic()
-        e = the.explainer.explain(
-            the.rows.iloc[[job["row"]]],
-            target=1,
-            norm=job["norm"],
-            time_limit=clock,
-            **METHODS[job["method"]],
-            **settings,
-        )[0]
-        used, waited = time.process_time() - begin, time.monotonic() - clock_begin
-        if e.status in PROVED or used >= ENOUGH * limit or waited < ENOUGH * clock:
-            return {
-                "status": e.status,
-                "verified": e.verified,
-                "cost": e.cost,
-                "seconds": used,
-                "nodes": e.nodes,
-                "nonzeros": e.sizes.get("nonzeros"),
-                "message": e.message,
-                **remark(the, job, e),
-            }
-        clock = min(clock * limit / used, limit * MOST)
-    return None
+    how = METHODS[job["method"]] | settings
+
+    def explain(clock: float) -> Explanation:
+        return the.explainer.explain(row, target=1, norm=job["norm"], time_limit=clock, **how)[0]
+
+    found = by_processor(explain, limit, lambda e: e.status in PROVED)
+    if found is None:
+        return None
+    e, used = found
+    return {
+        "status": e.status,
+        "verified": e.verified,
+        "cost": e.cost,
+        "seconds": used,
+        "nodes": e.nodes,
+        "nonzeros": e.sizes.get("nonzeros"),
+        "message": e.message,
+        **remark(the, job, e),
+    }
 
 
 def seconds(group: pd.DataFrame, n_rows: int) -> str:

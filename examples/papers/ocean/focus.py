@@ -4,8 +4,8 @@ Lucic, Oosterhuis, Haned & de Rijke, *FOCUS: Flexible Optimizable Counterfactual
 2022: a row goes to both sides of every split, in parts that a sigmoid of its distance from the threshold gives, so that
 a leaf holds the product along its path, a tree votes by the parts of its leaves, and a softmax of the votes stands for
 the forest's class. Adam follows the gradient of the probability of the row's own class, as long as that is the forest's
-answer, and of the distance. The columns are scaled to [0, 1]; of every fifth point on the way the nearest that the real
-forest gives the target is kept.
+answer, and of the distance. The columns are scaled to [0, 1], and no step leaves what a feature may change to; of every
+fifth point on the way the nearest that the real forest gives the target is kept.
 """
 
 from __future__ import annotations
@@ -107,15 +107,35 @@ def focus(
         point = low + width * x[None]
         return bool(last.predict(pd.DataFrame(point, columns=names) if encoder is None else point)[0] == target)
 
-    points = np.array([x for sigma in SIGMAS for tau in TAUS for x in _way(soft, start, sigma, tau, flips)])
+    limits = _limits(start, names, settings)
+    points = np.array([x for sigma in SIGMAS for tau in TAUS for x in _way(soft, start, sigma, tau, flips, limits)])
     table = decoded(pd.DataFrame(low + width * points, columns=names), row, settings)
     away = np.where(model.predict(table) == target, distance(table), np.inf)
     nearest = int(away.argmin())
     return table.iloc[[nearest]].set_axis(row.index) if np.isfinite(away[nearest]) else None
 
 
+def _limits(
+    start: np.ndarray, names: list[str], settings: Mapping[str, Mapping[str, Any]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest scaled value that each encoded column may have."""
+    low, high = np.minimum(start, 0.0), np.maximum(start, 1.0)
+    for column, setting in settings.items():
+        may = setting.get("actionability", "free")
+        for name in {column, *(f"{column}_{level}" for level in setting.get("levels", []))} & set(names):
+            at = names.index(name)
+            low[at] = start[at] if may in ("fixed", "increasing") else low[at]
+            high[at] = start[at] if may in ("fixed", "decreasing") else high[at]
+    return low, high
+
+
 def _way(
-    soft: SoftForest, start: np.ndarray, sigma: float, tau: float, flips: Callable[[np.ndarray], bool]
+    soft: SoftForest,
+    start: np.ndarray,
+    sigma: float,
+    tau: float,
+    flips: Callable[[np.ndarray], bool],
+    limits: tuple[np.ndarray, np.ndarray],
 ) -> list[np.ndarray]:
     """Points on the way that Adam takes; the forest is asked at some whether its answer is still another."""
     x, first, second, out, other = start.copy(), np.zeros(len(start)), np.zeros(len(start)), list[np.ndarray](), True
@@ -127,7 +147,7 @@ def _way(
         first = MOMENTS[0] * first + (1 - MOMENTS[0]) * gradient
         second = MOMENTS[1] * second + (1 - MOMENTS[1]) * gradient**2
         bend = np.sqrt(second / (1 - MOMENTS[1] ** step)) + TINY
-        x = np.clip(x - RATE * first / (1 - MOMENTS[0] ** step) / bend, 0.0, 1.0)
+        x = np.clip(x - RATE * first / (1 - MOMENTS[0] ** step) / bend, *limits)
         if step % EVERY == 0:
             out.append(x)
             other = not flips(x)

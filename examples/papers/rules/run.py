@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import pandas as pd
-from runs import Runs, arguments, publish
+from runs import Runs, arguments, by_processor, publish
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -64,6 +64,8 @@ TIMED = ("models", "sets")
 COVERING = {"covering leaves": "leaves", "covering sufficient": "sufficient"}
 #: Parts without points.
 WITHOUT_POINTS = (*TIMED, *COVERING, "largest")
+#: A largest rule, or none, that nothing is left to try of.
+PROVED = ("optimal", "infeasible")
 #: Of rules, where not `LEVEL`: on the larger sets no box reaches 0.9, see the README.
 RULE_LEVEL = {"heloc": 0.7, "california": 0.7, "california-raw": 0.7}
 
@@ -377,8 +379,57 @@ def stability(
     return out
 
 
-def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: float) -> dict[str, Any]:
+class Watch:
+    """Seconds of the processor of several answers, each in a limit of its own.
+
+    Parameters
+    ----------
+    limit : float
+        Seconds of the processor.
+
+    Attributes
+    ----------
+    out : dict
+        By name: seconds, or what was wrong.
+    busy : bool
+        Whether the machine had too much other work to say of one.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.out, self.busy, self._limit = dict[str, Any](), False, limit
+
+    def __call__(self, name: str, ask: Callable[[float], Any], ended: Callable[[Any], bool] = lambda _: True) -> Any:
+        """Answer of what takes seconds by the clock, or None.
+
+        Parameters
+        ----------
+        name : str
+        ask : callable
+        ended : callable
+            Whether an answer needed no more time than it got.
+        """
+
+        def answer(clock: float) -> Any:
+            try:
+                return ask(clock)
+            except SolverError as error:  # a limit
+                return error
+
+        found = by_processor(answer, self._limit, lambda got: not isinstance(got, SolverError) and ended(got))
+        if found is None:
+            self.busy = True
+            return None
+        got, self.out[f"{name}_seconds"] = found
+        if isinstance(got, SolverError):
+            self.out[f"{name}_error"] = str(got)[:60]
+            return None
+        return got
+
+
+def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: float) -> dict[str, Any] | None:
     """Seconds of the processor for exhaustive search and for the mathematical models of one row.
+
+    None where the machine had too much other work to say.
 
     Parameters
     ----------
@@ -392,52 +443,46 @@ def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: floa
     k : int
         Its place in the class.
     limit : float
-        Seconds for each model.
+        Seconds of the processor for each model.
     """
     query = own.rules.query(own.rows[label].iloc[[k]], target_of(name, label))
-    options, out = SolverOptions(time_limit=limit), {}
-    level = RULE_LEVEL.get(name, LEVEL)
-
-    def timed(key: str, ask: Callable[[], Any]) -> Any:
-        begin = time.process_time()
-        try:
-            answer = ask()
-        except SolverError as error:  # a limit
-            answer = None
-            out[key + "_error"] = str(error)[:60]
-        out[key + "_seconds"] = time.process_time() - begin
-        return answer
-
-    features, divergent = timed("exhaustive", lambda: divergent_set(query, own.rules.candidates, LEVEL))
+    timed, level = Watch(limit), RULE_LEVEL.get(name, LEVEL)
+    out = timed.out
+    features, divergent = timed("exhaustive", lambda _: divergent_set(query, own.rules.candidates, LEVEL))
     out["size"] = len(features)
     solve = solve_minimal_sets if divergent else solve_most_divergent_set
     asked = (LEVEL,) if divergent else ()
+
+    def sets(solver: str, clock: float) -> Any:
+        options = SolverOptions(time_limit=clock)
+        return solve(query, own.rules.candidates, *asked, solver=solver, options=options)
+
     for solver in SOLVERS:
-        key = f"set_{solver}"
-        found = timed(
-            key, lambda solver=solver: solve(query, own.rules.candidates, *asked, solver=solver, options=options)
-        )
+        found = timed(f"set_{solver}", partial(sets, solver))
         if found is not None:
-            out[f"{key}_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
-    greedy = timed("greedy", lambda: greedy_boxes(query, features, level, most=1))
+            out[f"set_{solver}_agrees"] = abs(query.cdp(found[0] if divergent else found) - query.cdp(features)) < 1e-9
+    greedy = timed("greedy", lambda _: greedy_boxes(query, features, level, most=1))
     if what == "sets":
-        return out
+        return None if timed.busy else out
     start = greedy[0] if greedy else None
-    boxes = {
-        "search": timed(
-            "search", lambda: largest_box(query, features, level, start=start, most=10**9, time_limit=limit)
-        )
-    }
     known = largest_box(query, features, level, start=start, most=GLANCE).region
-    for solver in SOLVERS:
-        key = f"box_{solver}"
-        boxes[key] = timed(
-            key,
-            lambda solver=solver: solve_box(query, features, level, start=known, solver=solver, options=options),
-        )
-    for key, box in boxes.items():
-        out |= {f"{key}_status": box.status.value, f"{key}_weight": box.weight, f"{key}_bound": box.bound}
-    return out
+
+    def search(clock: float) -> FoundBox:
+        return largest_box(query, features, level, start=start, most=10**9, time_limit=clock)
+
+    def box(solver: str, clock: float) -> FoundBox:
+        options = SolverOptions(time_limit=clock)
+        return solve_box(query, features, level, start=known, solver=solver, options=options)
+
+    for key, ask in {"search": search, **{f"box_{solver}": partial(box, solver) for solver in SOLVERS}}.items():
+        largest = timed(key, ask, lambda got: got.status.value in PROVED)
+        if largest is not None:
+            out |= {
+                f"{key}_status": largest.status.value,
+                f"{key}_weight": largest.weight,
+                f"{key}_bound": largest.bound,
+            }
+    return None if timed.busy else out
 
 
 # -- runs ------------------------------------------------------------------------------------------------------
@@ -646,7 +691,7 @@ def size(frame: pd.DataFrame) -> str:
         if not both:
             continue
         greedy, best = np.array(both).T
-        proven = sum(r["best_status"] in ("optimal", "infeasible") for r in results)
+        proven = sum(r["best_status"] in PROVED for r in results)
         times = (best / greedy)[best > greedy + 1e-9]
         lines.append(
             f"| {name} | {what} | {len(both)} | {np.mean([r['divergent'] for r in results]):.2f} | "
@@ -676,7 +721,8 @@ def seconds(frame: pd.DataFrame) -> str:
             elif method in ("exhaustive", "greedy"):
                 note = ""
             else:
-                note = f" ({sum(r[method + '_status'] in ('optimal', 'infeasible') for r in results)})"
+                proved = [r.get(method + "_status") in PROVED for r in results]
+                note = f" ({sum(proved)})"
             cells.append(f"{median:.2f}{note}")
         lines.append(f"| {name} | {len(results)} | {min(sizes)} to {max(sizes)} | {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else ""
@@ -712,7 +758,7 @@ def main() -> None:
     rows = args.rows or (3 if args.quick else 20)
     timed = args.timed if args.timed is not None else (1 if args.quick else 10)
     made_of = args.made_of or (20 if args.quick else MADE_OF)
-    kept, done = Runs(args.output), {}
+    kept, done, starved = Runs(args.output), {}, 0
     for name, kind, what, label, k in jobs(args.sets, args.parts, rows, timed):
         limit = 6 * args.limit if what in TIMED else args.limit
         job = {"set": name, "model": kind, "part": what, "class": label, "row": k, "limit": limit, "most": args.most}
@@ -729,15 +775,20 @@ def main() -> None:
                 result = cover(own, name, COVERING[what], label, made_of)
             else:
                 result = explain(own, name, what, label, k, limit, args.most, made_of)
+            if result is None:
+                starved += 1
+                continue
             kept.add(job, result)
             print(name, kind, what, label, k, file=sys.stderr, flush=True)
         done[name, kind, what, label, k] = kept.get(job) or {}
+    if starved:
+        print(f"{starved} rows had too little of the processor: run the command again", file=sys.stderr)
     most = "" if args.most >= 10**9 else f", or {args.most:,} families of boxes"
     explained = f"up to {rows} rows a class, {args.limit:g} s for the largest rule{most}"
     made = f"sufficient rules of {made_of} training rows"
     limits = {
         "explained": f"{explained}; {made}" if "sufficient" in args.parts else explained,
-        "timed": f"{timed} rows a set, {6 * args.limit:g} s a model",
+        "timed": f"{timed} rows a set, {6 * args.limit:g} s of the processor a model",
         "covered": f"{made}, no limit",
     }
     write_tables(args.output, kept, done, limits)
