@@ -654,11 +654,11 @@ class CounterfactualRules:
             reached = self._wanted(target, predicted).holds(self._predicted(points)).tolist()
         told = pd.DataFrame(
             {
-                "level": [own.level for own in found],
-                "probability": [own.rule.precision for own in found],
-                "cost": [own.cost for own in found],
-                "reached": reached,
-                "rule": [str(own.rule) for own in found],
+                "level": np.array([own.level for own in found], float),
+                "probability": np.array([own.rule.precision for own in found], float),
+                "cost": np.array([own.cost for own in found], float),
+                "reached": pd.Series(reached, dtype=object if self.model is None else bool),
+                "rule": pd.Series([str(own.rule) for own in found], dtype=str),
             }
         )
         table = pd.concat([told, self._table(points)], axis=1)

@@ -59,7 +59,9 @@ def test_the_norm_is_the_users(patchy: CounterfactualRules, poor: pd.DataFrame) 
 
 
 def test_levels_out_of_reach_have_no_row(rules: CounterfactualRules, poor: pd.DataFrame, table: pd.DataFrame) -> None:
-    assert rules.trade_off(poor, "granted", levels=[1.0]).empty
+    none, some = (rules.trade_off(poor, "granted", levels=[level]) for level in (1.0, 0.3))
+    assert none.empty
+    assert none.dtypes.equals(some.dtypes)  # so that tables of several rows can be joined
     nobody = CounterfactualRules(None, table, Bank().predict(table), n_estimators=5)
     assert nobody.trade_off(poor, "granted", levels=[0.3]).reached.tolist() == [None]
     with pytest.raises(ProblemError, match="levels are probabilities"):
