@@ -53,7 +53,7 @@ def held_level(level: Any, dtype: str) -> Any:
     level : object
     dtype : str
     """
-    return held(level, dtype) if isinstance(level, float) else level
+    return held(float(level), dtype) if isinstance(level, float | np.floating) else level
 
 
 def as_read(value: float, dtype: str) -> float:
@@ -78,6 +78,17 @@ def recast(value: float, before: str, after: str) -> float:
     before, after : str
     """
     return held(as_read(value, before), after)
+
+
+def recast_level(level: Any, before: str, after: str) -> Any:
+    """A level as `recast` says where it is a number that is no whole one; all others as they are.
+
+    Parameters
+    ----------
+    level : object
+    before, after : str
+    """
+    return recast(float(level), before, after) if isinstance(level, float | np.floating) else level
 
 
 def narrow_float(dtype: str) -> np.dtype[Any] | None:

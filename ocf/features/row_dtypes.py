@@ -17,7 +17,7 @@ import pandas as pd
 from ocf.arrays import FloatArray
 from ocf.errors import DataError
 from ocf.features.feature import Feature
-from ocf.features.number_dtypes import is_nullable, number_dtype, recast
+from ocf.features.number_dtypes import is_nullable, narrow_float, number_dtype, recast, recast_level
 from ocf.features.numbers import column_of, dtype_of, numbers_of
 from ocf.features.space import FeatureSpace
 
@@ -41,7 +41,7 @@ def conformed(frame: pd.DataFrame, space: FeatureSpace) -> pd.DataFrame:
         elif not feature.discrete and number_dtype(feature.dtype) is None:
             held = _of_objects(own, feature)
         else:
-            held = _held(own, feature.dtype)
+            held = _held(_recast_levels(own, feature) if feature.discrete else own, feature.dtype)
             held = _with_gaps(own, feature) if held is None else held
         if held is not None:
             out = out.copy() if out is frame else out
@@ -78,17 +78,16 @@ def in_dtypes_of(space: FeatureSpace, frame: pd.DataFrame, coded: FloatArray) ->
 
 def _recast(feature: Feature, dtype: str) -> dict[str, Any]:
     """What changes of a feature in another dtype: its numbers are held as they read."""
-    if feature.discrete:
-        return {"dtype": dtype}
-    cast = partial(recast, before=feature.dtype, after=dtype)
+    cast = partial(recast_level, before=feature.dtype, after=dtype)
     special, permitted = feature.special, feature.permitted
-    return {
+    changed = {
         "dtype": dtype,
-        "lower": cast(feature.lower),
-        "upper": cast(feature.upper),
         "permitted": None if permitted is None else tuple(map(cast, permitted)),
         "special": None if special is None else replace(special, codes=tuple(map(cast, special.codes))),
     }
+    if feature.discrete:
+        return {**changed, "levels": tuple(map(cast, feature.levels))}
+    return {**changed, "lower": cast(feature.lower), "upper": cast(feature.upper)}
 
 
 def exact_in(values: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
@@ -179,6 +178,14 @@ def _of_objects(values: pd.Series[Any], feature: Feature) -> pd.Series[Any] | No
             "dt.floor('s')"
         )
     return held
+
+
+def _recast_levels(values: pd.Series[Any], feature: Feature) -> pd.Series[Any]:
+    """A column of narrow floats as one of nullable ones, as which it is going to be held, holds what they read as."""
+    own = str(values.dtype)
+    if narrow_float(own) is None or not is_nullable(feature.dtype) or number_dtype(own) == number_dtype(feature.dtype):
+        return values
+    return values.astype("float64").map(partial(recast, before=own, after=feature.dtype), na_action="ignore")
 
 
 def _held(values: pd.Series[Any], dtype: str) -> pd.Series[Any] | None:

@@ -17,7 +17,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
-from ocf.features.number_dtypes import holds_gaps, recast
+from ocf.features.number_dtypes import holds_gaps, recast, recast_level
 from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
@@ -282,7 +282,7 @@ class FeatureSpace:
     def _level_codes(column: pd.Series[Any], feature: Feature) -> FloatArray:
         place, words = pd.factorize(column)
         dtype = str(column.dtype)
-        known = [feature.codes.get(recast(v, dtype, feature.dtype) if isinstance(v, float) else v, -1) for v in words]
+        known = [feature.codes.get(recast_level(v, dtype, feature.dtype), -1) for v in words]
         codes = np.array([*known, np.nan])  # the last is that of missing values
         values = codes[place]
         if (values == -1).any():

@@ -123,20 +123,27 @@ def test_codes_are_codes_in_narrow_columns_and_rows(dtype: str, tmp_path: Path) 
     assert costs == [pytest.approx(costs[0], abs=1e-9)] * len(costs)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("asked", DTYPES)
+@pytest.mark.parametrize("held", DTYPES)
 @pytest.mark.parametrize("kind", [{"kind": "ordinal"}, {"kind": "categorical", "levels": [0.1, 0.2, 0.7]}])
-def test_levels_are_named_by_decimals(dtype: str, kind: dict[str, Any], tmp_path: Path) -> None:
+def test_levels_are_named_by_decimals(held: str, asked: str, kind: dict[str, Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"dose": rng.choice([0.1, 0.2, 0.7], 300), "b": rng.integers(0, 9, 300)})
-    target, table = table.dose > 0.5, table.astype({"dose": dtype})
+    target, rows = table.dose > 0.5, table.astype({"dose": asked})
+    table = table.astype({"dose": held})
     model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, target)
     explainer = Explainer(model, table, features={"dose": kind})
-    asked = {"permitted_range": {"dose": [0.1, 0.7]}, "constraints": [Implication({}, {"dose": [0.1, 0.7]})]}
-    answer = explainer.explain(table[~target].iloc[[0]], True, **asked)[0]
+    limits = {"permitted_range": {"dose": [0.1, 0.7]}, "constraints": [Implication({}, {"dose": [0.1, 0.7]})]}
+    row = rows[~target].iloc[[0]]
+    answer = explainer.explain(row, True, **limits)[0]
     assert answer.status == "optimal"
     assert answer.counterfactual is not None
-    assert answer.counterfactual.dose.iloc[0] > 0.5
+    assert answer.counterfactual.dose.iloc[0] == pd.Series([0.7], dtype=answer.counterfactual.dose.dtype).iloc[0]
+    assert answer.verified
+    assert model.predict(answer.counterfactual).tolist() == [True]
     checked(answer, explainer, tmp_path / "answer.json")
+    low = {"permitted_range": {"dose": [0.1, 0.2]}}
+    assert explainer.explain(row, True, **low)[0].status == "infeasible"
 
 
 @pytest.mark.parametrize("seed", range(40))
