@@ -80,6 +80,8 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
         crossed = float(cuts[k])
     else:
         crossed = float(np.nextafter(value, -np.inf)) if raised else value
+    if not min(origin, value) <= crossed < max(origin, value):  # what made the value move is no split of the model
+        return []
     if not feature.discrete:
         return [Threshold(index, crossed)]
     level = int(np.floor(crossed))

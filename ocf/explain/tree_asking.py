@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.errors import OcfError
+from ocf.errors import DataError, OcfError
 from ocf.explain.answer_box import box_of
 from ocf.explain.asking import Asking
 from ocf.explain.diagnosis import diagnosed, with_hint
@@ -71,10 +72,39 @@ class TreeAsking(Asking[Problem]):
         """
         coded, task = self.space.from_frame(frame), self._task(question)
         others = other_gaps(frame.rename(columns=str), self.space)
-        frame = conformed(frame, self.space)
+        given, frame = frame, conformed(frame, self.space)
+        self._refuse_told_apart(given, frame, others)
         refuse_beyond_double(frame, self._split)
         space, coded = in_dtypes_of(task.space, frame, coded)
         return frame, coded, replace(task, space=space, other_gaps=others)
+
+    def _refuse_told_apart(
+        self, given: pd.DataFrame, frame: pd.DataFrame, others: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """Refuse rows with marks of missing words that preprocessing tells apart, where the data miss none of these.
+
+        Parameters
+        ----------
+        given, frame : DataFrame (n, n_columns)
+            With the rows' own marks, and with those that the model is shown.
+        others : mapping
+            Of `other_gaps`.
+        """
+        known = self.prepared.data.all
+        for name, marks in others.items():
+            at = self.space.index(name)
+            missing = frame[self.space.features[at].columns[0]].isna().to_numpy()
+            if known is not None and np.isnan(known[:, at]).any():
+                continue
+            try:
+                before = self.model.encode(given[missing])
+            except OcfError:
+                continue
+            if not np.array_equal(before, self.model.encode(frame[missing]), equal_nan=True):
+                raise DataError(
+                    f"column {name!r}: the model tells {marks['row']}, which marks a missing word in the rows, from "
+                    f"{marks['data']}, and the data, which miss none, do not say which is meant: write {marks['data']}"
+                )
 
     def _task(self, question: Question) -> Task:
         """What is asked of every row."""
@@ -133,7 +163,11 @@ class TreeAsking(Asking[Problem]):
         coded : (n, n_features) float64
         task : Task
         """
-        current = super().current(table, coded, task)
+        if self.ensemble.decision.slack > 0:  # the library sums in another order where it is asked about more rows
+            ask, rows = super().current, range(len(table))
+            current = [answer for k in rows for answer in ask(table.iloc[[k]], coded[[k]], task)]
+        else:
+            current = super().current(table, coded, task)
         if task.plausibility is None:
             self.prepared.passed.look(coded, task.space, table, self.model.encode)
         return current

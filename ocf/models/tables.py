@@ -114,7 +114,7 @@ def _fault(error: Exception) -> str:
     from pandas.errors import EmptyDataError
 
     if isinstance(error, UnicodeDecodeError):
-        return f"it is no UTF-8 (byte {error.start} of it is {error.object[error.start]:#04x}): save it as UTF-8"
+        return f"it is no UTF-8 (one of its bytes is {error.object[error.start]:#04x}): save it as UTF-8"
     if isinstance(error, EmptyDataError):
         return "it is empty: its first line should name the columns"
     unclosed = re.search(r"EOF inside string starting at row (\d+)", str(error))

@@ -423,7 +423,7 @@ def _behind(
             answers = predictor.predict(given(table))
             if not classes:
                 return np.asarray(answers, np.float64)
-            return np.array([classes[label] for label in np.asarray(answers).tolist()], np.int64)
+            return np.array([classes[label] for label in np.asarray(answers).ravel().tolist()], np.int64)
 
     def probabilities(table: pd.DataFrame) -> FloatArray:
         with working(model, table):

@@ -62,7 +62,8 @@ class Missing:
         return cls(**said)
 
     def __post_init__(self) -> None:
-        if isinstance(self.may_become_missing, str):
+        may = self.may_become_missing
+        if isinstance(may, str) or not isinstance(may, bool | Iterable):
             raise ProblemError("missing: may_become_missing is True, False or a list of feature names")
         if self.may_become_missing and self.cost_of_becoming_missing is None:
             raise ProblemError("missing: say what it costs that a value becomes missing, as cost_of_becoming_missing")

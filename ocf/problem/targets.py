@@ -10,7 +10,7 @@ Sources: ocean, (13)-(14); fcca, (8)-(9); box, (8)-(9).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
@@ -459,6 +459,8 @@ def parse_target(
 
 
 def _is_collection(target: Any) -> bool:
+    if isinstance(target, Mapping):
+        raise ProblemError(f"the target {dict(target)!r} is a mapping: name one class, a list of them, or an interval")
     return isinstance(target, Iterable) and not isinstance(target, str | bytes)
 
 
@@ -490,6 +492,8 @@ def _without_probabilities(rule: Decision) -> str:
 
 
 def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
+    if isinstance(target, Set):
+        raise ProblemError(f"a set such as {target!r} has no order: give the target interval as (lowest, highest)")
     bounds = list(target) if _is_collection(target) else []
     if len(bounds) == 2 and any(isinstance(b, float) and math.isnan(b) for b in bounds):
         raise ProblemError(

@@ -113,7 +113,8 @@ def one_output(model: Any, output: int | str) -> Any:
     if type(last).__name__ in _HOLDERS:
         check_fitted(last)
     count = n_outputs(model)
-    number = int(output) if isinstance(output, int | np.integer) or output.isdecimal() else -1
+    counted = isinstance(output, int | np.integer) or (isinstance(output, str) and output.isdecimal())
+    number = int(output) if counted else -1
     if type(last).__name__ in _CHAINS:
         return model
     if isinstance(output, bool) or not 0 <= number < count:

@@ -105,8 +105,7 @@ def _other_dtype(feature: Mapping[str, Any], record: Mapping[str, Any]) -> Itera
         times = isinstance(value, str) and (held.startswith(TIMES) or held in _OBJECTS)
         narrow = NARROW.get(said.lower())
         if value is not None and (
-            (is_time(feature) and not times)
-            or (which == "original" and narrow is not None and narrow != NARROW.get(held))
+            (is_time(feature) and not times) or (which == "original" and narrow != NARROW.get(held))
         ):
             yield f"{feature['name']!r} is described as {said}, but the {which} holds {value!r} as {dtype}."
             return

@@ -47,6 +47,8 @@ def test_a_change_gives_the_split_that_it_crosses_last(origin, value, crossed):
 def test_a_change_that_crosses_nothing_gives_nothing():
     assert of_change(NUMBER, 0, CUTS, 0.2, 0.4) == []
     assert of_change(NUMBER, 0, CUTS, 9.0, 8.0) == []
+    assert of_change(NUMBER, 0, CUTS, 1.5, 3.0) == []  # a limit of the user's made it move
+    assert of_change(NUMBER, 0, CUTS, 3.5, 2.0) == []
 
 
 @pytest.mark.parametrize("value", [6.5, 3.5])

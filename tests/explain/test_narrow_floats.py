@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,21 @@ def test_levels_are_named_by_decimals(held: str, asked: str, kind: dict[str, Any
     checked(answer, explainer, tmp_path / "answer.json")
     low = {"permitted_range": {"dose": [0.1, 0.2]}}
     assert explainer.explain(row, True, **low)[0].status == "infeasible"
+
+
+def test_a_described_width_that_is_not_the_rows_is_refused(tmp_path: Path) -> None:
+    table = rates().astype({"rate": "float32"})
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, rates().b >= 3)
+    explainer, path = Explainer(model, table), tmp_path / "answer.json"
+    row = pd.DataFrame({"rate": np.array([0.3], "float32"), "b": [0]})
+    wish = Implication({"rate": {"max": 0.3}}, {"b": {"min": 5}})
+    record = json.loads(explainer.explain(row, True, constraints=[wish])[0].to_json())
+    record["counterfactual"]["values"] = record["original"]["values"] | {"b": 3}  # at most 0.3, yet below 5
+    record |= dict.fromkeys(["changes", "probabilities", "partway"]) | {"cost": 3 / 8, "bound": 3 / 8}
+    for dtype in ("float32", "float64"):
+        record["features"]["features"][0]["dtype"] = dtype
+        path.write_text(json.dumps(record))
+        assert [found.ok for _, found in verify_file(path, explainer.prepared.model)] == [False], dtype
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -207,6 +208,22 @@ def test_whole_numbers_with_gaps_stay_whole() -> None:
     fractions = {"age": {"kind": "numeric"}, "hours": {"kind": "numeric"}}
     found = Explainer(model, holed, fractions).explain(rows)
     assert any((a.counterfactual[["age", "hours"]].to_numpy() % 1 != 0).any() for a in found)
+
+
+def test_marks_of_missing_words_that_the_model_tells_apart_are_refused_where_the_data_have_none() -> None:
+    words = {"c": np.array(["a", "b", "b", "d"] * 15, object), "e": np.array(["x", "x", "y", "y", "x"] * 12, object)}
+    table = pd.DataFrame(words)
+    target = ((table.c == "b") | (table.e == "y")).astype(int)
+    encode = SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    model = make_pipeline(*encode, DecisionTreeClassifier(random_state=0)).fit(table, target)
+    none, nan = (pd.DataFrame({"c": np.array([mark], object), "e": ["x"]}) for mark in (None, np.nan))
+    assert [model.predict(row)[0] for row in (none, nan)] == [0, 1]
+    explainer = Explainer(model, table)
+    assert explainer.explain(nan, 1)[0].cost == 0
+    with pytest.raises(DataError, match="tells None, which marks a missing word in the rows, from NaN"):
+        explainer.explain(none, 1)
+    answers = explainer.explain(pd.concat([nan, none], ignore_index=True), 1)
+    assert [answer.status for answer in answers] == ["optimal", "error"]
 
 
 # -- few rows, and bounds ------------------------------------------------------------------------------------------

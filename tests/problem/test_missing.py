@@ -40,6 +40,8 @@ SPACE = FeatureSpace((Feature("age", "numeric"), Feature("debt", "numeric", spec
         ({"cost_of_supplying": True}, "at least 0"),
         ({"may_become_missing": True}, "say what it costs"),
         ({"may_become_missing": "age", "cost_of_becoming_missing": 1}, "list of feature names"),
+        ({"may_become_missing": 1, "cost_of_becoming_missing": 1}, "list of feature names"),
+        ({"may_become_missing": 5.5, "cost_of_becoming_missing": 1}, "list of feature names"),
         ({"cost_of_becoming_missing": 1}, "needs may_become_missing"),
     ],
 )

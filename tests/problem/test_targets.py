@@ -311,6 +311,9 @@ def test_targets_from_what_users_say(
         (REGRESSOR, (2, 1), None, "is empty"),
         (REGRESSOR, (None, None), None, "open at both ends"),
         (REGRESSOR, (1, 2), 0.5, "has no probabilities"),
+        (REGRESSOR, {8, 1}, None, "has no order"),
+        (REGRESSOR, {3: "x", 5: "y"}, None, "is a mapping"),
+        (VOTES, {"a": 1}, None, "is a mapping"),
     ],
 )
 def test_targets_that_mean_nothing(ensemble: Ensemble, said: object, probability: float | None, message: str) -> None:

@@ -11,7 +11,10 @@ from oracle import brute_force
 from oracle.harness import Method, case_of, same
 from oracle.instances import Instance, Spec
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
+from ocf import Explainer
 from ocf.errors import ModelError, UnsupportedModelError
 from ocf.readers import read_model
 from ocf.readers.conformance import check_conformance
@@ -74,6 +77,16 @@ def test_labels_of_booleans_come_back_as_words_and_are_matched() -> None:
     read = read_model(fitted(x, score > 0))
     check_conformance(read, x.to_numpy())
     assert set(read.decide(x).tolist()) == {0, 1}
+
+
+def test_three_classes_behind_a_pipeline() -> None:
+    x, score = table()
+    y = np.digitize(score, np.quantile(score, [0.3, 0.7]))
+    model = make_pipeline(SimpleImputer(), catboost.CatBoostClassifier(**SETTINGS)).fit(x, y)
+    row = x[model.predict(x)[:, 0] == 0].iloc[[0]]
+    answer = Explainer(model, x).explain(row, 2)[0]
+    assert answer.status == "optimal"
+    assert model.predict(answer.counterfactual).tolist() == [[2]]
 
 
 def test_a_threshold_of_ones_own_and_calibration() -> None:

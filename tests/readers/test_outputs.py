@@ -81,7 +81,7 @@ def test_what_is_no_output_is_refused() -> None:
     x, labels, _ = table()
     forest = FrozenEstimator(clone(FOREST).fit(x, labels))
     assert n_outputs(forest) == 2
-    for output in (2, -1, "height", True):
+    for output in (2, -1, "height", True, 1.0, float("nan"), [0]):
         with pytest.raises(ModelError, match="the outputs 0 to 1, without names"):
             as_user_model(forest, output=output)
     chain = ClassifierChain(DecisionTreeClassifier()).fit(x, labels == labels[0])

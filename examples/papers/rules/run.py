@@ -477,11 +477,8 @@ def time_models(own: Case, name: str, what: str, label: Any, k: int, limit: floa
     for key, ask in {"search": search, **{f"box_{solver}": partial(box, solver) for solver in SOLVERS}}.items():
         largest = timed(key, ask, lambda got: got.status.value in PROVED)
         if largest is not None:
-            out |= {
-                f"{key}_status": largest.status.value,
-                f"{key}_weight": largest.weight,
-                f"{key}_bound": largest.bound,
-            }
+            status = largest.status.value if out[f"{key}_seconds"] <= limit else "late"
+            out |= {f"{key}_status": status, f"{key}_weight": largest.weight, f"{key}_bound": largest.bound}
     return None if timed.busy else out
 
 
