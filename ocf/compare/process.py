@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import select
@@ -22,6 +23,9 @@ from ocf.support.documents import parse_json
 
 #: Seconds between two looks at the memory of a program and of what it has started.
 LOOK = 0.1
+
+#: Bytes of an answer beyond which a program is killed.
+MOST_BYTES = 1 << 24
 
 #: Most characters of what a program said that a message repeats.
 MOST_SAID = 120
@@ -74,7 +78,7 @@ class Process:
             )
         except OSError as error:
             raise Ended("error", f"it cannot be started: {error.strerror or error}") from None
-        self._said = b""
+        self._said, self._looked = bytearray(), -math.inf
 
     @property
     def quiet(self) -> bool:
@@ -98,10 +102,13 @@ class Process:
         deadline = time.monotonic() + seconds
         try:
             self._send(json.dumps(line, ensure_ascii=False).encode() + b"\n", deadline, seconds)
-            while b"\n" not in self._said:
+            seen = 0
+            while (end := self._said.find(b"\n", seen)) < 0:
+                seen = len(self._said)
                 if not self._read(deadline, seconds):
                     raise Ended("crash", self._ending())
-            said, _, self._said = self._said.partition(b"\n")
+            said = bytes(self._said[:end])
+            del self._said[: end + 1]
             return parsed(said)
         except BaseException:
             self.kill()
@@ -125,7 +132,7 @@ class Process:
                 pass
             if self._process.wait(max(deadline - time.monotonic(), LOOK)) or not self._said:
                 raise Ended("crash", self._ending())
-            return parsed(self._said)
+            return parsed(bytes(self._said))
         except subprocess.TimeoutExpired:
             raise _late(seconds) from None
         finally:
@@ -161,10 +168,16 @@ class Process:
         if self._readable(LOOK):
             chunk = os.read(self._process.stdout.fileno(), 1 << 20)
             self._said += chunk
-            return bool(chunk)
-        if self.look() > self.memory:
-            raise Ended("memory", endings.large(self.memory))
-        if time.monotonic() > deadline:
+            if not chunk:
+                return False
+            if len(self._said) > MOST_BYTES:
+                raise Ended("error", f"it wrote more than {MOST_BYTES:,} bytes for an answer")
+        now = time.monotonic()
+        if now > self._looked + LOOK:
+            self._looked = now
+            if self.look() > self.memory:
+                raise Ended("memory", endings.large(self.memory))
+        if now > deadline:
             raise _late(seconds)
         return True
 

@@ -362,8 +362,8 @@ class Explainer(TreeAsking):
             As in `ocf.solvers.result.SolverOptions`.
         cuts : str
             ``"root"``: before HiGHS or SCIP gets a model over cells, rounds of cuts between trees tighten it
-            (`ocf.solvers.root_cuts`). Worth trying with HiGHS on the hardest rows; ``"none"``, the default, is
-            faster on others.
+            (`ocf.solvers.root_cuts`), which solve the whole matrix then, by default HiGHS. ``"none"``, the default, is
+            faster: boxes of cells are halved so.
         reduce : bool
             Whether to shrink each problem by an incumbent before the solver sees it.
         cross_check : bool

@@ -21,7 +21,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.diversity import Several
 from ocf.problem.missing import Missing
 from ocf.solve.method import AUTO
-from ocf.solvers import get_solver
+from ocf.solvers import CELL_SOLVERS, get_solver
 from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
 from ocf.support.memory import parse_memory
@@ -107,6 +107,8 @@ class Question:
             raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.solver != AUTO:
             get_solver(self.solver)
+        if self.solver in CELL_SOLVERS and self.cuts != "none":
+            raise ProblemError(f"cuts={self.cuts!r} tighten a matrix, and the solver {self.solver!r} does without one")
         if not 0 <= real_number(self.split_margin) < math.inf:
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
         if self.memory_limit is not None:
@@ -116,13 +118,16 @@ class Question:
                 check_round_to(wish)
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
+        self._check_margin()
+        if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
+            raise ProblemError("features_to_vary is 'all' or a list of feature names")
+
+    def _check_margin(self) -> None:
         for size in self.margin.values() if isinstance(self.margin, Mapping) else [self.margin]:
             if not 0 <= real_number(size) < math.inf:
                 raise ProblemError(f"margin is a number of at least 0, or one for each feature, not {size!r}")
         if self.margin and self.imputations is not None:
             raise ProblemError("margin and imputations do not go together: what is missing passes no threshold")
-        if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
-            raise ProblemError("features_to_vary is 'all' or a list of feature names")
 
     @property
     def solver_options(self) -> SolverOptions:

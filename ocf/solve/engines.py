@@ -475,7 +475,7 @@ class _CellForms:
         self._alternatives = tuple(cells.with_(excluded=request.excluded) for cells in alternatives)
         self._request, self._prepared = request, prepared
         task = request.task
-        self._way = request.way or choose(self._alternatives[0], task.formulation, task.solver)
+        self._way = request.way or choose(self._alternatives[0], task.formulation, task.solver, task.options.cuts)
         name = self._way.formulation
         if shared:
             self._matrices = prepared.matrices(name, self._alternatives)

@@ -68,14 +68,14 @@ class Way:
     why: str = ""
 
 
-def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUTO) -> Way:
+def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUTO, cuts: str = "none") -> Way:
     """The way in which a problem is solved.
 
     Parameters
     ----------
     cells : CellProblem
         Any alternative of the problem.
-    formulation, solver : str
+    formulation, solver, cuts : str
         As they were asked for.
 
     Raises
@@ -102,6 +102,8 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
         return Way(formulation, solver, f"the box search {refusal}")
     if formulation != BOUNDS_FROM and solver:
         return Way(formulation, solver, f"the formulation {formulation!r} was asked for, which the box search is not")
+    if cuts != "none" and solver:
+        return Way(formulation, solver, f"cuts={cuts!r} were asked for, which the box search does without")
     if not solver:
         return Way(BOUNDS_FROM, "box", "no MILP solver can be imported")
     known = "the features are coupled by squares alone" if cells.coupling else "nothing couples the features"

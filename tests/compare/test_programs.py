@@ -52,6 +52,10 @@ def answer(case, asked):
         os.abort()
     if mode == "hang":
         time.sleep(10_000)
+    while mode in ("chatter", "flood"):
+        sys.stdout.write("x" * (1 if mode == "chatter" else 1 << 20))
+        sys.stdout.flush()
+        time.sleep(0.02 if mode == "chatter" else 0.0)
     if mode == "eat":
         eaten = []
         while True:
@@ -151,11 +155,17 @@ def test_what_is_no_answer_is_an_error(run: Run) -> None:
 
 
 def test_time_and_memory_are_limited(run: Run, tmp_path: Path) -> None:
-    found = run("hang", "eat", limit=1.5)
-    assert (found["hang"][0]["status"], found["hang"][0]["message"]) == ("time out", "killed after 1.7 s")
+    found = run("hang", "chatter", "eat", limit=1.5)
+    for mode in ("hang", "chatter"):
+        assert (found[mode][0]["status"], found[mode][0]["message"]) == ("time out", "killed after 1.7 s"), mode
     assert found["eat"][0]["status"] in ("memory out", "time out")  # on a busy machine it does not eat so fast
     left = [p.info["cwd"] for p in psutil.process_iter(["cwd"])]
     assert str(tmp_path) not in left
+
+
+def test_a_program_that_writes_without_end_is_stopped(run: Run) -> None:
+    (line,) = run("flood")["flood"]
+    assert (line["status"], line["message"]) == ("error", "it wrote more than 16,777,216 bytes for an answer")
 
 
 def test_one_process_serves_all_rows_and_is_told_what_is_asked(run: Run) -> None:

@@ -11,6 +11,7 @@ from small_problems import exhaustive, random_ensemble, random_space
 from ocf import Explainer
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
+from ocf.errors import ProblemError
 from ocf.formulations.base import decode
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
@@ -108,3 +109,8 @@ def test_an_answer_with_cuts_is_the_answer_without(name: str) -> None:
     assert e.sizes["cuts"] > 0
     (e,) = explainer.explain(row, target=1, solver=name)
     assert "cuts" not in e.sizes
+    (e,) = explainer.explain(row, target=1, cuts="root")
+    assert (e.cost, e.method["solver"]) == (pytest.approx(wanted.cost, rel=1e-9), "highs")
+    assert e.sizes["cuts"] > 0
+    with pytest.raises(ProblemError, match="the solver 'box' does without one"):
+        explainer.explain(row, target=1, solver="box", cuts="root")
