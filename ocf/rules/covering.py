@@ -16,14 +16,21 @@ from ocf.features.space import FeatureSpace
 from ocf.regional.forest import RegionalForest
 from ocf.rules.finding import check_choice
 from ocf.rules.objects import RuleSet, RuleSets, Subgroup
-from ocf.rules.reachable import subgroup_of
+from ocf.rules.reachable import complete_rows, subgroup_of
 from ocf.rules.search import most_used
 from ocf.rules.sufficient import sufficient_boxes
+from ocf.support.amounts import real_number
 
 REGION_KINDS = ("leaves", "sufficient")
 
 #: Training rows of which the authors' experiments make sufficient rules.
 SUFFICIENT_ROWS = 1000
+
+
+def check_share(share: float) -> None:
+    """Refuse what is no part of a region's rows."""
+    if not 0 < real_number(share) <= 1:
+        raise ProblemError(f"share is a part of a region's rows above 0 and at most 1, not {share!r}")
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,7 @@ class RegionWish:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, REGION_KINDS)
-        if not 0 < self.share <= 1:
-            raise ProblemError(f"share is a part of a region's rows above 0 and at most 1, not {self.share!r}")
+        check_share(self.share)
         if self.rows < 1:
             raise ProblemError(f"rows must be at least 1, not {self.rows!r}: regions are made of training rows")
 
@@ -70,7 +76,7 @@ class RegionalSet:
 
     def assign(self, rows: pd.DataFrame | ArrayLike) -> IntArray:
         """Which region each row is given, (n,): of those that hold it the one with the most probable rule, or -1."""
-        cells = self.forest.partition.locate(self.space.from_frame(rows_of(self.space, rows)))
+        cells = self.forest.partition.locate(complete_rows(self.space, rows_of(self.space, rows)))
         return assigned(self.forest, cells, self.regions, self.rules)
 
     def __str__(self) -> str:

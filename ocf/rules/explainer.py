@@ -56,6 +56,7 @@ from ocf.rules.covering import (
     RegionalSet,
     RegionWish,
     assigned,
+    check_share,
     chosen_regions,
     cover,
     proposed_regions,
@@ -65,6 +66,7 @@ from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import ChangeSet, Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
 from ocf.rules.reachable import (
+    complete_rows,
     conditions_of,
     free_cells,
     reachable_from_all,
@@ -175,6 +177,8 @@ class CounterfactualRules:
         self.rows = self.space.from_frame(table)
         predicted = None if self.model is None else self._answers_to_data(self._frames.labelled(table))
         answers = np.asarray(predicted if y is None else y)
+        if answers.dtype == object and answers.ndim == 1:  # numbers may stand among objects
+            answers = pd.Series(answers).infer_objects().to_numpy()
         self.regression = is_regression(answers) if regression is None else regression
         if answers.ndim != 1 or pd.isna(answers).any():
             raise DataError("answers must be one per row, without missing ones")
@@ -387,7 +391,7 @@ class CounterfactualRules:
         lacking, cells = self._lacking(target), None
         if X is not None:
             table = self._rows(X)
-            cells = self.forest.partition.locate(self.space.from_frame(table))[self.lacks(table, target)]
+            cells = self.forest.partition.locate(complete_rows(self.space, table))[self.lacks(table, target)]
         with within(memory=memory_of(self.memory_limit)):
             groups = proposed_regions(self.forest, self.space, lacking, cells, wish, self.seed)
         return groups, self.forest.cells[lacking] if cells is None else cells
@@ -409,6 +413,7 @@ class CounterfactualRules:
         share : float
             Of a leaf's training rows, from which on only the number of rows counts.
         """
+        check_share(share)
         return max(self._around(x, target), key=lambda g: (min(g.share, share), g.support))
 
     def _around(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any) -> list[Subgroup]:
@@ -450,6 +455,7 @@ class CounterfactualRules:
         ask: Callable[[Subgroup], RuleSet],
     ) -> RuleSet:
         """The answer of the leaf around a row whose rule is the most probable."""
+        check_share(share)
         fit = [group for group in self._around(x, target) if group.share >= share]
         best, *others = sorted(fit or [self.region_of(x, target, share=share)], key=lambda group: -group.support)
         found = ask(best)
@@ -748,11 +754,7 @@ class CounterfactualRules:
         table = self._rows(x)
         if len(table) != 1:
             raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
-        coded = self.space.from_frame(table)
-        if np.isnan(coded).any():
-            i = int(np.flatnonzero(np.isnan(coded[0]))[0])
-            raise DataError(f"feature {self.space.names[i]!r} of the row is missing; rules need complete rows")
-        return table, coded
+        return table, complete_rows(self.space, table)
 
     def _table(self, coded: FloatArray) -> pd.DataFrame:
         """Table of coded rows, with the labels of the data's columns and their categories in their order."""
@@ -797,7 +799,7 @@ class CounterfactualRules:
             if len(self.classes) != 2 or predicted is None:
                 raise ProblemError(f"name the target: one of {', '.join(map(str, self.classes))}")
             return Wanted(next(c for c in self.classes if c != predicted))
-        current = None if predicted is None else next(k for k, c in enumerate(self.classes) if c == predicted)
+        current = None if predicted is None else next((k for k, c in enumerate(self.classes) if c == predicted), None)
         return Wanted(self.classes[wanted_class(target, self.classes, current)])
 
 

@@ -22,6 +22,7 @@ from ocf.rules.search import (
 )
 from ocf.rules.solving import solve_box, solve_minimal_sets, solve_most_divergent_set
 from ocf.solvers.result import SolverOptions, Status
+from ocf.support.amounts import real_number
 from ocf.support.messages import nearest
 
 SET_METHODS = ("exhaustive", "milp", "paths")
@@ -56,8 +57,10 @@ class RuleSearch:
         check_choice("sets", self.sets, SET_METHODS)
         check_choice("method", self.method, RULE_METHODS)
         check_choice("prefer", self.prefer, PREFERENCES)
-        if self.n_rules < 1:
-            raise ProblemError(f"n_rules must be at least 1, not {self.n_rules!r}")
+        if not isinstance(self.n_rules, int | np.integer) or self.n_rules < 1:
+            raise ProblemError(f"n_rules is a number of rules, at least 1, not {self.n_rules!r}")
+        if self.time_limit is not None and not real_number(self.time_limit) >= 0:
+            raise ProblemError(f"time_limit is a number of seconds of at least 0, or None, not {self.time_limit!r}")
         for name, value in (("level", self.level), ("rule_level", self.rule_level)):
             if not 0 < value <= 1:
                 raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")

@@ -99,8 +99,30 @@ def fit_forest(
     lifted = lift(ensemble, encoding)
     check_lift(lifted, ensemble, encoding)
     lifted = replace(lifted, ensemble=_one_threshold_per_gap(lifted.ensemble, space))
-    part = partition(lifted.ensemble, space, _ends_of_permitted(lifted.ensemble, space))
+    ensemble = _by_levels(lifted.ensemble, space)
+    part = partition(ensemble, space, _ends_of_permitted(ensemble, space))
     return RegionalForest(part, part.locate(coded), lifted.apply(coded), np.asarray(answers))
+
+
+def _by_levels(ensemble: Ensemble, space: FeatureSpace) -> Ensemble:
+    """Trees that split features by sets of levels where those that are permitted stand beside others: a cell for each.
+
+    Where a forest asks for a single level, the lifted trees may compare: one side of that holds permitted levels and
+    others.
+    """
+    beside = [i for i, f in enumerate(space.features) if f.permitted is not None and _stand_beside(f)]
+    nodes = np.flatnonzero(
+        (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold) & np.isin(ensemble.feature, beside)
+    )
+    if not len(nodes):
+        return ensemble
+    width = max(ensemble.sets.shape[1], *(len(space.features[i].levels) for i in beside))
+    sets = np.zeros((len(ensemble.sets) + len(nodes), width), bool)
+    sets[: len(ensemble.sets), : ensemble.sets.shape[1]] = ensemble.sets
+    sets[len(ensemble.sets) :] = np.arange(width) <= ensemble.threshold[nodes, None]
+    kind, index = ensemble.kind.copy(), ensemble.set_index.copy()
+    kind[nodes], index[nodes] = SplitKind.SUBSET, np.arange(len(ensemble.sets), len(sets))
+    return replace(ensemble, kind=kind, set_index=index, sets=sets)
 
 
 def _one_threshold_per_gap(ensemble: Ensemble, space: FeatureSpace) -> Ensemble:

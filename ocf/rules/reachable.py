@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, ProblemError
@@ -76,6 +77,27 @@ def reachable_from_all(forest: RegionalForest, space: FeatureSpace, held: CellBo
     return admits
 
 
+def complete_rows(space: FeatureSpace, table: pd.DataFrame) -> FloatArray:
+    """Coded rows that miss nothing.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+    table : DataFrame (n, n_columns)
+
+    Raises
+    ------
+    DataError
+        A value is missing.
+    """
+    coded = space.from_frame(table)
+    if np.isnan(coded).any():
+        k, i = np.argwhere(np.isnan(coded))[0].tolist()
+        which = "the row" if len(coded) == 1 else f"row {k}"
+        raise DataError(f"feature {space.names[i]!r} of {which} is missing; rules need complete rows")
+    return coded
+
+
 def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[str, Any]) -> CellBox:
     """Region from what a user says of some features.
 
@@ -89,7 +111,7 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
     Raises
     ------
     ProblemError
-        A level that the feature does not have, or no interval.
+        A level that the feature does not have, levels with others between them where it is ordered, or no interval.
     """
     part = forest.partition
     everywhere = forest.everywhere()
@@ -102,6 +124,12 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
             given = list(values) if isinstance(values, list | tuple | set) else [values]
             codes = np.array([feature.level_code(v) for v in given], np.float64)
             masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
+            cells = np.flatnonzero(masks[i])
+            if part.ordered[i] and cells[-1] - cells[0] >= len(cells):
+                raise ProblemError(
+                    f"region: between the levels {given!r} of {name!r} lie others, and rules keep them in order: name "
+                    "levels in a row, or describe the feature as categorical"
+                )
             continue
         low, high = _ends(feature, values)
         masks[i] = (upper >= low) & (lower < high)

@@ -281,7 +281,7 @@ def test_bad_questions_are_refused_with_a_remedy(rules: CounterfactualRules, tab
         rules.regional({"income": (9, 3)}, "granted")
     with pytest.raises(ProblemError, match="method 'magic'"):
         rules.local(table[table.income < 20].iloc[[0]], method="magic")
-    with pytest.raises(ProblemError, match="n_rules must be at least 1"):
+    with pytest.raises(ProblemError, match="n_rules is a number of rules, at least 1"):
         rules.local(table[table.income < 20].iloc[[0]], n_rules=0)
 
 
@@ -431,3 +431,86 @@ def test_a_class_named_opposite_is_named_in_a_list() -> None:
         rules.local(table.iloc[[0]], target="opposite")
     assert rules.local(table.iloc[[0]], target=["opposite"]).target == "opposite"
     assert rules.local(table.iloc[[0]]).target == "opposite"
+
+
+@pytest.mark.parametrize("more", [{}, {"kind": "ordinal", "levels": list("ABCD")}])
+def test_rules_name_and_count_permitted_levels_alone_where_others_stand_between(more: dict[str, Any]) -> None:
+    table = pd.DataFrame({"o": np.repeat(["A", "B", "C", "D"], 20)})
+    one = {"n_estimators": 1, "max_depth": 1, "forest": {"max_features": None, "bootstrap": False}}
+    permitted = {"o": {"permitted_range": ["B", "D"], **more}}
+    rules = CounterfactualRules(None, table, (table.o != "A").astype(int), features=permitted, **one)
+    (rule,) = rules.local(table.iloc[[0]], 1)
+    assert rule.conditions[0].levels == ("B", "D")
+    assert (rule.coverage, rule.support) == (pytest.approx(40 / 60), 40)
+
+
+def test_levels_of_a_region_with_others_between_them_are_refused_where_they_are_in_order() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"o": rng.choice(["lo", "mid", "hi"], 120), "b": rng.integers(0, 5, 120)})
+    answers = ((table.o != "mid") & (table.b < 3)).to_numpy().astype(int)
+    ordered = {"o": {"kind": "ordinal", "levels": ["lo", "mid", "hi"]}}
+    rules = CounterfactualRules(None, table, answers, features=ordered, n_estimators=5)
+    assert rules.regional({"o": ["lo", "mid"]}, 1).held
+    with pytest.raises(ProblemError, match="name levels in a row, or describe the feature as categorical"):
+        rules.regional({"o": ["lo", "hi"]}, 1)
+
+
+def test_rows_that_miss_a_value_are_placed_in_no_region() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"b": rng.integers(0, 6, 60), "c": rng.choice(list("uvw"), 60)})
+    rules = CounterfactualRules(None, table, np.where(table.b > 2, "yes", "no"), n_estimators=5)
+    rows = table.astype({"b": float}).iloc[:3].assign(b=[1.0, np.nan, 2.0])
+    found = rules.regional_set(table, "yes")
+    for ask in (
+        lambda: rules.regions("yes", rows),
+        lambda: rules.regional_set(rows, "yes"),
+        lambda: found.assign(rows),
+    ):
+        with pytest.raises(DataError, match=r"'b' of row 1 is missing; rules need complete rows"):
+            ask()
+
+
+def test_an_answer_that_no_row_of_the_data_has_is_another_one() -> None:
+    table = pd.DataFrame({"a": np.arange(60) % 6, "b": np.arange(60) % 7})
+
+    class Grade:
+        def predict(self, rows: pd.DataFrame) -> Any:
+            return np.where(rows.a > 5, "top", np.where(rows.a > 2, "yes", "no"))
+
+    rules = CounterfactualRules(Grade(), table, n_estimators=5)
+    found = rules.local({"a": 9, "b": 1}, "no")
+    assert found.predicted == "top"
+    assert found.rules
+    with pytest.raises(ProblemError, match="'opposite' needs two classes and a row that has one"):
+        rules.local({"a": 9, "b": 1}, "opposite")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"share": 9}, "share is a part"),
+        ({"share": float("nan")}, "share is a part"),
+        ({"n_rules": 1.5}, "n_rules is a"),
+    ]
+    + [({"time_limit": limit}, "time_limit is a number") for limit in (float("nan"), -1, "1")],
+)
+def test_settings_out_of_range_are_refused(asked: dict[str, Any], message: str) -> None:
+    table = pd.DataFrame({"a": np.arange(60) % 6, "b": np.arange(60) % 4})
+    answers = (table.a > 2).astype(int).astype(object)  # numbers among objects
+    rules = CounterfactualRules(None, table, answers, n_estimators=5)
+    row = table[answers == 0].iloc[[0]]
+    asks = [rules.regional_of, rules.region_of] if "share" in asked else [rules.local]
+    for ask in asks:
+        with pytest.raises(ProblemError, match=message):
+            ask(row, 1, **asked)
+
+
+@pytest.mark.parametrize("seed", [12, 40])
+def test_a_set_that_reaches_no_level_has_no_superfluous_feature(seed: int) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, 3, 40) for name in "abcd"})
+    answers = [rng.integers(0, 2, 40) for _ in range(seed + 1)][seed]
+    rules = CounterfactualRules(None, table, answers, n_estimators=2, max_depth=2, seed=seed)
+    by = [rules.local(table.iloc[[0]], 1 - answers[0], sets=sets, level=1.0) for sets in ("exhaustive", "milp")]
+    assert by[0].features == by[1].features == ("b",)
+    assert by[0].probability == pytest.approx(by[1].probability)
