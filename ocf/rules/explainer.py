@@ -182,7 +182,7 @@ class CounterfactualRules:
         self.regression = is_regression(answers) if regression is None else regression
         if answers.ndim != 1 or pd.isna(answers).any():
             raise DataError("answers must be one per row, without missing ones")
-        self.classes = () if self.regression else tuple(_plain(v) for v in pd.unique(np.sort(answers)))
+        self.classes = () if self.regression else _classes(answers)
         if not self.regression and len(self.classes) < 2:
             raise DataError(f"all answers are {self.classes[0]!r}: there is nothing that a change could turn")
         self.forest = fit_forest(
@@ -585,6 +585,8 @@ class CounterfactualRules:
             if not rule.rules:
                 raise ProblemError("the set has no rule, so there is no point to look for")
             rule = rule[0]
+        if not isinstance(rule, Rule):
+            raise ProblemError(f"a point is looked for in a rule, or in the first of a set of rules, not in {rule!r}")
         if prefer == "probable":
             rule = self._most_probable_part(rule, coded, target)
         if method == "cheapest":
@@ -801,6 +803,16 @@ class CounterfactualRules:
             return Wanted(next(c for c in self.classes if c != predicted))
         current = None if predicted is None else next((k for k, c in enumerate(self.classes) if c == predicted), None)
         return Wanted(self.classes[wanted_class(target, self.classes, current)])
+
+
+def _classes(answers: NDArray[Any]) -> tuple[Any, ...]:
+    """The different answers, in order."""
+    try:
+        return tuple(_plain(v) for v in pd.unique(np.sort(answers)))
+    except TypeError:
+        raise DataError(
+            "answers of several kinds, such as words and numbers, have no order: give words alone"
+        ) from None
 
 
 def _each(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> RuleSets:

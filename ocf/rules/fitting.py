@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
 from ocf.cells.partition import partition
-from ocf.errors import DataError
+from ocf.errors import DataError, ProblemError
 from ocf.features.feature import Feature, permitted_span
 from ocf.features.space import FeatureSpace
 from ocf.models.encoding import Encoding
@@ -81,6 +81,8 @@ def fit_forest(
     ------
     DataError
         A value is missing, or there are not as many answers as rows.
+    ProblemError
+        scikit-learn refuses the settings or the answers.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -91,10 +93,12 @@ def fit_forest(
         )
     if len(answers) != len(coded):
         raise DataError(f"{len(answers)} answers for {len(coded)} rows")
-    kind = RandomForestRegressor if regression else RandomForestClassifier
-    forest = kind(n_estimators=n_estimators, max_depth=max_depth, random_state=seed, **settings)
-    encoding = one_hot_encoding(space, coded[0])
-    forest.fit(encoding.encode(space.to_frame(coded)), answers)
+    kind, encoding = RandomForestRegressor if regression else RandomForestClassifier, one_hot_encoding(space, coded[0])
+    try:
+        forest = kind(n_estimators=n_estimators, max_depth=max_depth, random_state=seed, **settings)
+        forest.fit(encoding.encode(space.to_frame(coded)), answers)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"scikit-learn fits no forest of rules with these settings and answers: {error}") from error
     ensemble = read_model(forest).ensemble
     lifted = lift(ensemble, encoding)
     check_lift(lifted, ensemble, encoding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -121,7 +121,7 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
         feature, span = space.features[i], part.cells_of(i)
         lower, upper = part.lower[span], part.upper[span]
         if feature.discrete:
-            given = list(values) if isinstance(values, list | tuple | set) else [values]
+            given = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
             codes = np.array([feature.level_code(v) for v in given], np.float64)
             masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
             cells = np.flatnonzero(masks[i])

@@ -75,7 +75,10 @@ def checked_levels(levels: Iterable[float]) -> tuple[float, ...]:
     ProblemError
         One is no probability, or there is none.
     """
-    given = tuple(sorted({float(level) for level in levels}))
+    try:
+        given = tuple(sorted({float(level) for level in levels}))
+    except (TypeError, ValueError):
+        raise ProblemError(f"levels are a list of probabilities, such as [0.5, 0.9], not {levels!r}") from None
     if not given or not all(0 < level <= 1 for level in given):
         raise ProblemError(f"levels are probabilities above 0 and at most 1, not {np.array(given).tolist()!r}")
     return given

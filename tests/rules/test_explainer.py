@@ -514,3 +514,26 @@ def test_a_set_that_reaches_no_level_has_no_superfluous_feature(seed: int) -> No
     by = [rules.local(table.iloc[[0]], 1 - answers[0], sets=sets, level=1.0) for sets in ("exhaustive", "milp")]
     assert by[0].features == by[1].features == ("b",)
     assert by[0].probability == pytest.approx(by[1].probability)
+
+
+def test_what_the_forest_cannot_be_fitted_with_and_points_cannot_be_looked_for_in_is_refused() -> None:
+    table = pd.DataFrame({"a": np.arange(40) % 5, "b": np.arange(40) % 3, "c": list("uv") * 20})
+    answers = (table.a > 2).astype(int)
+    for settings in ({"n_estimators": 0}, {"max_depth": 0}, {"seed": -1}, {"forest": {"zzz": 1}}):
+        with pytest.raises(ProblemError, match="scikit-learn fits no forest of rules with these settings"):
+            CounterfactualRules(None, table, answers, **settings)
+    with pytest.raises(ProblemError, match="scikit-learn fits no forest"):
+        CounterfactualRules(None, table, np.array(["p", "q"] * 20), regression=True)
+    with pytest.raises(DataError, match="answers of several kinds"):
+        CounterfactualRules(None, table, np.array(["a", 1] * 20, object))
+    rules = CounterfactualRules(None, table, answers, n_estimators=5)
+    row = table.iloc[[0]]
+    found = rules.local(row, 1)
+    for wrong in (None, found.rules, "a > 2"):
+        with pytest.raises(ProblemError, match="a point is looked for in a rule"):
+            rules.sample(wrong, row)  # type: ignore[arg-type]
+    for levels in (0.5, ["x"]):
+        with pytest.raises(ProblemError, match="levels are a list of probabilities"):
+            rules.trade_off(row, 1, levels=levels)  # type: ignore[arg-type]
+    one, other = (rules.regional({"c": levels}, 1) for levels in (np.array(["u", "v"]), ["u", "v"]))
+    assert str(one) == str(other)
