@@ -81,7 +81,7 @@ class TreeAsking(Asking[Problem]):
     def _refuse_told_apart(
         self, given: pd.DataFrame, frame: pd.DataFrame, others: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Refuse rows with marks of missing words that preprocessing tells apart, where the data miss none of these.
+        """Refuse rows with marks of missing words that the model tells apart, where the data miss none of these.
 
         Parameters
         ----------
@@ -97,10 +97,10 @@ class TreeAsking(Asking[Problem]):
             if known is not None and np.isnan(known[:, at]).any():
                 continue
             try:
-                before = self.model.encode(given[missing])
+                before = self.model.decide(given[missing])
             except OcfError:
                 continue
-            if not np.array_equal(before, self.model.encode(frame[missing]), equal_nan=True):
+            if not np.array_equal(before, self.model.decide(frame[missing])):
                 raise DataError(
                     f"column {name!r}: the model tells {marks['row']}, which marks a missing word in the rows, from "
                     f"{marks['data']}, and the data, which miss none, do not say which is meant: write {marks['data']}"
@@ -163,7 +163,9 @@ class TreeAsking(Asking[Problem]):
         coded : (n, n_features) float64
         task : Task
         """
-        if self.ensemble.decision.slack > 0:  # the library sums in another order where it is asked about more rows
+        decision = self.ensemble.decision
+        if not decision.classes and (decision.slack > 0 or not answers_row_by_row(self.model)):
+            # values may follow the number of rows, by a last bit
             ask, rows = super().current, range(len(table))
             current = [answer for k in rows for answer in ask(table.iloc[[k]], coded[[k]], task)]
         else:

@@ -163,7 +163,7 @@ def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
         (b"a;b;c\n1,5;2,5;x\n", "single field, 'a;b;c': save it with commas"),
         (b"a,b,a\n1,2,3\n", "its header has 'a' more than once"),
         (b"a\tb\n1.5\t2.5\n", "in the place of '\\\\t'"),
-        ("a,b\n1,2\n".encode("utf-16"), "no UTF-8 .byte 0 of it is 0xff"),
+        ("a,b\n1,2\n".encode("utf-16"), "no UTF-8 .one of its bytes is 0xff"),
         ("a,b\n1,\u00e9\n".encode("latin-1"), "save it as UTF-8"),
     ],
 )
