@@ -27,7 +27,7 @@ REGION_KINDS = ("leaves", "sufficient")
 SUFFICIENT_ROWS = 1000
 
 
-def check_share(share: float) -> None:
+def check_region_share(share: float) -> None:
     """Refuse what is no part of a region's rows."""
     if not 0 < real_number(share) <= 1:
         raise ProblemError(f"share is a part of a region's rows above 0 and at most 1, not {share!r}")
@@ -44,7 +44,7 @@ class RegionWish:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, REGION_KINDS)
-        check_share(self.share)
+        check_region_share(self.share)
         if self.rows < 1:
             raise ProblemError(f"rows must be at least 1, not {self.rows!r}: regions are made of training rows")
 

@@ -56,7 +56,7 @@ from ocf.rules.covering import (
     RegionalSet,
     RegionWish,
     assigned,
-    check_share,
+    check_region_share,
     chosen_regions,
     cover,
     proposed_regions,
@@ -413,7 +413,7 @@ class CounterfactualRules:
         share : float
             Of a leaf's training rows, from which on only the number of rows counts.
         """
-        check_share(share)
+        check_region_share(share)
         return max(self._around(x, target), key=lambda g: (min(g.share, share), g.support))
 
     def _around(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any) -> list[Subgroup]:
@@ -455,7 +455,7 @@ class CounterfactualRules:
         ask: Callable[[Subgroup], RuleSet],
     ) -> RuleSet:
         """The answer of the leaf around a row whose rule is the most probable."""
-        check_share(share)
+        check_region_share(share)
         fit = [group for group in self._around(x, target) if group.share >= share]
         best, *others = sorted(fit or [self.region_of(x, target, share=share)], key=lambda group: -group.support)
         found = ask(best)

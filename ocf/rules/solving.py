@@ -6,10 +6,10 @@ counted again, exactly, and cut off if its probability falls below the level.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,10 @@ from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery, reaches
 from ocf.rules.families import Families
 from ocf.rules.family_kernels import OPEN, OUT
-from ocf.rules.search import LEAST_GAIN, FoundBox
+from ocf.rules.search import LEAST_GAIN, FoundBox, divergent_set
 from ocf.solvers import SOLVERS, SolverOptions, StandardForm, Status, compile_model, get_solver
 from ocf.solvers.protocols import CellSolver, Solver
 from ocf.support.limits import check, seconds_left, within
-
-#: Of a probability, a mean over trees whose terms are added in another order.
-ROUNDING = 1e-12
 
 
 def solve_minimal_sets(
@@ -107,9 +104,7 @@ def solve_most_divergent_set(
     form, place = _compiled(built)
     chosen = _next_set(built, form, place, solver, options)
     assert chosen is not None  # every subset but the empty one is feasible
-    largest = query.cdp(chosen)
-    fewer = chain.from_iterable(combinations(chosen, size) for size in range(1, len(chosen)))
-    return next((features for features in fewer if query.cdp(features) >= largest - ROUNDING), chosen)
+    return divergent_set(query, chosen, math.inf)[0]
 
 
 def _next_set(

@@ -18,8 +18,8 @@ proved              66      64      64
 
 The box search was at least as fast as HiGHS in 81 % of the rows, as SCIP in 88 %, and at no size of model slower in
 the median. HiGHS and SCIP were level (HiGHS no slower in 49 %). With boxes of cells for HiGHS, random forests of 10 to
-500 trees and depths 3 to 8 on eight sets, some 3,500 runs: box 0.01 to 0.5 s in the mean of a set and size, HiGHS 0.01
-to 0.9, and seconds to minutes for both on spambase's hardest row.
+500 trees and depths 3 to 8 on eight sets, some 3,800 runs: 0.01 to 1.9 s in the mean of a set and size by either, HiGHS
+up to five times as long as box, and seconds to minutes for both on spambase's hardest row, which is left out of these.
 
 Of whole matrices SCIP branches on the cells of the interval model as the box search does, since then, so it comes first
 where that does not know something. With a constraint on the sum of two features, random forests of 100 trees of depth
