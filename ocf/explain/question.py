@@ -108,7 +108,10 @@ class Question:
         if self.solver != AUTO:
             get_solver(self.solver)
         if self.solver in CELL_SOLVERS and self.cuts != "none":
-            raise ProblemError(f"cuts={self.cuts!r} tighten a matrix, and the solver {self.solver!r} does without one")
+            raise ProblemError(
+                f"cuts={self.cuts!r} tighten a matrix, and the solver {self.solver!r} does without one: "
+                "leave them out, or ask for 'highs' or 'scip'"
+            )
         if not 0 <= real_number(self.split_margin) < math.inf:
             raise ProblemError(f"split_margin must be a number of at least 0, not {self.split_margin!r}")
         if self.memory_limit is not None:
