@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -119,8 +119,16 @@ class Plausibility:
     samples: int | None = None
     seed: int = 0
     by: str | None = None
-    #: Tells two wishes apart, also after a journey to another process.
-    key: str = field(default_factory=lambda: uuid4().hex, repr=False)
+
+    @cached_property
+    def key(self) -> str:
+        """The same for wishes that say the same, whose forests hold the same; known from the first time it is asked."""
+        import joblib
+
+        try:
+            return str(joblib.hash([getattr(self, name) for name in SETTINGS]))
+        except Exception:  # whatever is around a forest need not know how to be pickled
+            return uuid4().hex
 
     def words(self) -> dict[str, Any]:
         """Its settings, with the class of a forest that was given."""
@@ -207,7 +215,7 @@ _Columns = Callable[[pd.DataFrame], Any]
 _Way = tuple[_Columns, Ways]
 
 #: What a user may say of plausibility (in a mapping or in the ``[plausibility]`` table of a problem file).
-SETTINGS = tuple(f.name for f in fields(Plausibility) if f.name != "key")
+SETTINGS = tuple(f.name for f in fields(Plausibility))
 
 # -- beside a model --------------------------------------------------------------------------------------------
 

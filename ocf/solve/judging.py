@@ -40,16 +40,18 @@ def judge_of(
 
     def confirm(point: FloatArray) -> bool:
         same = np.array_equal(problem.space.without_missing(point), row.coded, equal_nan=True)
-        if detector is None and target.probability is None and same and row.imputed is None:
-            return bool(target.met_by(np.array([row.current]))[0])  # the model was asked when the batch began
+        known = same and target.probability is None and row.imputed is None  # the model was asked when the batch began
+        met = known and bool(target.met_by(np.array([row.current]))[0])
+        if known and (detector is None or not met):
+            return met
         table = counterfactual_frame(problem.space, row.original, row.coded, point)
         if row.imputed is not None:
             completed = row.imputed.complete(table)
-            met = model.meets(target, completed)
+            fits = model.meets(target, completed)
             if detector is not None:
-                met &= detector.deep_enough(detector.measure(completed)[0])
-            return int(met.sum()) >= row.imputed.least
-        if not model.meets(target, table)[0]:
+                fits &= detector.deep_enough(detector.measure(completed)[0])
+            return int(fits.sum()) >= row.imputed.least
+        if not met and not model.meets(target, table)[0]:
             refused(table, point)
             return False
         return detector is None or detector.accepts(table)

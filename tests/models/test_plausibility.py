@@ -243,3 +243,29 @@ def test_a_forest_without_names_must_not_be_misread(table: pd.DataFrame) -> None
         Explainer(model, data=x).problem(x.iloc[[0]], 1, plausibility=nameless)
     named = IsolationForest(n_estimators=3, max_samples=8).fit(x)
     assert Explainer(model, data=x).explain(x.iloc[[0]], target=1, plausibility=named)[0].status != "error"
+
+
+def test_the_same_wish_is_read_once(table: pd.DataFrame, rows: pd.DataFrame) -> None:
+    encode = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    x = table.drop(columns="good")
+    model = make_pipeline(encode, RandomForestClassifier(10, max_depth=3, random_state=0)).fit(x, table["good"])
+    explainer = Explainer(model, data=x)
+
+    def asked(wish: Any) -> tuple[int, float | None]:
+        cost = explainer.explain(rows.iloc[[0]], target=1, plausibility=wish)[0].cost
+        return len(explainer.prepared.detectors), cost
+
+    first = asked(FAST)
+    assert asked(dict(FAST)) == first
+    assert asked(FAST | {"seed": 1})[0] == 2
+    numbers = IsolationForest(n_estimators=20, max_samples=16, random_state=0)
+    forest = make_pipeline(make_column_transformer(("passthrough", ["income", "debt"])), numbers).fit(x)
+    mine = asked(forest)
+    assert mine[0] == 3
+    assert asked(forest) == mine
+    numbers.set_params(max_samples=4)
+    forest.fit(good_rows(table, explainer).iloc[:8])
+    count, cost = asked(forest)
+    assert count == 4
+    fresh = Explainer(model, data=x).explain(rows.iloc[[0]], target=1, plausibility=forest)[0]
+    assert cost == fresh.cost

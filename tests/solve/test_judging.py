@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -30,3 +31,20 @@ def test_a_misread_point_is_no_proof(solver: str, reduce: bool, monkeypatch: pyt
     found = explainer.explain(row, **asked)[0]
     assert found.status == "error"
     assert "part at feature 'b'" in found.message
+
+
+def test_the_row_itself_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    model = RandomForestClassifier(10, max_depth=3, random_state=0).fit(table, table.sum(axis=1) > 0)
+    explainer = Explainer(model, table)
+    row = table[~model.predict(table)].head(1)
+    asked: list[pd.DataFrame] = []
+    predict = type(model).predict
+    monkeypatch.setattr(
+        type(model), "predict", lambda self, X: (asked.append(X), predict(self, X))[1] if self is model else None
+    )
+    answer = explainer.explain(row, True, plausibility={"trees": 5, "samples": 16})[0]
+    assert answer.status == "optimal"
+    same = [seen for seen in asked if len(seen) == 1 and np.array_equal(np.asarray(seen), row.to_numpy())]
+    assert len(same) == 1
