@@ -440,11 +440,16 @@ class CellRun(Run):
             self.close(Status.OPTIMAL, 0.0, "origin")
 
     def prepare(self, candidates: IntArray | None) -> None:
-        """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
-        if np.isfinite(self.limit):
+        """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing.
+
+        The search over cells goes from the least point of each box to points around it itself where the cost couples
+        features: there each point has to be placed in its cells in exact arithmetic.
+        """
+        by_cells = isinstance(self.turns.now, CellSolver)
+        if np.isfinite(self.limit) or (by_cells and self.cells.couples):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
-        for k, (search, pairs, leaves) in enumerate(_searches(isinstance(self.turns.now, CellSolver))):
+        for k, (search, pairs, leaves) in enumerate(() if by_cells and self.cells.couples else _searches(by_cells)):
             # a point is worth the first milliseconds, however short the time is
             worth = self.cells.live.sum() >= leaves and (k == 0 or self.remaining() is not None)
             if worth and not self.finished:

@@ -108,7 +108,7 @@ def choose(cells: CellProblem, formulation: str = BOUNDS_FROM, solver: str = AUT
         return Way(formulation, solver, f"cuts={cuts!r} were asked for, which the box search does without")
     if not solver:
         return Way(BOUNDS_FROM, "box", "no MILP solver can be imported")
-    known = "the features are coupled by squares alone" if cells.coupling else "nothing couples the features"
+    known = "only the cost couples the features" if cells.coupling else "nothing couples the features"
     return Way(BOUNDS_FROM, "box", f"{known}, and the box search is the fastest then")
 
 

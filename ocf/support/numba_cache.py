@@ -40,6 +40,7 @@ KERNELS = (
     "rules/points.py",
     "solve/box_reach.py",
     "solve/fitted_rows.py",
+    "solvers/box/absolutes.py",
     "solvers/box/bitsets.py",
     "solvers/box/branching.py",
     "solvers/box/cliques.py",

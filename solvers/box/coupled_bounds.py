@@ -1,4 +1,6 @@
-r"""Bounds of boxes by a cost that couples features: a quadratic form over changes, and a rest that cells have each.
+r"""Bounds of boxes by a cost that couples features: a form over changes, and a rest that cells have each.
+
+The form is a sum of squares (`ocf.solvers.box.quadratic`) or of absolute values (`ocf.solvers.box.absolutes`).
 
 What `ocf.solvers.box.propagation` does with the costs of cells is done here with the tangent at the least point of the
 box, which is a sum over features, and with the form itself where that tells more:
@@ -15,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.solvers.box.absolutes import SimplexTable, least_sum
 from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.instance import Domain, Instance, assign, cheapest_between, cheapest_open
 from ocf.solvers.box.propagation import MOST_ROUNDS, Multipliers, Workspace, propagate
@@ -35,6 +38,9 @@ class Coupling(NamedTuple):
     Attributes
     ----------
     quadratic : Quadratic
+        Without forms where there are absolutes.
+    absolutes : (n_absolutes, m) float64
+        Forms whose absolute values are added.
     feature : (m,) int64
         Of the instance.
     slot : (n_features,) int64
@@ -46,6 +52,7 @@ class Coupling(NamedTuple):
     """
 
     quadratic: Quadratic
+    absolutes: FloatArray
     feature: IntArray
     slot: IntArray
     low: FloatArray
@@ -68,6 +75,7 @@ class Box(NamedTuple):
         Least cost in each leaf's part.
     inner_t, inner_low, inner_high : (m,) float64
     scratch : ActiveSet
+    table : SimplexTable
     """
 
     t: FloatArray
@@ -79,6 +87,7 @@ class Box(NamedTuple):
     inner_low: FloatArray
     inner_high: FloatArray
     scratch: ActiveSet
+    table: SimplexTable
 
 
 @kernel
@@ -158,7 +167,17 @@ def least_in(coupling: Coupling, instance: Instance, domain: Domain, box: Box) -
         f = coupling.feature[i]
         box.low[i] = coupling.low[instance.offsets[f] + domain.lo[f]]
         box.high[i] = coupling.high[instance.offsets[f] + domain.hi[f]]
-    return rest + max(minimise(coupling.quadratic, box.low, box.high, box.t, box.scratch), 0.0)
+    return rest + _least_form(coupling, box.low, box.high, box.t, box)
+
+
+@helper
+def _least_form(coupling: Coupling, low: FloatArray, high: FloatArray, t: FloatArray, box: Box) -> float:
+    """Least value of the form between two ends; writes where it is, and its slopes there."""
+    quadratic, scratch = coupling.quadratic, box.scratch
+    if len(coupling.absolutes) == 0:
+        return max(minimise(quadratic, low, high, t, scratch), 0.0)
+    up, down = quadratic.up, quadratic.down
+    return max(least_sum(coupling.absolutes, up, down, low, high, t, box.table, scratch.slope), 0.0)
 
 
 @helper
@@ -180,20 +199,22 @@ def _price_cells(coupling: Coupling, instance: Instance, priced: Instance, domai
             price = 0.0
             if i >= 0:
                 low, high = coupling.low[j], coupling.high[j]
-                price = least_between(quadratic, i, scratch.slope[i], low, high)
+                price = least_between(quadratic.up[i], quadratic.down[i], scratch.slope[i], low, high)
                 beyond = max(low - box.t[i], box.t[i] - high, 0.0)
                 price += quadratic.diagonal[i] * beyond * beyond
                 largest = max(largest, abs(price))
             priced.cost[j] = price + instance.cost[j]
         size += largest
         _find_minima(priced, first, last)
-    if len(scratch.slope):
-        weight = 0.0
-        for i in range(len(box.t)):
-            for k in range(len(scratch.sums)):
-                weight += abs(quadratic.forms[k, i] * scratch.sums[k]) * max(abs(box.low[i]), abs(box.high[i]))
-        size += 2.0 * weight
-    return constant - (len(scratch.sums) + len(box.t) + 16) * EPS * size
+    weight = 0.0
+    for i in range(len(box.t)):
+        far = max(abs(box.low[i]), abs(box.high[i]))
+        for k in range(len(scratch.sums)):
+            weight += abs(quadratic.forms[k, i] * scratch.sums[k]) * far
+        for k in range(len(box.table.sign)):
+            weight += abs(coupling.absolutes[k, i] * box.table.sign[k]) * far
+    size += 2.0 * weight
+    return constant - (len(scratch.sums) + len(box.table.sign) + len(box.t) + 16) * EPS * size
 
 
 @helper
@@ -212,7 +233,7 @@ def _find_minima(priced: Instance, first: int, last: int) -> None:
 def _least_part(coupling: Coupling, box: Box) -> float:
     """Least value of the form between the inner ends."""
     copy_to(box.inner_t, box.t)
-    return max(minimise(coupling.quadratic, box.inner_low, box.inner_high, box.inner_t, box.scratch), 0.0)
+    return _least_form(coupling, box.inner_low, box.inner_high, box.inner_t, box)
 
 
 @helper

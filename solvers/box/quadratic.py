@@ -268,25 +268,25 @@ def lower_bound(quadratic: Quadratic, low: FloatArray, high: FloatArray, t: Floa
         size += abs(2.0 * quadratic.diagonal[i] * t[i]) + quadratic.up[i] + quadratic.down[i]
         slope[i] = total
         rounding += size * max(abs(low[i]), abs(high[i]))
-        out += least_between(quadratic, i, total, low[i], high[i]) - quadratic.diagonal[i] * t[i] * t[i]
+        out += least_between(quadratic.up[i], quadratic.down[i], total, low[i], high[i])
+        out -= quadratic.diagonal[i] * t[i] * t[i]
         rounding += abs(quadratic.diagonal[i] * t[i] * t[i])
     rounding += abs(out)
     return out - (len(forms) + len(t) + 8) * EPS * rounding
 
 
 @helper
-def least_between(quadratic: Quadratic, i: int, slope: float, low: float, high: float) -> float:
+def least_between(up: float, down: float, slope: float, low: float, high: float) -> float:
     """Least value of a line and what the feature costs besides, between two numbers.
 
     Parameters
     ----------
-    quadratic : Quadratic
-    i : int
-        Number among the coupled features.
+    up, down : float
+        What a unit of increase and of decrease costs besides, at least 0.
     slope : float
         Of the line, which is 0 at 0.
     low, high : float
     """
-    first = slope * low + (quadratic.up[i] * low if low > 0 else -quadratic.down[i] * low)
-    last = slope * high + (quadratic.up[i] * high if high > 0 else -quadratic.down[i] * high)
+    first = slope * low + (up * low if low > 0 else -down * low)
+    last = slope * high + (up * high if high > 0 else -down * high)
     return min(first, last, 0.0) if low < 0 < high else min(first, last)

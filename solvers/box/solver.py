@@ -27,7 +27,7 @@ class BoxSolver:
     version = VERSION
 
     def refuses(self, cells: CellProblem) -> str:
-        """Refuses what couples features, but for squares of sums of changes: its bounds treat one feature at a time."""
+        """Refuses what couples features, but for squares, or absolute values, of sums of changes in the cost."""
         unknown = cells.coupling and refusal(cells)
         return f"does not know {unknown}" if unknown else ""
 
