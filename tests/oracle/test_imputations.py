@@ -16,7 +16,7 @@ from oracle.test_gaps import WHOLE
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
 
-from ocf import Explainer, Explanations, Problem
+from ocf import Explainer, Explanations, Plausibility, Problem
 from ocf.errors import DataError, ProblemError
 from ocf.formulations import FORMULATIONS
 from ocf.solvers import CELL_SOLVERS, SOLVERS
@@ -156,7 +156,7 @@ def test_enough_completions_are_deep_enough_as_well(name: str, share: float, tmp
             wish = {"trees": 4, "samples": 16, "quantile": 0.6}
             asked = {"imputations": completions, "share": share}
             found = explainer.explain(row, target, NORMS[norm], plausibility=wish, **asked)[0]
-            detector = explainer.prepared.detectors[-1]
+            detector = explainer.prepared.detector(Plausibility(**wish), found.problem.target)
 
             def deep(t: pd.DataFrame, detector: Any = detector) -> np.ndarray:
                 return detector.measure(t)[0] >= detector.least
