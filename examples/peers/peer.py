@@ -86,7 +86,7 @@ class Case:
     def __init__(self, said: Question) -> None:
 
         self.model = joblib.load(said["model"])
-        self.data = pd.read_csv(said["data"])
+        self.data = read(said["data"], said["features"]["features"])
         self.options, self.seed, self.threads = said["options"], said["seed"], said["threads"]
         self.dtypes = self.data.dtypes
         last = getattr(self.model, "steps", [("", self.model)])[-1][1]
@@ -127,6 +127,12 @@ class Case:
     def target(self, asked: Question) -> int:
         """Index of the class that is wanted."""
         return self.forest.classes_.tolist().index(asked["target"])
+
+
+def read(path: str, features: list[dict[str, Any]]) -> Any:
+    """The table as it was written: levels that are words stay words, also where they look like numbers or gaps."""
+    words = {f["name"]: str for f in features if f["levels"] and all(isinstance(v, str) for v in f["levels"])}
+    return pd.read_csv(path, dtype=words, keep_default_na=False, na_values=[""])
 
 
 def edges(threshold: float) -> tuple[float, float]:

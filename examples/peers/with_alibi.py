@@ -55,10 +55,13 @@ def prepare(said: Question) -> tuple[str, Any]:
         if found.cf is None:
             return {"status": "unknown", "message": "it found no point"}
         point = np.asarray(found.cf["X"], dtype=float)[0] * width + low
-        same = np.isclose(point, row, rtol=1e-6, atol=1e-9)  # it computes in float32
+        same = np.abs(point - row) <= 1e-6 * np.maximum(width, np.abs(row - low))  # it computes in float32
         flat = [k for k, column in enumerate(case.columns) if column.level is not None or case.binary[k]]
         point[flat] = np.round(point[flat])
-        return {"status": "feasible", "counterfactual": as_row(case, row, np.where(same, row, point))}
+        point = np.where(same, row, point)
+        if case.forest.predict(point[None])[0] != asked["target"]:
+            return {"status": "unknown", "message": "its point does not have the target"}
+        return {"status": "feasible", "counterfactual": as_row(case, row, point)}
 
     return f"alibi {version('alibi')}", answer
 

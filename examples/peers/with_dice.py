@@ -12,6 +12,7 @@ from typing import Any
 import dice_ml
 import pandas as pd
 from peer import Answer, Case, Question, cost, serve
+from raiutils.exceptions import UserConfigValidationException
 
 
 class Casting:
@@ -39,7 +40,10 @@ def cast(case: Case, table: pd.DataFrame) -> pd.DataFrame:
     out = {}
     for name, dtype in case.dtypes.items():
         values = pd.Series(table[name].tolist(), index=table.index)
-        out[name] = pd.to_numeric(values).astype(dtype) if dtype.kind in "iufb" else values.astype(str)
+        if dtype.kind == "b":
+            out[name] = values.astype(str) == "True"
+        else:
+            out[name] = pd.to_numeric(values).astype(dtype) if dtype.kind in "iuf" else values.astype(str)
     return pd.DataFrame(out)
 
 
@@ -47,7 +51,7 @@ def prepare(said: Question) -> tuple[str, Any]:
     """The data with the model's own answers as outcome: nothing else is known of them."""
     case = Case(said)
     kinds = dict(case.dtypes.items())
-    continuous = [name for name, dtype in kinds.items() if dtype.kind == "f"]
+    continuous = [name for name, dtype in kinds.items() if dtype.kind == "f" and not case.data[name].isin((0, 1)).all()]
     outcome = "the outcome"
     words = {name: str for name in kinds if name not in continuous}
     table = case.data.astype(words).assign(**{outcome: case.model.predict(case.data).astype(int)})
@@ -58,13 +62,18 @@ def prepare(said: Question) -> tuple[str, Any]:
 
     def answer(asked: Question) -> Answer:
         row = case.table(asked["row"])
-        found = explainer.generate_counterfactuals(
-            row.astype(words),
-            total_CFs=case.options.get("total", 4),
-            desired_class=int(asked["target"]),
-            verbose=False,
-            **more,
-        ).cf_examples_list[0]
+        try:
+            found = explainer.generate_counterfactuals(
+                row.astype(words),
+                total_CFs=case.options.get("total", 4),
+                desired_class=int(asked["target"]),
+                verbose=False,
+                **more,
+            ).cf_examples_list[0]
+        except UserConfigValidationException as error:
+            if "No counterfactuals found" not in str(error):
+                raise
+            return {"status": "unknown", "message": "it found no point"}
         points = found.final_cfs_df_sparse if found.final_cfs_df_sparse is not None else found.final_cfs_df
         if points is None or points.empty:
             return {"status": "unknown", "message": "it found no point"}

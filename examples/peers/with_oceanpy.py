@@ -1,7 +1,8 @@
 """oceanpy's constraint programming and MaxSAT: Parmentier and Vidal (2021), https://pypi.org/project/oceanpy/.
 
-oceanpy knows no scales: a unit of a column costs 1. Its forest is therefore ours with every threshold divided by the
-feature's scale, and a point found is brought back interval by interval, so that no rounding of the division decides.
+oceanpy knows no scales: a unit of a column costs 1. Its forest is therefore ours with every threshold counted from the
+feature's lower bound in units of its scale, and a point found is brought back interval by interval, so that no rounding
+decides. A threshold is the largest float64 that the forest sends left, for oceanpy does not cast to float32 as it does.
 Its MaxSAT counts a changed category twice (once for each of its two columns), so there all else counts double, too, and
 a column of zeros and ones is written as a category of two.
 
@@ -19,9 +20,9 @@ import pandas as pd
 from ocean import ConstraintProgrammingExplainer, MaxSATExplainer
 from ocean.abc import Mapper
 from ocean.feature import Feature
-from peer import Answer, Case, Column, Question, as_row, nearest, serve
+from peer import Answer, Case, Column, Question, as_row, edges, nearest, serve
 
-#: In the place of no bound: levels have to hold every row, and a forest never reaches them.
+#: In the place of no bound, in scales: levels have to hold every row, and a forest never reaches them.
 FAR = 1e3
 
 Kind = Feature.Type
@@ -46,6 +47,7 @@ class Layout:
         self.names: list[tuple[str, str]] = []
         self.place = np.zeros(len(columns), dtype=int)
         self.unit = np.ones(len(columns))
+        self.origin = np.zeros(len(columns))
         groups: dict[str, list[int]] = {}
         for k, column in enumerate(columns):
             groups.setdefault(column.feature["name"], []).append(k)
@@ -60,7 +62,9 @@ class Layout:
             codes = ["1", "0"] if self.double else []
         else:
             codes = []
-            self.unit[own] = (2.0 if self.double else 1.0) / self.columns[own[0]].feature["scale"]
+            feature = self.columns[own[0]].feature
+            self.unit[own] = (2.0 if self.double else 1.0) / feature["scale"]
+            self.origin[own] = float(feature["lower"]) if np.isfinite(float(feature["lower"])) else 0.0
         if codes:
             self.features[name] = Feature(Kind.ONE_HOT_ENCODED, codes=codes)
         else:
@@ -72,10 +76,14 @@ class Layout:
         """As oceanpy takes it."""
         return Mapper(self.features, columns=pd.MultiIndex.from_tuples(self.names))
 
+    def counted(self, values: Any, columns: Any = ...) -> Any:
+        """Values of columns of the forest, by default of all, in oceanpy's units."""
+        return (values - self.origin[columns]) * self.unit[columns]
+
     def moved(self, row: Any) -> Any:
         """A row of the forest in oceanpy's columns and units."""
         there = np.zeros(len(self.names))
-        there[self.place] = row * self.unit
+        there[self.place] = self.counted(row)
         for k, (name, code) in enumerate(self.names):
             if code == "0" and self.names[k - 1] == (name, "1") and self.double:
                 there[k] = 1 - there[k - 1]
@@ -87,7 +95,8 @@ class Layout:
         for tree in copy.estimators_:
             inner = tree.tree_.children_left >= 0
             old = tree.tree_.feature[inner]
-            tree.tree_.threshold[inner] *= self.unit[old]
+            last = np.array([edges(threshold)[0] for threshold in tree.tree_.threshold[inner]])
+            tree.tree_.threshold[inner] = self.counted(last, old)
             tree.tree_.feature[inner] = self.place[old]
         return copy
 
@@ -95,11 +104,11 @@ class Layout:
 def prepare(said: Question) -> tuple[str, Any]:
     """Read the forest and build the model, whose objective and target an instance gives."""
     case = Case(said)
-    cuts = case.thresholds
     backend = case.options["backend"]
     layout = Layout(case.columns, case.binary, double=backend == "maxsat")
     kind = {"cp": ConstraintProgrammingExplainer, "maxsat": MaxSATExplainer}[backend]
     explainer = kind(layout.forest(case.forest), mapper=layout.mapper)
+    cuts = [layout.counted(np.array([edges(t)[0] for t in own]), k) for k, own in enumerate(case.thresholds)]
 
     def answer(asked: Question) -> Answer:
         row = case.encoded(case.table(asked["row"]))[0]
@@ -114,8 +123,7 @@ def prepare(said: Question) -> tuple[str, Any]:
         status = explainer.get_solving_status().lower()
         if found is None:
             return {"status": status if status == "infeasible" else "unknown"}
-        after = np.asarray(found.x)[layout.place]
-        point = nearest(case, row, row * layout.unit, after, [t * u for t, u in zip(cuts, layout.unit, strict=True)])
+        point = nearest(case, row, layout.counted(row), np.asarray(found.x)[layout.place], cuts)
         return {"status": status, "counterfactual": as_row(case, row, point)}
 
     return f"oceanpy {version('oceanpy')}", answer
