@@ -234,6 +234,13 @@ def parsed(said: bytes) -> Any:
         raise Ended("error", f"it answered no JSON: {short(said.decode(errors='replace').strip())!r}") from None
 
 
-def short(text: str) -> str:
-    """The beginning of what a program said."""
-    return text if len(text) <= MOST_SAID else text[:MOST_SAID] + "…"
+def short(text: str, most: int = MOST_SAID) -> str:
+    """The beginning of what a program said.
+
+    Parameters
+    ----------
+    text : str
+    most : int
+        Characters that are left.
+    """
+    return text if len(text) <= most else text[:most] + "…"

@@ -40,6 +40,9 @@ PROTOCOL = 1
 #: Seconds that a program may take until it is ready for instances.
 STARTING = 300.0
 
+#: Most characters of a program's message that are kept.
+MOST_MESSAGE = 10_000
+
 #: Stands in a command for the path of a file that holds the instance.
 PLACE = "{instance}"
 
@@ -251,7 +254,8 @@ def record(said: Any, asked: Mapping[str, Any], problem: Problem) -> dict[str, A
     bound = next((b for b in (answer.bound, proven) if b is not None), -math.inf)
     cost = cost if answer.cost is None or cost is None else answer.cost
     gap = math.inf if cost is None or math.isinf(bound) else (cost - bound) / max(abs(cost), 1e-300)
-    about = {"status": answer.status, "counterfactual": table, "changes": None, "message": answer.message}
+    message = short(answer.message, MOST_MESSAGE)
+    about = {"status": answer.status, "counterfactual": table, "changes": None, "message": message}
     rest = {key: value for key, value in asked.items() if key not in ("verified", "checks")}  # which no program says
     return {**rest, **about, **plain({"cost": cost, "bound": bound, "gap": gap})}
 

@@ -78,6 +78,7 @@ from ocf.rules.search import FoundBox, most_used
 from ocf.rules.trading import LEVELS, checked_levels, safe_points
 from ocf.rules.wanted import Wanted, is_regression
 from ocf.solvers.result import SolverOptions
+from ocf.support.amounts import real_number
 from ocf.support.interruption import Interruption, is_interruption
 from ocf.support.limits import memory_of, within
 from ocf.support.progress import ProgressBar
@@ -156,9 +157,9 @@ class CounterfactualRules:
         forest: Mapping[str, Any] | None = None,
     ) -> None:
         RuleSearch(level=level, rule_level=rule_level)  # refuses what is no probability
-        if not 1 <= candidates <= 25:
+        if not 1 <= real_number(candidates) <= 25 or int(candidates) != candidates:
             raise ProblemError(
-                f"candidates must lie between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
+                f"candidates is a whole number between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
             )
         if model is None and y is None:
             raise ProblemError("give a model with predict, or the observed answers y")
@@ -182,6 +183,8 @@ class CounterfactualRules:
         self.regression = is_regression(answers) if regression is None else regression
         if answers.ndim != 1 or pd.isna(answers).any():
             raise DataError("answers must be one per row, without missing ones")
+        if self.regression and answers.dtype.kind == "f" and not np.isfinite(answers).all():
+            raise DataError("answers must be finite numbers: leave out the rows where they are infinite")
         self.classes = () if self.regression else _classes(answers)
         if not self.regression and len(self.classes) < 2:
             raise DataError(f"all answers are {self.classes[0]!r}: there is nothing that a change could turn")

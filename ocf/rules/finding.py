@@ -62,7 +62,7 @@ class RuleSearch:
         if self.time_limit is not None and not real_number(self.time_limit) >= 0:
             raise ProblemError(f"time_limit is a number of seconds of at least 0, or None, not {self.time_limit!r}")
         for name, value in (("level", self.level), ("rule_level", self.rule_level)):
-            if not 0 < value <= 1:
+            if not 0 < real_number(value) <= 1:
                 raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")
 
 

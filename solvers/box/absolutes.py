@@ -247,7 +247,8 @@ def _step(
         _find_bend(up, down, low, high, bent, variable, speed, True, table)
     length = table.length[bent]
     if length == 0.0 and bent < n and table.jump[bent] < np.inf:
-        return _separate(low, high, j, direction, table)
+        _separate(low, high, j, direction, table)
+        return True
     table.value[moving] += direction * length
     for k in range(n):
         table.value[table.outer[k]] += direction * table.rows[k, j] * length
@@ -260,8 +261,8 @@ def _step(
 
 
 @helper
-def _separate(low: FloatArray, high: FloatArray, j: int, direction: float, table: SimplexTable) -> bool:
-    """Move what bends at 0 a little apart, each as it would go, so that one of several bends first; True."""
+def _separate(low: FloatArray, high: FloatArray, j: int, direction: float, table: SimplexTable) -> None:
+    """Move what bends at 0 a little apart, each as it would go, so that one of several bends first."""
     far = 0.0
     for i in range(len(low)):
         far = max(far, abs(low[i]), abs(high[i]))
@@ -271,7 +272,6 @@ def _separate(low: FloatArray, high: FloatArray, j: int, direction: float, table
         if table.value[i] == 0.0 and (i >= len(low) or low[i] < 0.0 < high[i]):
             towards = 1.0 if direction * table.rows[k, j] >= 0 else -1.0
             table.value[i] = towards * TINY * far * (1.0 + k / n)
-    return True
 
 
 @helper
@@ -311,4 +311,9 @@ def _bound_of_signs(
         slope[i] = total
         rounding += (size + up[i] + down[i]) * max(abs(low[i]), abs(high[i]))
         out += least_between(up[i], down[i], total, low[i], high[i])
-    return out - (len(forms) + len(slope) + 8) * EPS * rounding
+    out -= (len(forms) + len(slope) + 8) * EPS * rounding
+    if not np.isfinite(out):  # beyond the numbers of float64 nothing is known, which signs of 0 say
+        fill(sign, 0.0)
+        fill(slope, 0.0)
+        return 0.0
+    return out

@@ -13,6 +13,7 @@ import pytest
 
 from ocf.compare import Results, parse_suite, run_suite
 from ocf.compare.frame import compare
+from ocf.compare.programs import MOST_MESSAGE
 from ocf.errors import ProblemError
 
 #: A program that answers as its option says.
@@ -73,8 +74,12 @@ for count, line in enumerate(sys.stdin):
     elif case["options"]["mode"] == "twice":
         said = json.dumps({"status": "unknown", "message": f"answer {count}"})
         print(said + chr(10) + said, flush=True)
+    elif case["options"]["mode"] == "wordy":
+        print(json.dumps({"status": "unknown", "message": "x" * 200_000}), flush=True)
     elif case["options"]["mode"] == "told":
-        print(json.dumps({"status": "error", "message": json.dumps([case, asked, os.getpid()])}), flush=True)
+        about = {key: case[key] for key in ("threads", "seed", "options")}
+        asked["features"] = len(asked["features"]["features"])
+        print(json.dumps({"status": "error", "message": json.dumps([about, asked, os.getpid()])}), flush=True)
     else:
         print(json.dumps(answer(case, asked)), flush=True)
 """
@@ -139,7 +144,7 @@ def test_lies_are_wrong(run: Run) -> None:
 
 def test_what_is_no_answer_is_an_error(run: Run) -> None:
     modes = ("garbage", "words", "column", "crash", "abort", "unready", "twice")
-    found = run(*modes, "lost", rows=2)
+    found = run(*modes, "lost", "wordy", rows=2)
     for mode in modes[:-1]:
         assert [line["status"] for line in found[mode]] == ["error", "error"], mode
     said = {mode: found[mode][-1]["message"] for mode in modes}
@@ -150,6 +155,7 @@ def test_what_is_no_answer_is_an_error(run: Run) -> None:
     assert "SIGABRT" in said["abort"]
     assert "did not get ready" in said["unready"]
     assert "no licence" in found["unready"][0]["message"]
+    assert [len(line["message"]) for line in found["wordy"]] == [MOST_MESSAGE + 1] * 2
     assert [line["message"] for line in found["twice"]] == ["answer 0", "answer 0"]  # started anew: nothing is mixed up
     assert [(line["status"], line["message"]) for line in found["lost"]] == [("unproved", "nothing found")] * 2
 
@@ -176,7 +182,7 @@ def test_one_process_serves_all_rows_and_is_told_what_is_asked(run: Run) -> None
     assert (case["threads"], case["seed"], case["options"]) == (1, 0, {"mode": "told"})
     assert asked["time_limit"] == 3600
     assert (asked["target"], asked["norm"]["l1"], asked["constraints"]) == (1, 1.0, [])
-    assert len(asked["features"]["features"]) == len(asked["row"]) == 30
+    assert asked["features"] == len(asked["row"]) == 30
 
 
 ONCE = """

@@ -384,10 +384,14 @@ def test_bad_models_and_data_are_refused(table: pd.DataFrame) -> None:
         CounterfactualRules(None, table, ["refused"] * len(table))
     with pytest.raises(DataError, match="without missing ones"):
         CounterfactualRules(None, table, [np.nan] * len(table))
-    with pytest.raises(ProblemError, match="level is a probability"):
-        CounterfactualRules(Bank(), table, level=90)
-    with pytest.raises(ProblemError, match="candidates must lie between 1 and 25"):
-        CounterfactualRules(Bank(), table, candidates=40)
+    for level in (90, "0.9", None, True, np.nan):
+        with pytest.raises(ProblemError, match="level is a probability"):
+            CounterfactualRules(Bank(), table, level=level)  # type: ignore[arg-type]
+    for candidates in (40, 2.5, "5", None):
+        with pytest.raises(ProblemError, match="candidates is a whole number between 1 and 25"):
+            CounterfactualRules(Bank(), table, candidates=candidates)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="answers must be finite numbers"):
+        CounterfactualRules(None, table, [np.inf, *np.arange(len(table) - 1.0)], regression=True)
 
 
 def test_indicator_columns_are_one_category_unless_they_are_to_be_read_apart(table: pd.DataFrame) -> None:
