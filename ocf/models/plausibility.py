@@ -20,9 +20,11 @@ symbol                 meaning, shape
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -92,7 +94,8 @@ class Plausibility:
     forest : estimator, Pipeline or None
         Isolation forest of scikit-learn or isotree, or a Pipeline that ends in one. A fitted one is taken as it is: it
         may have been fitted on the user's table or on the matrix that the model sees. An unfitted one is fitted on the
-        rows of the data that the model gives the target. None: scikit-learn's, with the settings below.
+        rows of the data that the model gives the target. None: scikit-learn's, with the settings below. What is kept is
+        a copy, so that fitting the user's own anew changes nothing that was asked.
     quantile : float
         Share of those rows that counts as outliers; their quantile of depths is the least average depth.
     depth : float, optional
@@ -119,16 +122,8 @@ class Plausibility:
     samples: int | None = None
     seed: int = 0
     by: str | None = None
-
-    @cached_property
-    def key(self) -> str:
-        """The same for wishes that say the same, whose forests hold the same; known from the first time it is asked."""
-        import joblib
-
-        try:
-            return str(joblib.hash([getattr(self, name) for name in SETTINGS]))
-        except Exception:  # whatever is around a forest need not know how to be pickled
-            return uuid4().hex
+    #: The same for wishes that say the same, and whose forests hold the same.
+    key: str = field(default="", init=False, repr=False)
 
     def words(self) -> dict[str, Any]:
         """Its settings, with the class of a forest that was given."""
@@ -159,6 +154,10 @@ class Plausibility:
             raise ProblemError("plausibility: with required = false and no weight nothing is asked: give a weight")
         if self.forest is not None and not is_isolation_forest(_last_step(self.forest)):
             read_isolation_forest(_last_step(self.forest))  # says what it should be
+        forest, digest = _held(self.forest)
+        said = {name: getattr(self, name) for name in SETTINGS if name != "forest"}
+        object.__setattr__(self, "forest", forest)
+        object.__setattr__(self, "key", sha256(repr((digest, said)).encode()).hexdigest())
 
     @classmethod
     def parse(cls, wish: Any) -> Plausibility | None:
@@ -215,7 +214,7 @@ _Columns = Callable[[pd.DataFrame], Any]
 _Way = tuple[_Columns, Ways]
 
 #: What a user may say of plausibility (in a mapping or in the ``[plausibility]`` table of a problem file).
-SETTINGS = tuple(f.name for f in fields(Plausibility))
+SETTINGS = tuple(f.name for f in fields(Plausibility) if f.init)
 
 # -- beside a model --------------------------------------------------------------------------------------------
 
@@ -387,6 +386,17 @@ def _of_any_order(given: _Columns, data: pd.DataFrame) -> _Columns:
     """What a forest is given of tables that may have the columns of the data in another order."""
     own = in_order(data.columns.tolist())
     return lambda table: given(own(table))
+
+
+def _held(forest: Any) -> tuple[Any, str]:
+    """A forest as it is now, which nobody fits anew, and a digest of what it holds."""
+    if forest is None:
+        return None, ""
+    try:
+        state = pickle.dumps(forest)
+        return pickle.loads(state), sha256(state).hexdigest()
+    except Exception:  # whatever is around a forest need not know how to be pickled
+        return forest, uuid4().hex
 
 
 def _last_step(forest: Any) -> Any:

@@ -384,9 +384,16 @@ def _changes_less(run: CellRun, choice: IntArray) -> bool:
     return run.fewest and run.best is not None and run.original.changes_less(choice, run.best.cells, run.best.cost)
 
 
-def _searches(by_cells: bool) -> list[tuple[dict[str, int], int, int]]:
-    """Searches for an incumbent: settings, pairs of the reduction after it, and live leaves from which it pays."""
+def _searches(run: CellRun) -> list[tuple[dict[str, int], int, int]]:
+    """Searches for an incumbent: settings, pairs of the reduction after it, and live leaves from which it pays.
+
+    Where the cost couples features each point has to be placed in its cells in exact arithmetic, and the search over
+    cells goes from the least point of each box to points around it itself: a limit is enough to begin with.
+    """
     first, second = {"effort": 0, "starts": FIRST_STARTS}, {"effort": LITTLE_EFFORT}
+    by_cells = isinstance(run.turns.now, CellSolver)
+    if by_cells and run.cells.couples:
+        return [] if np.isfinite(run.limit) else [(first, FEW_PAIRS, 0)]
     if by_cells:
         return [(first, FEW_PAIRS, 0), (second, FEW_PAIRS, 0)]
     longer = [({}, MAX_PAIRS, SOME_LEAVES), *(({"seed": seed}, MAX_PAIRS, MANY_LEAVES) for seed in SEEDS)]
@@ -440,16 +447,11 @@ class CellRun(Run):
             self.close(Status.OPTIMAL, 0.0, "origin")
 
     def prepare(self, candidates: IntArray | None) -> None:
-        """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing.
-
-        The search over cells goes from the least point of each box to points around it itself where the cost couples
-        features: there each point has to be placed in its cells in exact arithmetic.
-        """
-        by_cells = isinstance(self.turns.now, CellSolver)
-        if np.isfinite(self.limit) or (by_cells and self.cells.couples):
+        """Incumbent, then reduction by it; a longer search for the incumbent only where that proves nothing."""
+        if np.isfinite(self.limit):
             self.shrink(FEW_PAIRS)
             self.original = self.cells
-        for k, (search, pairs, leaves) in enumerate(() if by_cells and self.cells.couples else _searches(by_cells)):
+        for k, (search, pairs, leaves) in enumerate(_searches(self)):
             # a point is worth the first milliseconds, however short the time is
             worth = self.cells.live.sum() >= leaves and (k == 0 or self.remaining() is not None)
             if worth and not self.finished:

@@ -269,3 +269,25 @@ def test_the_same_wish_is_read_once(table: pd.DataFrame, rows: pd.DataFrame) -> 
     assert count == 4
     fresh = Explainer(model, data=x).explain(rows.iloc[[0]], target=1, plausibility=forest)[0]
     assert cost == fresh.cost
+
+
+def test_a_forest_that_is_fitted_anew_changes_nothing_that_was_asked() -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    granted = x["a"] + x["b"] + 0.3 * rng.normal(size=300) > 0
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(x, granted)
+    row = x[~model.predict(x)].head(1)
+
+    def forest(seed: int) -> IsolationForest:
+        return IsolationForest(n_estimators=2, max_samples=8, random_state=seed).fit(x[granted])
+
+    for seed in range(4):
+        explainer, mine = Explainer(model, data=x), forest(seed)
+        wish = Plausibility(mine)
+        first = explainer.explain(row, target=True, plausibility=wish)[0]
+        mine.fit(pd.DataFrame(rng.normal(1, 0.5, (100, 2)), columns=["a", "b"]))
+        anew = explainer.explain(row, target=True, plausibility=mine)[0]
+        assert anew.cost == Explainer(model, data=x).explain(row, target=True, plausibility=mine)[0].cost
+        for again in (wish, forest(seed)):
+            found = explainer.explain(row, target=True, plausibility=again)[0]
+            assert (found.status, found.cost, found.verified) == ("optimal", first.cost, True)
