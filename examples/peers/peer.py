@@ -149,6 +149,11 @@ def edges(threshold: float) -> tuple[float, float]:
     return left, float(np.nextafter(left, np.inf))
 
 
+def last_left(thresholds: Any) -> Any:
+    """The largest float64 that a forest sends left of each threshold, (n,)."""
+    return np.array([edges(threshold)[0] for threshold in thresholds])
+
+
 def nearest(case: Case, row: Any, before: Any, after: Any, cuts: list[Any]) -> Any:
     """The point of the forest's columns that is nearest to the row among those with the same way through the trees.
 

@@ -20,7 +20,7 @@ import pandas as pd
 from ocean import ConstraintProgrammingExplainer, MaxSATExplainer
 from ocean.abc import Mapper
 from ocean.feature import Feature
-from peer import Answer, Case, Column, Question, as_row, edges, nearest, serve
+from peer import Answer, Case, Column, Question, as_row, last_left, nearest, serve
 
 #: In the place of no bound, in scales: levels have to hold every row, and a forest never reaches them.
 FAR = 1e3
@@ -95,8 +95,7 @@ class Layout:
         for tree in copy.estimators_:
             inner = tree.tree_.children_left >= 0
             old = tree.tree_.feature[inner]
-            last = np.array([edges(threshold)[0] for threshold in tree.tree_.threshold[inner]])
-            tree.tree_.threshold[inner] = self.counted(last, old)
+            tree.tree_.threshold[inner] = self.counted(last_left(tree.tree_.threshold[inner]), old)
             tree.tree_.feature[inner] = self.place[old]
         return copy
 
@@ -108,7 +107,7 @@ def prepare(said: Question) -> tuple[str, Any]:
     layout = Layout(case.columns, case.binary, double=backend == "maxsat")
     kind = {"cp": ConstraintProgrammingExplainer, "maxsat": MaxSATExplainer}[backend]
     explainer = kind(layout.forest(case.forest), mapper=layout.mapper)
-    cuts = [layout.counted(np.array([edges(t)[0] for t in own]), k) for k, own in enumerate(case.thresholds)]
+    cuts = [layout.counted(last_left(own), k) for k, own in enumerate(case.thresholds)]
 
     def answer(asked: Question) -> Answer:
         row = case.encoded(case.table(asked["row"]))[0]

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from peer import Answer, Case, Question, as_row, edges, nearest, scales, serve
+from peer import Answer, Case, Question, as_row, last_left, nearest, scales, serve
 from treecf import Counterfactual, Explainer, OneHot, Range, Target
 from treecf.ir.parsers import parse_model
 
@@ -22,7 +22,7 @@ def prepare(said: Question) -> tuple[str, Any]:
     """Read the forest."""
     case = Case(said)
     search = explainer(case)
-    cuts = [np.array([edges(t)[0] for t in own]) for own in case.thresholds]
+    cuts = [last_left(own) for own in case.thresholds]
 
     def answer(asked: Question) -> Answer:
         row = case.encoded(case.table(asked["row"]))[0]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
+from ocf.problem.costs import form_matrix
 
 if TYPE_CHECKING:
     from ocf.problem.costs import Cost
@@ -63,16 +64,8 @@ def least_beyond(problem: Problem, ends: FloatArray, cell_feature: IntArray) -> 
 
 def _matrices(cost: Cost, names: tuple[str, ...], single: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
     """Rows whose squares, and those whose absolute values, the cost adds; those of single features come first."""
-    column = {name: k for k, name in enumerate(names)}
-    squares = np.zeros((len(single) + len(cost.forms), len(names)))
-    absolutes = np.zeros((len(cost.absolutes), len(names)))
-    for r, (name, square) in enumerate(single.items()):
-        squares[r, column[name]] = np.sqrt(square)
-    for matrix, first, forms in ((squares, len(single), cost.forms), (absolutes, 0, cost.absolutes)):
-        for r, form in enumerate(forms):
-            for name, c in form:
-                matrix[first + r, column[name]] += c
-    return squares, absolutes
+    alone = [((name, float(np.sqrt(square))),) for name, square in single.items()]
+    return form_matrix((*alone, *cost.forms), names), form_matrix(cost.absolutes, names)
 
 
 def _projected(matrix: FloatArray, k: int, step: FloatArray, most: FloatArray, dual: float) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -241,6 +241,25 @@ class Cost:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         return asdict(self)
+
+
+def form_matrix(forms: Sequence[Sequence[tuple[str, float]]], names: Sequence[str]) -> FloatArray:
+    """Linear forms as rows over some features, (n_forms, n_names); other features are left out.
+
+    Parameters
+    ----------
+    forms : sequence of forms
+        As in `Cost.forms` and `Cost.absolutes`.
+    names : sequence of str
+        Of the columns.
+    """
+    column = {name: k for k, name in enumerate(names)}
+    out = np.zeros((len(forms), len(names)))
+    for k, form in enumerate(forms):
+        for name, c in form:
+            if name in column:
+                out[k, column[name]] += c
+    return out
 
 
 def _own(curve: Curve, feature: Feature, origin: float, values: FloatArray) -> FloatArray:

@@ -157,7 +157,7 @@ class CounterfactualRules:
         forest: Mapping[str, Any] | None = None,
     ) -> None:
         RuleSearch(level=level, rule_level=rule_level)  # refuses what is no probability
-        if not 1 <= real_number(candidates) <= 25 or int(candidates) != candidates:
+        if not isinstance(candidates, int | np.integer) or not 1 <= real_number(candidates) <= 25:
             raise ProblemError(
                 f"candidates is a whole number between 1 and 25, not {candidates!r}: 2**candidates sets are tried"
             )

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.reduction import TOLERANCE
+from ocf.problem.costs import form_matrix
 from ocf.solvers.box.absolutes import new_table
 from ocf.solvers.box.branching import restrict
 from ocf.solvers.box.coupled_bounds import Box, Coupling, bound_box, choose_cut, least_around, least_choice
@@ -108,8 +109,8 @@ def make_coupling(cells: CellProblem) -> tuple[Coupling, Instance]:
     values, part, cost = cells.values, cells.partition, cells.problem.cost
     assert values is not None
     place, space = _coupled(cells), cells.problem.space
-    column = {space.names[i]: k for k, i in enumerate(place)}
-    forms, absolutes = (_matrix(rows, column) for rows in (cost.forms, cost.absolutes))
+    names = [space.names[i] for i in place]
+    forms, absolutes = (form_matrix(rows, names) for rows in (cost.forms, cost.absolutes))
     pieces = np.array([_pieces(cost, space.features[i]) for i in place]).reshape(-1, 3)
     size = np.sqrt((forms * forms).sum(axis=0) + pieces[:, 2]) + np.abs(absolutes).sum(axis=0)
     unit = 2.0 ** np.round(np.log2(np.where(size > 0, size, 1.0)))
@@ -136,16 +137,6 @@ def make_coupling(cells: CellProblem) -> tuple[Coupling, Instance]:
         int(values.constraint_trees.start),
     )
     return coupling, instance
-
-
-def _matrix(rows: Sequence[Sequence[tuple[str, float]]], column: Mapping[str, int]) -> FloatArray:
-    """Linear forms of the cost over the coupled features."""
-    out = np.zeros((len(rows), len(column)))
-    for k, row in enumerate(rows):
-        for name, c in row:
-            if name in column:
-                out[k, column[name]] += c
-    return out
 
 
 def _pieces(cost: Cost, feature: Feature) -> tuple[float, float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from examples.test_peers_case import FAR, PEERS, Desk, Modules, adapter, environment, install, lender, lending
+from examples.test_peers_case import FAR, Desk, Modules, environment, install, lender, lending
 
 
 class AlibiProto:
@@ -76,22 +75,15 @@ MODULES: Modules = {
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(PEERS)
     monkeypatch.setattr(AlibiProto, "made", None)
     install(monkeypatch, tmp_path / "site", "alibi", MODULES)
-
-
-def asking(desk: Desk, **options: Any) -> Any:
-    version, ask = adapter("with_alibi").prepare(desk.about(**options))
-    assert version == "alibi 1.2.3"
-    return ask
 
 
 @pytest.mark.parametrize(("offset", "target"), [(0.0, 0), (FAR, 1)])
 def test_its_point_is_brought_back(offset: float, target: int, tmp_path: Path) -> None:
     table, granted = lending(offset)
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk)
+    ask = desk.asking("alibi")
     assert AlibiProto.made.groups == {0: 3, 3: 3}
     changed = set()
     for row in desk.waiting(target, 8):
@@ -113,7 +105,7 @@ def test_an_optimum_among_the_rows_is_the_answer(target: int, tmp_path: Path) ->
     best = [desk.optimum(row, target) for row in rows]
     points = [desk.beyond(found, row, 1e-5) for found, row in zip(best, rows, strict=True)]
     pd.concat([table, pd.DataFrame(points).astype(table.dtypes)]).to_csv(tmp_path / "data.csv", index=False)
-    ask = asking(desk)
+    ask = desk.asking("alibi")
     for found, row in zip(best, rows, strict=True):
         told = desk.put(ask, row, target)
         assert (told.status, told.problems) == ("feasible", [])
@@ -130,7 +122,7 @@ def test_levels_and_bits_are_those_of_the_table(late: type, tmp_path: Path) -> N
         late=table["late"].astype(late), housing=table["housing"].replace({"free": "None", "own": "1"})
     )
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk)
+    ask = desk.asking("alibi")
     for row in desk.waiting(1, 4):
         told = desk.put(ask, row, 1)
         assert (told.status, told.problems) == ("feasible", [])
@@ -147,7 +139,7 @@ def test_a_short_way_far_from_zero_is_a_way(tmp_path: Path) -> None:
     threshold = Case(desk.about()).thresholds[6]
     row, point = crossing(desk, threshold, 0.02)
     pd.concat([table, point]).to_csv(tmp_path / "data.csv", index=False)
-    told = desk.put(asking(desk), row, 1)
+    told = desk.put(desk.asking("alibi"), row, 1)
     assert (told.status, told.problems) == ("feasible", [])
     assert set(told.said["counterfactual"]) == {"amount"}
     assert told.cost < 0.04 / np.ptp(table["amount"])
@@ -160,7 +152,8 @@ def test_a_point_that_rounding_spoils_is_no_answer(tmp_path: Path) -> None:
     desk = Desk(tmp_path, lender(table, granted), table)
     row, point = crossing(desk, Case(desk.about()).thresholds[6], 1e-6)
     pd.concat([table, point]).to_csv(tmp_path / "data.csv", index=False)
-    assert asking(desk)(desk.line(row, 1)) == {"status": "unknown", "message": "its point does not have the target"}
+    said = desk.asking("alibi")(desk.line(row, 1))
+    assert said == {"status": "unknown", "message": "its point does not have the target"}
 
 
 def crossing(desk: Desk, thresholds: Any, distance: float) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -178,7 +171,7 @@ def test_no_point_is_unknown(tmp_path: Path) -> None:
     table, granted = lending()
     granted[:] = np.arange(len(granted)) < 3
     desk = Desk(tmp_path, lender(table, granted, depth=1), table)
-    ask = asking(desk, iterations=50, steps=3)
+    ask = desk.asking("alibi", iterations=50, steps=3)
     assert (AlibiProto.made.descent["max_iterations"], AlibiProto.made.descent["c_steps"]) == (50, 3)
     (row,) = desk.waiting(1, 1)
     assert desk.put(ask, row, 1).said == {"status": "unknown", "message": "it found no point"}
@@ -186,9 +179,7 @@ def test_no_point_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_library_itself_finds_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    python = environment("alibi", "alibi")
+    python = environment(monkeypatch, MODULES, "alibi", "alibi")
     table, granted = lending(FAR)
     desk = Desk(tmp_path, lender(table, granted), table)
     rows = desk.waiting(1, 3)

@@ -37,6 +37,9 @@ WORDS: dict[str, list[Any]] = {"housing": ["free", "own", "rent"], "region": [3,
 
 SETTINGS = {"region": {"kind": "categorical"}}
 
+#: Adapter -> the distribution that it names with a version.
+DISTRIBUTIONS = {"oceanpy": "oceanpy", "treecf": "treecf", "dice": "dice-ml", "alibi": "alibi"}
+
 #: How far from zero amounts may be: float32 holds steps of 2**-7 there, with which costs differ visibly.
 FAR = 1e5
 
@@ -156,6 +159,12 @@ class Desk:
         """The line of the protocol that asks about a row."""
         return json.loads(json.dumps(question(self.asked(row, target)[0], limit)))
 
+    def asking(self, name: str, **options: Any) -> Ask:
+        """What answers in an adapter of a library that has a stand-in."""
+        version, ask = adapter(f"with_{name}").prepare(self.about(**options))
+        assert version == f"{DISTRIBUTIONS[name]} 1.2.3"
+        return ask
+
     def put(self, ask: Ask, row: pd.DataFrame, target: int, limit: float = 60.0) -> Told:
         """Ask an adapter about a row."""
         return self.told(json.loads(json.dumps(ask(self.line(row, target, limit)))), row, target)
@@ -198,7 +207,8 @@ class Desk:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, folder: Path, distribution: str, modules: Modules) -> None:
-    """Put stand-ins of a library in place of its modules."""
+    """Put stand-ins of a library in place of its modules, where adapters find them."""
+    monkeypatch.syspath_prepend(PEERS)
     for name, content in modules.items():
         module = ModuleType(name)
         vars(module).update(content)
@@ -229,8 +239,10 @@ def adapter(name: str) -> ModuleType:
     return module
 
 
-def environment(folder: str, module: str) -> str:
-    """Python that has a library: of the folder ``PEERS``, or this one; skips where there is none."""
+def environment(monkeypatch: pytest.MonkeyPatch, modules: Modules, folder: str, module: str) -> str:
+    """Python that has a library itself: of the folder ``PEERS``, or this one; skips where there is none."""
+    for name in modules:
+        monkeypatch.delitem(sys.modules, name)
     python = Path(os.environ.get("PEERS", "~/peers")).expanduser() / folder / "bin" / "python"
     if python.exists():
         return str(python)

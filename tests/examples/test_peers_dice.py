@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from examples.test_peers_case import FAR, PEERS, Desk, Modules, adapter, environment, install, lender, lending
+from examples.test_peers_case import FAR, Desk, Modules, environment, install, lender, lending
 
 
 class DiceRefusal(Exception):
@@ -82,16 +81,9 @@ MODULES: Modules = {
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(PEERS)
     monkeypatch.setattr(DiceSearch, "made", None)
     monkeypatch.setattr(DiceSearch, "last", None)
     install(monkeypatch, tmp_path / "site", "dice-ml", MODULES)
-
-
-def asking(desk: Desk, **options: Any) -> Any:
-    version, ask = adapter("with_dice").prepare(desk.about(**options))
-    assert version == "dice-ml 1.2.3"
-    return ask
 
 
 def in_dtypes(points: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
@@ -107,7 +99,7 @@ def test_the_cheapest_point_with_the_target_is_the_answer(
 ) -> None:
     table, granted = lending(offset)
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk, method=method, total=total)
+    ask = desk.asking("dice", method=method, total=total)
     dropped = 0
     for row in desk.waiting(target, 5):
         said = ask(desk.line(row, target))
@@ -133,7 +125,7 @@ def test_an_optimum_among_its_points_is_the_answer(target: int, tmp_path: Path) 
     best = [desk.optimum(row, target) for row in rows]
     points = [desk.beyond(found, row, 1e-6) for found, row in zip(best, rows, strict=True)]
     pd.concat([table, pd.DataFrame(points).astype(table.dtypes)]).to_csv(tmp_path / "data.csv", index=False)
-    ask = asking(desk, method="kdtree", total=1000)
+    ask = desk.asking("dice", method="kdtree", total=1000)
     for found, row in zip(best, rows, strict=True):
         told = desk.put(ask, row, target)
         assert (told.status, told.problems) == ("feasible", [])
@@ -151,7 +143,7 @@ def test_texts_become_what_the_table_holds(late: type, tmp_path: Path) -> None:
         region=table["region"].astype("int16"),
     )
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk, method="genetic", total=1000)
+    ask = desk.asking("dice", method="genetic", total=1000)
     assert DiceSearch.made.data.continuous == ["amount", "share"]
     for row in desk.waiting(1, 3):
         told = desk.put(ask, row, 1)
@@ -169,7 +161,7 @@ def test_no_point_is_no_error(method: str, tmp_path: Path) -> None:
     table, granted = lending()
     granted[:] = np.arange(len(granted)) < 3
     desk = Desk(tmp_path, lender(table, granted, depth=1), table)
-    ask = asking(desk, method=method)
+    ask = desk.asking("dice", method=method)
     (row,) = desk.waiting(1, 1)
     assert desk.put(ask, row, 1).said == {"status": "unknown", "message": "it found no point"}
 
@@ -177,7 +169,7 @@ def test_no_point_is_no_error(method: str, tmp_path: Path) -> None:
 def test_a_question_that_it_refuses_is_an_error(tmp_path: Path) -> None:
     table, granted = lending()
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk, method="random")
+    ask = desk.asking("dice", method="random")
     (row,) = desk.waiting(1, 1)
     with pytest.raises(DiceRefusal, match="Desired class 2"):
         ask(desk.line(row, 1) | {"target": 2})
@@ -186,7 +178,7 @@ def test_a_question_that_it_refuses_is_an_error(tmp_path: Path) -> None:
 def test_an_empty_table_is_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, granted = lending()
     desk = Desk(tmp_path, lender(table, granted), table)
-    ask = asking(desk, method="random")
+    ask = desk.asking("dice", method="random")
     (row,) = desk.waiting(1, 1)
     for points, sparse in ((None, None), (table, table.iloc[:0])):
         found = SimpleNamespace(final_cfs_df=points, final_cfs_df_sparse=sparse)
@@ -197,9 +189,7 @@ def test_an_empty_table_is_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_the_library_itself_finds_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    python = environment("dice", "dice_ml")
+    python = environment(monkeypatch, MODULES, "dice", "dice_ml")
     table, granted = lending()
     table = table.assign(late=table["late"] == 1)
     desk = Desk(tmp_path, lender(table, granted), table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from examples.test_peers_case import FAR, PEERS, Desk, Modules, adapter, environment, install, lender, lending
+from examples.test_peers_case import FAR, Desk, Modules, adapter, environment, install, lender, lending
 
 
 class OceanFeature:
@@ -158,7 +157,6 @@ BACKENDS = pytest.mark.parametrize("backend", ["cp", "maxsat"])
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(PEERS)
     monkeypatch.setattr(OceanExplainer, "made", [])
     install(monkeypatch, tmp_path / "site", "oceanpy", MODULES)
 
@@ -171,8 +169,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_its_optimum_is_ours(backend: str, offset: float, target: int, changes: set[str], tmp_path: Path) -> None:
     table, granted = lending(offset)
     desk = Desk(tmp_path, lender(table, granted), table)
-    version, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
-    assert version == "oceanpy 1.2.3"
+    ask = desk.asking("oceanpy", backend=backend)
     changed = set()
     for row in desk.waiting(target, 8):
         told, best = desk.put(ask, row, target), desk.optimum(row, target)
@@ -187,7 +184,7 @@ def test_scales_are_those_of_the_question(backend: str, tmp_path: Path) -> None:
     table, granted = lending()
     settings = {"region": {"kind": "categorical"}, "amount": {"scale": 4.0}, "share": {"scale": 0.4}}
     desk = Desk(tmp_path, lender(table, granted), table, settings)
-    _, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
+    ask = desk.asking("oceanpy", backend=backend)
     for row in desk.waiting(1, 5):
         told = desk.put(ask, row, 1)
         assert (told.status, told.problems) == ("optimal", [])
@@ -200,7 +197,7 @@ def test_a_value_goes_where_float32_takes_it(backend: str, tmp_path: Path) -> No
 
     table, granted = lending(FAR)
     desk = Desk(tmp_path, lender(table, granted), table)
-    _, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
+    ask = desk.asking("oceanpy", backend=backend)
     between = [(t, edges(t)) for t in Case(desk.about()).thresholds[6] if edges(t)[0] > t]
     assert len(between) >= 2
     steps = []
@@ -234,7 +231,7 @@ def test_bits_and_codes_have_columns_of_their_own(backend: str, tmp_path: Path) 
 def test_what_it_does_not_find_is_said_as_it_says_it(backend: str, tmp_path: Path) -> None:
     table, granted = lending()
     desk = Desk(tmp_path, lender(table, granted), table)
-    _, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
+    ask = desk.asking("oceanpy", backend=backend)
     (row,) = desk.waiting(1, 1)
     assert ask(desk.line(row, 1, limit=0.25)) == {"status": "unknown"}
     (explainer,) = OceanExplainer.made
@@ -248,7 +245,7 @@ def test_what_no_cell_reaches_is_infeasible(backend: str, tmp_path: Path) -> Non
     table, granted = lending()
     granted[:] = np.arange(len(granted)) < 3
     desk = Desk(tmp_path, lender(table, granted, depth=1), table)
-    _, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
+    ask = desk.asking("oceanpy", backend=backend)
     (row,) = desk.waiting(1, 1)
     assert desk.put(ask, row, 1).said == {"status": "infeasible"}
     assert desk.optimum(row, 1)["status"] == "infeasible"
@@ -258,7 +255,7 @@ def test_what_no_cell_reaches_is_infeasible(backend: str, tmp_path: Path) -> Non
 def test_levels_hold_rows_outside_the_data(backend: str, tmp_path: Path) -> None:
     table, granted = lending(FAR)
     desk = Desk(tmp_path, lender(table, granted), table)
-    _, ask = adapter("with_oceanpy").prepare(desk.about(backend=backend))
+    ask = desk.asking("oceanpy", backend=backend)
     (row,) = desk.waiting(1, 1)
     for amount in (FAR - 4000, FAR + 4000):
         outside = row.assign(amount=amount, late=1)
@@ -270,9 +267,7 @@ def test_levels_hold_rows_outside_the_data(backend: str, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_the_library_itself_proves_our_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    python = environment("oceanpy", "ocean")
+    python = environment(monkeypatch, MODULES, "oceanpy", "ocean")
     table, granted = lending(FAR)
     desk = Desk(tmp_path, lender(table, granted), table)
     rows = desk.waiting(1, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples.test_peers_case import FAR, PEERS, Desk, Modules, adapter, environment, install, lender, lending
+from examples.test_peers_case import FAR, Desk, Modules, adapter, environment, install, lender, lending
 from sklearn.ensemble import RandomForestClassifier
 
 
@@ -147,7 +146,6 @@ MODULES: Modules = {
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(PEERS)
     install(monkeypatch, tmp_path / "site", "treecf", MODULES)
 
 
@@ -175,8 +173,7 @@ def test_its_optimum_is_ours(
 ) -> None:
     table, granted = lending(offset)
     desk = Desk(tmp_path, lender(table, granted), table)
-    version, ask = adapter("with_treecf").prepare(desk.about(backend=backend))
-    assert version == "treecf 1.2.3"
+    ask = desk.asking("treecf", backend=backend)
     changed = set()
     for row in desk.waiting(target, 8):
         told, best = desk.put(ask, row, target), desk.optimum(row, target)
@@ -207,7 +204,7 @@ def test_bounds_narrower_than_the_thresholds_hold(tmp_path: Path) -> None:
     table, granted = lending()
     settings = {"region": {"kind": "categorical"}, "share": {"bounds": [0.3, 0.7]}, "amount": {"bounds": [-1.5, 1.5]}}
     desk = Desk(tmp_path, lender(table, granted), table, settings)
-    _, ask = adapter("with_treecf").prepare(desk.about(backend="exact"))
+    ask = desk.asking("treecf", backend="exact")
     inside = table["share"].between(0.3, 0.7) & table["amount"].between(-1.5, 1.5)
     rows = [table.loc[[row]] for row in table.index[inside & (desk.model.predict(table) == 0)][:8]]
     assert len(rows) == 8
@@ -222,7 +219,7 @@ def test_bounds_narrower_than_the_thresholds_hold(tmp_path: Path) -> None:
 def test_a_tie_goes_to_the_first_class(halves: int, target: int, tmp_path: Path) -> None:
     forest, table = tied(halves)
     desk = Desk(tmp_path, forest, table)
-    _, ask = adapter("with_treecf").prepare(desk.about(backend="exact"))
+    ask = desk.asking("treecf", backend="exact")
     for row in desk.waiting(target, 4):
         best = desk.optimum(row, target)
         told = desk.put(ask, row, target)
@@ -236,7 +233,7 @@ def test_what_it_does_not_find_is_no_proof(tmp_path: Path) -> None:
     desk = Desk(tmp_path, lender(table, granted), table)
     (row,) = desk.waiting(1, 1)
     for backend in ("exact", "genetic"):
-        _, ask = adapter("with_treecf").prepare(desk.about(backend=backend))
+        ask = desk.asking("treecf", backend=backend)
         assert ask(desk.line(row, 1, limit=0.5)) == {"status": "unknown", "message": "the budget is used up"}
 
 
@@ -247,14 +244,14 @@ def test_only_a_certificate_is_a_proof_of_infeasibility(tmp_path: Path) -> None:
     (row,) = desk.waiting(1, 1)
     assert desk.optimum(row, 1)["status"] == "infeasible"
     for backend, status in (("exact", "infeasible"), ("genetic", "unknown")):
-        _, ask = adapter("with_treecf").prepare(desk.about(backend=backend))
+        ask = desk.asking("treecf", backend=backend)
         assert desk.put(ask, row, 1).said == {"status": status, "message": "every cell was seen"}
 
 
 def test_a_gap_is_no_proof_of_the_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, granted = lending()
     desk = Desk(tmp_path, lender(table, granted), table)
-    _, ask = adapter("with_treecf").prepare(desk.about(backend="exact"))
+    ask = desk.asking("treecf", backend="exact")
     (row,) = desk.waiting(1, 1)
     asked: list[Any] = []
 
@@ -269,9 +266,7 @@ def test_a_gap_is_no_proof_of_the_optimum(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_the_library_itself_proves_our_optimum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name)
-    python = environment("treecf", "treecf")
+    python = environment(monkeypatch, MODULES, "treecf", "treecf")
     table, granted = lending(FAR)
     desk = Desk(tmp_path, lender(table, granted), table)
     rows = desk.waiting(1, 6)

@@ -387,7 +387,7 @@ def test_bad_models_and_data_are_refused(table: pd.DataFrame) -> None:
     for level in (90, "0.9", None, True, np.nan):
         with pytest.raises(ProblemError, match="level is a probability"):
             CounterfactualRules(Bank(), table, level=level)  # type: ignore[arg-type]
-    for candidates in (40, 2.5, "5", None):
+    for candidates in (40, 2.5, 2.0, "5", True, None):
         with pytest.raises(ProblemError, match="candidates is a whole number between 1 and 25"):
             CounterfactualRules(Bank(), table, candidates=candidates)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="answers must be finite numbers"):
