@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from small_problems import exhaustive, random_ensemble, random_space
 from ocf import Explainer
 from ocf.cells.cell_problem import CellProblem
 from ocf.cells.forms import to_cells
+from ocf.cells.leaf_conflicts import clique_proof
 from ocf.errors import ProblemError
 from ocf.formulations.base import decode
 from ocf.problem.costs import Cost
@@ -18,6 +21,9 @@ from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.solve.compile import compile_formulation
 from ocf.solvers import SOLVERS, Solver, SolverOptions, get_solver
+from ocf.solvers.box.bitsets import Bits
+from ocf.solvers.box.cliques import conflicts
+from ocf.solvers.box.instance import Instance
 from ocf.solvers.result import Status
 from ocf.solvers.root_cuts import RootCuts, root_cuts
 from ocf.solvers.standard_form import Reduced
@@ -58,7 +64,9 @@ def test_cuts_are_found_and_raise_the_bound() -> None:
         reduced, cuts = cut(cells, 1.1 * exhaustive(cells).optimum + 0.01)
         cold = get_solver("highs").solve_relaxation(cuts.added_to(reduced.form))
         assert cold.bound == pytest.approx(cuts.bounds[-1], rel=1e-6, abs=1e-9)
-        assert len(cuts.side) == len(cuts.cliques) == cuts.rows.shape[0]
+        assert len(cuts.side) == len(cuts.cliques) == len(cuts.proofs) == cuts.rows.shape[0]
+        for clique, proof in zip(cuts.cliques, cuts.proofs, strict=True):
+            assert [why.leaves for why in proof] == list(combinations(clique.tolist(), 2))
         raised += cuts.bounds[-1] > cuts.bounds[0] + 1e-3
     assert raised >= 3
 
@@ -84,6 +92,21 @@ def test_where_nothing_is_cheaper_the_solver_still_says_so(solver: Solver) -> No
     reduced, cuts = cut(cells, limit)
     result = solver.solve(cuts.added_to(reduced.form), cutoff=limit)
     assert result.status is Status.INFEASIBLE
+
+
+def test_a_cut_without_a_proof_reaches_no_solver(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def all_conflict(instance: Instance, bits: Bits, limit: float) -> np.ndarray:
+        return np.full_like(conflicts(instance, bits, limit), ~np.uint64(0))
+
+    monkeypatch.setattr("ocf.solvers.root_cuts.conflicts", all_conflict)
+    for seed in SEEDS:
+        cells = problem(seed)
+        limit = 1.1 * exhaustive(cells).optimum + 0.01
+        _, cuts = cut(cells, limit)
+        assert all(clique_proof(cells, clique, limit) for clique in cuts.cliques)
+    assert "had no proof and are left out" in caplog.text
 
 
 def test_rounds_take_a_part_of_the_time() -> None:
