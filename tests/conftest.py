@@ -6,6 +6,7 @@ Random tests run the same examples every time, so that a red test is about the c
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -66,7 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Wait for the kernels."""
+    """Wait for the kernels; what stays to the end need not be gone over for garbage again and again."""
+    gc.collect()
+    gc.freeze()
     if hasattr(session.config, "workerinput") and COMPILING in os.environ:
         import fcntl
 

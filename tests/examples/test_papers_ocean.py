@@ -111,7 +111,12 @@ def test_the_smooth_forest_has_its_slope_and_comes_near_the_real_one(folders: No
     ],
 )
 def test_focus_changes_what_may_change_to_the_target_of_the_real_forest(
-    folders: None, may: str, steps: tuple[float, float], reached: tuple[int, int], beyond: float
+    folders: None,
+    may: str,
+    steps: tuple[float, float],
+    reached: tuple[int, int],
+    beyond: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"colour": rng.choice(["red", "green"], 120), "number": rng.normal(size=120)})
@@ -127,7 +132,8 @@ def test_focus_changes_what_may_change_to_the_target_of_the_real_forest(
     model = make_pipeline(encoder, forest).fit(table, label)
     red, low = table[(table.colour == "red") & (table.number > 0)][:3], table[table.number < 0][:3]
     rows = pd.concat([red.assign(number=red.number + beyond), *[low] * (beyond == 0)])
-    focus, found = importlib.import_module("focus").focus, 0
+    module, found = importlib.import_module("focus"), 0
+    monkeypatch.setattr(module, "SIGMAS", (5.0,))
     for k in range(len(rows)):
         row = rows.iloc[[k]]
         colour, number = row.iloc[0]
@@ -135,14 +141,14 @@ def test_focus_changes_what_may_change_to_the_target_of_the_real_forest(
         def distance(points: pd.DataFrame, colour: str = colour, number: float = number) -> np.ndarray:
             return np.abs(points.number.to_numpy() - number) + (points.colour != colour).to_numpy()
 
-        point = focus(model, row, "yes", table, settings, distance)
+        point = module.focus(model, row, "yes", table, settings, distance)
         if point is not None:
             found += 1
             assert model.predict(point).tolist() == ["yes"]
             assert steps[0] - 1e-12 <= point.number.item() - number <= steps[1] + 1e-12
     assert found == reached[beyond > 0]
     settled = {name: {**setting, "actionability": "fixed"} for name, setting in settings.items()}
-    assert focus(model, row, "yes", table, settled, distance) is None
+    assert module.focus(model, row, "yes", table, settled, distance) is None
 
 
 def run(method: str, trees: int, row: int, seconds: float, cost: float, status: str = "optimal") -> dict[str, Any]:

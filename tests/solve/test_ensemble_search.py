@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,20 @@ def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.
     assert limits == [FIRST_STALL, None]  # who was asked for is not replaced
 
 
+@cache
+def irises() -> tuple[pd.DataFrame, BaggingClassifier]:
+    """A table and a forest of four oblique trees."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+
+
+@cache
+def wanted_cost(norm: str) -> float | None:
+    """What the first iris costs by SCIP, without boxes."""
+    X, bag = irises()
+    return Explainer(bag, data=X).explain(X.iloc[[0]], 1, norm, solver="scip")[0].cost
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
 @pytest.mark.parametrize("formulation", ["hyperplanes", "ocean"])
@@ -99,10 +114,9 @@ def test_scip_goes_on_where_highs_fails_or_stalls(how: str, monkeypatch: pytest.
 def test_boxes_are_halved(
     formulation: str, solver: str, norm: str, threads: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    X, bag = irises()
     explainer, row = Explainer(bag, data=X), X.iloc[[0]]
-    wanted = explainer.explain(row, 1, norm, formulation=formulation, solver="scip")[0].cost
+    wanted = wanted_cost(norm)
     monkeypatch.setattr(parts, "WORTH", 1.99)  # boxes are small here
     monkeypatch.setattr(parts, "SMALL", 2)
     monkeypatch.setattr(parts, "LARGE", large)
@@ -163,8 +177,7 @@ def test_better_points_are_looked_for_around_the_first(monkeypatch: pytest.Monke
 
 
 def test_boxes_are_halved_as_long_as_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    X, bag = irises()
     explainer = Explainer(bag, data=X)
     for name, value in (("WORTH", 1.99), ("SMALL", 2), ("LARGE", 0)):
         monkeypatch.setattr(parts, name, value)
@@ -184,8 +197,7 @@ def test_boxes_are_halved_as_long_as_there_is_memory(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("error", [SolverError("no luck"), MemoryLimitError("too much"), None])
 def test_a_box_on_which_a_solver_fails_is_halved_on(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    X, bag = irises()
     explainer, row = Explainer(bag, data=X), X.iloc[[0]]
     wanted = explainer.explain(row, 1, solver="highs")[0].cost
     for name, value in (("WORTH", 1.99), ("SMALL", 2), ("LARGE", 0)):
@@ -232,8 +244,7 @@ def test_ends_of_decimal_grids_stay(seed: int, small: int, monkeypatch: pytest.M
 
 
 def test_a_box_that_halves_do_not_lessen_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    X, bag = irises()
     monkeypatch.setattr(parts, "WORTH", 0.0)
     own, limits = HighsSolver.solve, list[tuple[float | None, float | None]]()
 
@@ -252,8 +263,7 @@ def test_a_box_that_halves_do_not_lessen_is_left_whole(monkeypatch: pytest.Monke
 
 
 def test_a_solver_that_gives_up_early_is_not_asked_about_halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    bag = BaggingClassifier(TAOClassifier(3, init="random"), 4, random_state=0).fit(X, y)
+    X, bag = irises()
     monkeypatch.setattr(parts, "SMALL", 10**9)
     asked = []
 
