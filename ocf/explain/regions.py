@@ -77,8 +77,7 @@ class Regions:
             raise ProblemError(f"the radius is a cost of at least 0, not {radius!r}")
         if limit is not None and limit < 1:
             raise ProblemError(f"the limit is a number of regions, at least 1, not {limit}")
-        if time_limit is not None and not time_limit > 0:
-            raise ProblemError(f"the time limit is a number of seconds above 0, not {time_limit}")
+        SolverOptions(time_limit=time_limit)  # refuses what is no limit
         self.problem = alternatives[0].problem
         self._alternatives, self._model, self._detector = alternatives, model, detector
         self._relaxations = repeat(None) if relaxations is None else relaxations

@@ -94,8 +94,9 @@ class Plausibility:
     forest : estimator, Pipeline or None
         Isolation forest of scikit-learn or isotree, or a Pipeline that ends in one. A fitted one is taken as it is: it
         may have been fitted on the user's table or on the matrix that the model sees. An unfitted one is fitted on the
-        rows of the data that the model gives the target. None: scikit-learn's, with the settings below. What is kept is
-        a copy, so that fitting the user's own anew changes nothing that was asked.
+        rows of the data that the model gives the target, with the `seed` below where it has none of its own. None:
+        scikit-learn's, with the settings below. What is kept is a copy, so that fitting the user's own anew changes
+        nothing that was asked.
     quantile : float
         Share of those rows that counts as outliers; their quantile of depths is the least average depth.
     depth : float, optional
@@ -434,6 +435,9 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
         )
     else:
         native = clone(wish.forest)
+        last = _last_step(native)
+        if "random_state" in last.get_params() and last.random_state is None:  # or each process would have its own
+            last.set_params(random_state=wish.seed)
     try:
         native.fit(given(rows))
     except OcfError:

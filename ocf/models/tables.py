@@ -43,7 +43,8 @@ def read_table(path: Path) -> pd.DataFrame:
     except ImportError:
         raise DataError(f"reading {path} needs a package for Parquet: pip install pyarrow, or save a CSV") from None
     except Exception as error:  # damaged files raise errors of many kinds
-        raise DataError(f"{path} cannot be read as a table: {_fault(error)}") from error
+        remedy = "; if it is damaged, write it anew, or save the table as CSV" if name.endswith(PARQUET) else ""
+        raise DataError(f"{path} cannot be read as a table: {_fault(error)}{remedy}") from error
     if table.empty:
         raise DataError(f"{path} holds no rows")
     return table.rename(columns=str)

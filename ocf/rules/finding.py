@@ -59,8 +59,7 @@ class RuleSearch:
         check_choice("prefer", self.prefer, PREFERENCES)
         if not isinstance(self.n_rules, int | np.integer) or self.n_rules < 1:
             raise ProblemError(f"n_rules is a number of rules, at least 1, not {self.n_rules!r}")
-        if self.time_limit is not None and not real_number(self.time_limit) >= 0:
-            raise ProblemError(f"time_limit is a number of seconds of at least 0, or None, not {self.time_limit!r}")
+        SolverOptions(time_limit=self.time_limit)  # refuses what is no limit
         for name, value in (("level", self.level), ("rule_level", self.rule_level)):
             if not 0 < real_number(value) <= 1:
                 raise ProblemError(f"{name} is a probability above 0 and at most 1, not {value!r}")

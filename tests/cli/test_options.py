@@ -209,7 +209,7 @@ def test_unknown_category(files: Path, changed: Callable[..., Path], write: Call
         ("table.csv", b"age,income,owner\n1,2,0\n\n3,4,0,7,8\n", ["line 4 has 5 fields and the header 3", "commas"]),
         ("table.csv", b",age,income,owner\n0,1,2,0\n", ["--drop 'Unnamed: 0'"]),
         ("table.csv.gz", b"\x1f\x8b\x08", ["cannot be read"]),
-        ("table.parquet", b"PAR1", ["table.parquet"]),
+        ("table.parquet", b"PAR1", ["if it is damaged, write it anew"]),
         ("table.xls", b"x", [".csv", ".parquet"]),
     ],
 )

@@ -205,7 +205,7 @@ def test_questions_about_regions_that_mean_nothing(houses, monkeypatch) -> None:
             explainer.counterfactual_regions(row, (350, None), radius=radius)
     with pytest.raises(ProblemError, match="at least 1, not 0"):
         explainer.counterfactual_regions(row, (350, None), radius=1, limit=0)
-    with pytest.raises(ProblemError, match="above 0, not -1"):
+    with pytest.raises(ProblemError, match="positive number of seconds or None, not -1"):
         explainer.counterfactual_regions(row, (350, None), radius=1, time_limit=-1)
     monkeypatch.setattr(CellProblem, "coupling", "linear constraints")
     with pytest.raises(ProblemError, match="with linear constraints regions are no boxes"):

@@ -124,6 +124,20 @@ def test_the_forest_may_see_the_table_the_matrix_or_what_a_pipeline_makes(
     assert not hasattr(unfitted, "estimators_")  # the user's own object is left alone
 
 
+def test_a_forest_without_a_seed_is_the_same_for_all_who_fit_it(
+    explainer: Explainer, rows: pd.DataFrame, table: pd.DataFrame
+) -> None:
+    again, depths = Explainer(explainer.model.native, data=table.drop(columns="good")), []
+    encode = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    forest = IsolationForest(n_estimators=10, max_samples=16)
+    for one, seed in ((explainer, 0), (again, 0), (again, 1)):
+        for own in (forest, make_pipeline(encode, forest)):
+            found = one.explain(rows.iloc[:1], target=1, plausibility=Plausibility(own, seed=seed))[0]
+            depths.append(found.plausibility["least"])
+    assert depths[:2] == depths[2:4]
+    assert depths[4:] != depths[:2]
+
+
 def test_the_soft_term_trades_cost_for_depth(explainer: Explainer, rows: pd.DataFrame) -> None:
     forest = FAST | {"required": False}
     found = [

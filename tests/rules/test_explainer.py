@@ -496,7 +496,7 @@ def test_an_answer_that_no_row_of_the_data_has_is_another_one() -> None:
         ({"share": float("nan")}, "share is a part"),
         ({"n_rules": 1.5}, "n_rules is a"),
     ]
-    + [({"time_limit": limit}, "time_limit is a number") for limit in (float("nan"), -1, "1")],
+    + [({"time_limit": limit}, "time_limit must be a positive") for limit in (float("nan"), 0, -1, "1")],
 )
 def test_settings_out_of_range_are_refused(asked: dict[str, Any], message: str) -> None:
     table = pd.DataFrame({"a": np.arange(60) % 6, "b": np.arange(60) % 4})
