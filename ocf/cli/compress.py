@@ -113,7 +113,7 @@ def compress(
     """
     for path, suffixes in ((output, (".json",)), (report, (".html",))):
         if path is not None:
-            check_output(path, suffixes)
+            check_output(path, suffixes, (model, data, problem, checkpoint))
     flags = {
         "norm": None if norm is None else parse_norm(norm), "formulation": formulation, "solver": solver,
         "time_limit": time_limit, "memory_limit": memory_limit, "n_jobs": n_jobs,

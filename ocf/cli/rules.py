@@ -141,7 +141,7 @@ def rules(
     from ocf.rules.explainer import TIME_LIMIT, CounterfactualRules
 
     if output is not None:
-        check_output(output, (".json", ".csv"))
+        check_output(output, (".json", ".csv"), (model, data, problem, reference))
     flags = {"target": target, "time_limit": time_limit, "memory_limit": memory_limit}
     said = told(problem, flags, groups=groups, heeded=HEEDED if trade_off is None else (*HEEDED, "norm"))
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])

@@ -49,7 +49,7 @@ from ocf.cli.options import (
 )
 from ocf.cli.tables import check_output, parse_norm, parse_round_to, parse_rows, parse_wish
 from ocf.errors import ProblemError
-from ocf.support.interruption import sigterm_as_ctrl_c
+from ocf.support.interruption import sigterm_as_ctrl_c, uninterrupted
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -226,7 +226,7 @@ def solve(
 ) -> None:
     """Find the cheapest change of each row of DATA that gives it the TARGET."""
     if output is not None:
-        check_output(output, (".json", ".csv", ".html"))
+        check_output(output, (".json", ".csv", ".html"), (model, data, problem, reference, checkpoint, imputations))
     flags = {
         **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
@@ -268,7 +268,8 @@ def solve(
     code = exit_code(explanations)
     if code is ExitCode.INTERRUPTED and checkpoint is not None:
         typer.echo(f"finished rows are kept in {checkpoint}: run the same command to go on", err=True)
-    code = code if _write(explanations, output) else ExitCode.USAGE
+    with uninterrupted(lambda: typer.echo("the answers are being written: wait for that", err=True)):
+        code = code if _write(explanations, output) else ExitCode.USAGE
     typer.echo(f"{_counted(explanations)} in {time.perf_counter() - begin:.1f} s", err=True)
     raise typer.Exit(code)
 
@@ -302,7 +303,7 @@ def export(
     ] = False,
 ) -> None:
     """Write the optimisation problem of one row of DATA to a file."""
-    check_output(output, (".mps", ".lp", ".json"))
+    check_output(output, (".mps", ".lp", ".json"), (model, data, problem, reference))
     flags = {
         **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
@@ -350,7 +351,8 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
     if suffix == ".json":
         text = explanations.to_json() + "\n"
     elif suffix == ".csv":
-        text = explanations.to_frame().to_csv(index_label="row", lineterminator="\n")
+        table = explanations.to_frame()
+        text = table.to_csv(index_label="ocf_row" if "row" in table.columns else "row", lineterminator="\n")
     else:
         text = explanations.to_html()
     try:

@@ -147,7 +147,7 @@ def _option(text: str) -> bool | int | float | str:
     return text
 
 
-def check_output(path: Path, suffixes: Sequence[str]) -> None:
+def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path | None] = ()) -> None:
     """Refuse an output path that could not be written, before the work is done that it is for.
 
     Parameters
@@ -155,16 +155,21 @@ def check_output(path: Path, suffixes: Sequence[str]) -> None:
     path : Path
     suffixes : sequence of str
         With their dots, in small letters.
+    inputs : sequence of Path or None
+        Files that are read, and not to be replaced.
 
     Raises
     ------
     DataError
-        A suffix that is not among `suffixes`, a directory, a directory that does not exist, or no permission.
+        A suffix that is not among `suffixes`, a directory, a directory that does not exist, no permission, or one of
+        the inputs.
     """
     if path.suffix.lower() not in suffixes:
         raise DataError(f"cannot write {path}: its name should end in {listed(list(suffixes))}")
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a directory")
+    if path.exists() and any(own is not None and own.exists() and path.samefile(own) for own in inputs):
+        raise DataError(f"cannot write {path}: it is read by this command, and would be lost; give another path")
     if not path.parent.is_dir():
         raise DataError(f"cannot write {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: How a row can end: the statuses of a solve, and "interrupted" for a row that was stopped before its end.
 STATUSES = (*(s.value for s in Status), "interrupted")
 
+#: Columns of `Explanation.changes`.
+CHANGE = ("feature", "from", "to", "change", "cost")
+
 #: Keys of `Explanation.times`.
 TIMES = ("build", "compile", "incumbent", "reduce", "instance", "solve", "confirm", "ties", "verify", "total")
 
@@ -132,7 +135,11 @@ class Answer:
 
     def changes_to(self, counterfactual: Any) -> pd.DataFrame:
         """As `own_changes`, for one of the `ties`."""
-        names = ["feature", "from", "to", "change", "cost"]
+        frame = pd.DataFrame(self.list_changes(counterfactual), columns=list(CHANGE), dtype=object)
+        return frame.astype({"feature": "str", "change": "float64", "cost": "float64"})
+
+    def list_changes(self, counterfactual: Any) -> list[tuple[str, Any, Any, float, float]]:
+        """Rows of `changes_to`."""
         rows = []
         if counterfactual is not None and self.space is not None and self.norm is not None:
             before, after = (as_pandas(t).rename(columns=str) for t in (self.original, counterfactual))
@@ -142,9 +149,8 @@ class Answer:
                 if origin[i] != point[i] and not np.isnan(point[i]):
                     cost = float(shares[i])
                     labels = [_label(feature, t, v) for t, v in ((before, origin[i]), (after, point[i]))]
-                    rows.append([feature.name, *labels, _difference(feature, origin[i], point[i]), cost])
-        frame = pd.DataFrame(rows, columns=names, dtype=object)
-        return frame.astype({"feature": "str", "change": "float64", "cost": "float64"})
+                    rows.append((feature.name, *labels, _difference(feature, origin[i], point[i]), cost))
+        return rows
 
 
 def _label(feature: Feature, table: pd.DataFrame, code: float) -> Any:

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from ocf.errors import DataError
 from ocf.explain import pages, plots
 from ocf.explain import text as render
-from ocf.explain.answer import STATUSES, Answer
+from ocf.explain.answer import CHANGE, STATUSES, Answer
 from ocf.features.feature import Feature
 from ocf.features.frames import PANDAS, FrameKind, as_pandas
 from ocf.features.reading import Reading
@@ -153,7 +153,6 @@ class Explanation(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.check.verify_file`."""
-        changes = self.changes_to(self.counterfactual)  # `own_changes` would stay in memory
         return {
             "schema": records.ONE,
             "row": plain(self.row),
@@ -173,7 +172,7 @@ class Explanation(Answer):
             "verified": bool(self.verified),
             "checks": list(self.checks),
             "message": self.message,
-            "changes": plain(changes.to_dict("records")),
+            "changes": plain([dict(zip(CHANGE, row, strict=True)) for row in self.list_changes(self.counterfactual)]),
             "original": _record(self.original),
             "counterfactual": None if self.counterfactual is None else _record(self.counterfactual),
             "ties": [_record(table) for table in self.ties],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,10 +102,19 @@ def _bounds(e: Answer, origin: FloatArray) -> Iterator[str]:
         said = listed([f"{f.name} {in_words(f, *f.limits(v))}" for f, v in own], MOST)
         wider = f"features={{{own[0][0].name!r}: {{'bounds': (lowest, highest)}}}}"
         yield f"within these bounds: {said}{source}; wider ones: {wider}"
-    permitted = [f"{f.name} {in_words(f, *f.limits(v))}" for f, v in numbers if f.permitted is not None]
+    permitted = [f"{f.name} {_permitted(f, v)}" for f, v in numbers if f.permitted is not None]
     permitted += [f"{f.name} {' or '.join(map(str, f.permitted))}" for f, _ in free if f.discrete and f.permitted]
     if permitted:
         yield f"within these permitted ranges: {listed(permitted, MOST)}"
     fixed = [f.name for f in e.space.features if f.action == "fixed"]
     if fixed:
         yield f"fixed: {listed(fixed, MOST)}"
+
+
+def _permitted(feature: Feature, value: float) -> str:
+    """What a permitted range leaves of a feature for a row with a value, or that it leaves nothing."""
+    low, high = feature.limits(value)
+    if low <= high:
+        return in_words(feature, low, high)
+    said, otherwise = map(float, feature.permitted or ()), replace(feature, permitted=None).limits(value)
+    return f"{in_words(feature, *said)} (nothing of {in_words(feature, *otherwise)})"

@@ -392,7 +392,7 @@ def _permitting(feature: Feature, allowed: Any) -> tuple[Any, ...]:
         raise ProblemError(f"permitted range of {feature.name!r} must be (lowest, highest), not {values}")
     values = tuple(end if v is None else v for v, end in zip(values, (-math.inf, math.inf), strict=True))
     if feature.is_time:
-        values = tuple(times.days(v, feature.dtype) for v in values)
+        values = tuple(times.days(v, feature.dtype, feature.name) for v in values)
     if not all(isinstance(v, int | float | np.number | Decimal) for v in values):
         raise ProblemError(
             f"permitted range of {feature.name!r}: give two numbers, or None for no end, not {allowed!r}"

@@ -365,10 +365,10 @@ def _in_days(name: str, setting: Mapping[str, Any], dtype: str) -> dict[str, Any
     """Settings of dates or durations with days in the place of dates and durations."""
     out = dict(setting)
     if "bounds" in out:
-        out["bounds"] = tuple(times.days(v, dtype) for v in _two(name, "bounds", out["bounds"]))
+        out["bounds"] = tuple(times.days(v, dtype, name) for v in _two(name, "bounds", out["bounds"]))
     for key in ("scale", "step"):
         if out.get(key) is not None:
-            out[key] = times.days(out[key], times.DURATIONS)
+            out[key] = times.days(out[key], times.DURATIONS, name)
     return out
 
 

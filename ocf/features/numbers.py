@@ -86,17 +86,27 @@ def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
             "the data is given"
         )
     try:
-        held = pd.to_numeric(column)
+        is_plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
+        held = column if is_plain else pd.to_numeric(column)
         values = held.to_numpy(np.float64, na_value=np.nan)
     except (ValueError, TypeError, OverflowError) as error:
-        said = str(error).removesuffix(" at position 0") if len(column) == 1 else error
         raise DataError(
-            f"column {column.name!r} should hold numbers, as in the data: {said}; give the rows as the data is given"
+            f"column {column.name!r} should hold numbers, as in the data: {_fault(column, error)}; give the rows "
+            "as the data is given"
         ) from None
     if np.isinf(values).any():
         where = f" in row {int(np.flatnonzero(np.isinf(values))[0])}" if len(column) > 1 else ""
         raise DataError(f"column {column.name!r} holds an infinite value{where}; replace it by a number")
     return values
+
+
+def _fault(column: pd.Series[Any], error: Exception) -> str:
+    """Why a column cannot be read as numbers: the first word in it, with the remedy, or the error."""
+    for place, value in enumerate(column):
+        if isinstance(value, str) and np.isnan(pd.to_numeric(value, errors="coerce")):
+            where = f" in row {place}" if len(column) > 1 else ""
+            return f"{value!r}{where} is none; write numbers such as 14.25, and nothing where one is missing"
+    return str(error)
 
 
 def column_of(coded: FloatArray, dtype: str, *, whole: bool = False, gap: Any = None) -> pd.Series[Any] | NDArray[Any]:

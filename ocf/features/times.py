@@ -142,23 +142,26 @@ def column_of(days: FloatArray, dtype: str) -> pd.Series[Any]:
     return held.astype(dtype)  # type: ignore[call-overload]
 
 
-def days(value: Any, dtype: str) -> float:
+def days(value: Any, dtype: str, name: str | None = None) -> float:
     """Days of a single date, time or duration, given as an object or a word; numbers are days themselves.
 
     Parameters
     ----------
     value : object
     dtype : str
+    name : str, optional
+        Of the feature, for the message.
     """
     if isinstance(value, int | float | np.integer | np.floating):
         try:
             return float(value)
         except OverflowError:
-            raise DataError(f"{value!r} days are beyond all dates") from None
+            whose = "" if name is None else f"column {name!r}: "
+            raise DataError(f"{whose}{value!r} days are beyond all dates") from None
     if not is_duration(dtype) and zone(dtype) is not None:
         with suppress(ValueError, TypeError):  # what is no date is told below, as what has a zone of its own
             value = pd.Timestamp(value).tz_localize(zone(dtype))
-    return float(days_of(pd.Series([value], dtype=object), dtype)[0])
+    return float(days_of(pd.Series([value], dtype=object, name=name), dtype)[0])
 
 
 def parts_of(values: FloatArray) -> int:

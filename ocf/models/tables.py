@@ -107,7 +107,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise ValueError(f"its header has {twice} more than once: give each column a name of its own")
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     pd.read_csv(path, header=None, nrows=2, dtype=str)  # refuses a first line of data that is longer
-    return pd.read_csv(path) if version >= (3, 1) else pd.read_csv(path, float_precision="round_trip")
+    # read in parts, a column of numbers and words would hold both 1 and "1"
+    precise = {} if version >= (3, 1) else {"float_precision": "round_trip"}
+    return pd.read_csv(path, low_memory=False, **precise)
 
 
 def _fault(error: Exception) -> str:
@@ -216,6 +218,8 @@ def _model_columns(table: pd.DataFrame, model: UserModel, path: Path) -> pd.Data
     extra = [c for c in found if c not in own]
     if missing:
         hint = f"; columns that the model does not take: {listed(extra)}" if extra else ""
+        alike = [f"{c!r} is {b!r}" for c in missing for b in extra if b.strip().casefold() == c.strip().casefold()]
+        hint += f"; in its header {listed(alike)}" if alike else ""
         raise DataError(f"{path} misses columns that the model was fitted on: {listed(missing)}{hint}")
     if extra:
         flags = " ".join(f"--drop {shlex.quote(c)}" for c in extra[:12])

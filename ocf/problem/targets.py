@@ -452,6 +452,11 @@ def parse_target(
     each = [[label] for label in target] if _is_collection(target) else [target]
     if not each:
         raise ProblemError(f"the target names no class; name some of {_listed(classes)}")
+    if [None] in each and not any(label is None for label in classes):
+        raise ProblemError(
+            "the target holds None, as bounds of a value do, and the model is a classifier: name one of "
+            f"{_listed(classes)}, with a probability where it should be reached"
+        )
     indices = tuple(sorted({wanted_class(one, classes, current) for one in each}))
     if probability is not None:
         return ProbabilityTarget(indices, _probability(ensemble, probability))

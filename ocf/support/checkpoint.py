@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,15 +18,15 @@ from ocf.support.schemas import HeadSchema, RowSchema
 logger = logging.getLogger(__name__)
 
 #: Of the first line of a checkpoint file.
-SCHEMA = "ocf.checkpoint/1"
+SCHEMA = "ocf.checkpoint/2"
 
 
 class Checkpoint:
     """A file with one line of JSON for each finished row; without a path it keeps the rows in memory only.
 
     Each line is written and flushed as its row finishes. A last line that was cut off when the process died is
-    dropped when the file is opened again. Any other line that cannot be read is reported and moved to the file
-    ``NAME.unreadable`` beside it, so that its row is done again and nothing is lost.
+    dropped when the file is opened again. Any other line that cannot be read, or that differs from what was written, is
+    reported and moved to the file ``NAME.unreadable`` beside it, so that its row is done again and nothing is lost.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class Checkpoint:
         """
         self.done[row] = dict(record)
         if self._file is not None:
-            self._write({"row": row, **record})
+            self._write(_sealed({"row": row, **record}))
 
     def _write(self, data: Mapping[str, Any]) -> None:
         assert self._file is not None
@@ -170,8 +171,10 @@ class Checkpoint:
             It is none.
         """
         record = dict(as_table(parse_json(line, where), where))
+        if record != _sealed({key: value for key, value in record.items() if key != "check"}):
+            raise DataError(f"{where}: it is not what was written")
         row = fit(record, RowSchema, where).row
-        del record["row"]
+        del record["row"], record["check"]
         if self._check is not None:
             try:
                 self._check(row, record)
@@ -181,4 +184,11 @@ class Checkpoint:
         return row
 
     def _foreign(self) -> DataError:
-        return DataError(f"{self.path} is no checkpoint of ocf, or its first line is damaged: delete it")
+        return DataError(
+            f"{self.path} is no checkpoint of this version of ocf, or its first line is damaged: give another path"
+        )
+
+
+def _sealed(line: dict[str, Any]) -> dict[str, Any]:
+    """A line with a checksum of what it says."""
+    return line | {"check": zlib.crc32(json.dumps(line).encode())}

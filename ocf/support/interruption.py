@@ -72,6 +72,26 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def uninterrupted(tell: Callable[[], None]) -> Iterator[None]:
+    """Let what is short, and would be lost, come to its end: who asks for a stop meanwhile is told.
+
+    Parameters
+    ----------
+    tell : callable
+        Called at each signal.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: tell()) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, own in before.items():
+            signal.signal(number, own)
+
+
 def is_interruption(error: BaseException) -> bool:
     """Whether an exception stands in the place of Ctrl-C.
 

@@ -32,9 +32,10 @@ def number(value: Any) -> float | None:
 
 def table_to_record(table: pd.DataFrame) -> dict[str, Any]:
     """Values and dtypes of a one-row table, by column; column labels become text."""
+    columns = [(str(c), column) for c, column in table.items()]
     return {
-        "values": {str(c): plain(table.iloc[0, k]) for k, c in enumerate(table.columns)},
-        "dtypes": {str(c): dtype_record(table.iloc[:, k]) for k, c in enumerate(table.columns)},
+        "values": {c: plain(column.iloc[0]) for c, column in columns},
+        "dtypes": {c: dtype_record(column) for c, column in columns},
     }
 
 

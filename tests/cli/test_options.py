@@ -193,6 +193,12 @@ def test_missing_values_without_a_rule(files: Path, changed: Callable[..., Path]
     refused("solve", tmp_path / "gb.skops", path, "--rows", "2", words=["income", "missing"])
 
 
+def test_names_that_differ_by_blanks_or_case(files: Path, changed: Callable[..., Path]) -> None:
+    rows = changed(lambda t: t.rename(columns={"income": " income", "age": "Age"}))
+    words = ["misses columns", "'age' is 'Age', 'income' is ' income'"]
+    refused("solve", files / "forest.skops", rows, words=words)
+
+
 def test_unknown_category(files: Path, changed: Callable[..., Path], write: Callable[[str, str], Path]) -> None:
     rows = changed(lambda t: t.assign(owner=2))
     args = ("solve", files / "forest.skops", rows, "--reference", files / "data.csv")

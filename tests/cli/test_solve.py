@@ -67,6 +67,24 @@ def test_solve_and_verify_take_one_output_of_several(files: Path, tmp_path: Path
     assert (check.code, check.out) == (0, "1 rows checked: 1 hold, 0 do not\n")
 
 
+def test_a_column_named_row_stays_beside_the_rows(files: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(files / "data.csv").rename(columns={"age": "row"})
+    forest = RandomForestClassifier(3, max_depth=3, random_state=0).fit(table[["row", "income"]], table["income"] > 50)
+    joblib.dump(forest, tmp_path / "forest.joblib")
+    table[["row", "income"]].to_csv(tmp_path / "data.csv", index=False)
+    asked = (tmp_path / "forest.joblib", tmp_path / "data.csv", "--rows", "3", "-o", tmp_path / "out.csv")
+    assert Answer("solve", *asked, "--trust-pickle").code == 0
+    names = (tmp_path / "out.csv").read_text().splitlines()[0].split(",")
+    assert names[:3] == ["ocf_row", "row", "income"]
+
+
+def test_what_is_read_is_not_replaced(files: Path) -> None:
+    path = files / "data.csv"
+    before = path.read_bytes()
+    refused("solve", files / "forest.skops", path, "-o", path, words=["it is read by this command"])
+    assert path.read_bytes() == before
+
+
 def test_solve_gives_several_answers_and_says_what_conflicts(
     ask: Callable[..., Answer], write: Callable[[str, str], Path]
 ) -> None:

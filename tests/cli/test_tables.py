@@ -80,6 +80,19 @@ def test_parse_options() -> None:
         parse_options(["=1"])
 
 
+@pytest.mark.parametrize("how", ["itself", "a link", "another name"])
+def test_check_output_refuses_what_is_read(tmp_path: Path, how: str) -> None:
+    own, path = tmp_path / "rows.json", tmp_path / "link.json"
+    own.write_text("{}")
+    (tmp_path / "folder").mkdir()
+    if how == "a link":
+        path.symlink_to(own)
+    path = {"itself": own, "a link": path, "another name": tmp_path / "folder" / ".." / "rows.json"}[how]
+    check_output(own, (".json",), (None, tmp_path / "not there.json", tmp_path / "folder"))
+    with pytest.raises(DataError, match="it is read by this command"):
+        check_output(path, (".json",), (None, own))
+
+
 def test_check_output_accepts_new_and_old_files(tmp_path: Path) -> None:
     check_output(tmp_path / "new.JSON", (".json",))
     (tmp_path / "old.json").write_text("")

@@ -278,8 +278,11 @@ def test_no_dates(said: Any) -> None:
     explainer = Explainer(model, table, monotone={"functiontransformer": "increasing"})
     with pytest.raises(OcfError, match="since"):
         explainer.explain(table.iloc[[0]], constraints=[Implication({}, {"since": {"min": said}})])
-    with pytest.raises(OcfError):
+    with pytest.raises(OcfError, match="since"):
         explainer.explain(table.iloc[[0]], permitted_range={"since": (said, "2020-02-20")})
+    if not pd.isna(said):
+        with pytest.raises(OcfError, match="since"):
+            Explainer(model, table, {"since": {"bounds": (said, "2020-02-20")}})
 
 
 def test_a_weight_is_a_number_or_a_pair() -> None:

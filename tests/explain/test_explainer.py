@@ -147,6 +147,7 @@ def test_bad_questions(credit) -> None:
     row = table.iloc[[0]]
     for error, match, kwargs in (
         (ProblemError, "no class", {"target": "grantd"}),
+        (ProblemError, "the model is a classifier", {"target": (0.5, None)}),
         (ProblemError, "unknown norm", {"norm": "l3"}),
         (ProblemError, "interval", {"formulation": "intervall"}),
         (SolverError, "highs", {"solver": "hihgs"}),

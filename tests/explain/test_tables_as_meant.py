@@ -261,6 +261,8 @@ def test_infeasible_says_within_which_bounds() -> None:
     )
     assert "  within these permitted ranges: age 0 to 1, hours 0, job smith\n" in f"{narrow[0]}\n"
     assert "within these bounds" not in str(narrow[0])
+    beyond = Explainer(model, table).explain(refused, permitted_range={"age": (200, 210)})
+    assert f"age 200 to 210 (nothing of {table.age.min()} to {table.age.max()})" in str(beyond[0])
     wide = Explainer(model, table, groups=False).explain(refused)[0]
     assert wide.status == "optimal"
     assert "bounds" not in str(wide)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -105,4 +106,7 @@ def test_a_value_that_a_dtype_cannot_hold_keeps_its_own() -> None:
 def test_words_are_no_numbers() -> None:
     with pytest.raises(DataError, match=r"'x' should hold numbers.*give the rows as the data is given"):
         numbers_of(pd.Series([1, "many"], dtype=object, name="x"), "int64")
+    for word in ("?", "14,25", "€14.25", "nan"):
+        with pytest.raises(DataError, match=rf"{re.escape(repr(word))} in row 1 is none; write numbers such as 14\.25"):
+            numbers_of(pd.Series(["1", word], name="x"), "float64")
     assert dtype_of(pd.Series([1, "many"], dtype=object)) == ("object", False)

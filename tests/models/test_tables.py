@@ -157,6 +157,12 @@ def test_a_row_given_as_a_list_takes_the_dtypes_of_the_data() -> None:
         assert point.n.iloc[0] == 7
 
 
+def test_numbers_among_words_are_words_however_long_the_file(tmp_path: Path) -> None:
+    path, n = tmp_path / "data.csv", 400_000
+    path.write_text("code,other\n" + "1,10000000\n2,10000000\n" * (n // 2) + "A,3\n")
+    assert read_table(path)["code"].unique().tolist() == ["1", "2", "A"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -49,7 +49,7 @@ def test_another_question_is_refused_and_left_alone(tmp_path):
 def test_other_files_are_refused_and_left_alone(tmp_path, text):
     path = tmp_path / "rows"
     path.write_text(text)
-    with pytest.raises(DataError, match="delete it"), Checkpoint(path, "a"):
+    with pytest.raises(DataError, match="give another path"), Checkpoint(path, "a"):
         pass
     assert path.read_text() == text
 
@@ -77,13 +77,27 @@ def test_two_records_of_one_row_are_both_kept_aside(tmp_path):
     path = tmp_path / "rows"
     write(path)
     text = path.read_text()
-    path.write_text(text.replace('"row": 2', '"row": 0'))
     with Checkpoint(path, "a") as kept:
-        assert sorted(kept.done) == [1]
+        kept.add(0, {"status": "optimal", "cost": 1.0})
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [1, 2]
     assert len((tmp_path / "rows.unreadable").read_text().splitlines()) == 2
     path.write_text(text + text.splitlines()[-1] + "\n")  # one record, written twice
     with Checkpoint(path, "a") as kept:
         assert sorted(kept.done) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("told", "lie"), [("0.333", "0.133"), ('"optimal"', '"feasible"'), ('"check": ', '"check": 1')]
+)
+def test_a_line_that_was_edited_is_kept_aside(tmp_path, caplog, told, lie):
+    path = tmp_path / "rows"
+    write(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], lines[2].replace(told, lie, 1), *lines[3:]]) + "\n")
+    with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 2]
+    assert "line 3: it is not what was written" in caplog.text
 
 
 def test_records_that_the_caller_refuses_are_kept_aside(tmp_path):

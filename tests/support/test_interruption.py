@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ocf.support.interruption import Interruption, is_interruption, sigterm_as_ctrl_c
+from ocf.support.interruption import Interruption, is_interruption, sigterm_as_ctrl_c, uninterrupted
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
 
@@ -29,6 +29,16 @@ def test_sigterm_is_ctrl_c_where_that_is_asked_for() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         assert interruption.asked
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_to_come_to_its_end_does_and_says_so(number: int) -> None:
+    before, told = signal.getsignal(number), []
+    with uninterrupted(lambda: told.append(number)):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+    assert told == [number, number]
+    assert signal.getsignal(number) is before
 
 
 def test_signals_that_raise_nothing_are_left_alone() -> None:
