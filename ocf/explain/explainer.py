@@ -333,7 +333,8 @@ class Explainer(TreeAsking):
             How many of each row: the best, then the best that differs from all before it.
         diversity : {"features", "region", "distance"}
             How they differ: in that some feature stays which an earlier one changes, in the leaf of some tree (the same
-            changes by other amounts, often), or by `min_distance` (l1, in units of the features' scales).
+            changes by other amounts, often; intervals of a column that a split sends to one leaf, as behind bins, count
+            as leaves), or by `min_distance` (l1, in units of the features' scales).
         min_distance : float
         diagnose : bool
             Whether to find out which of your wishes conflict when a row is proven infeasible; see

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ocf.errors import DataError, ProblemError
 from ocf.features import times
-from ocf.features.curve import Curve
+from ocf.features.curve import Curve, exact
 from ocf.features.feature import Feature, Kind
 from ocf.features.frames import plain_columns, table_of
 from ocf.features.indicators import indicator_groups
@@ -323,7 +323,7 @@ def _of_numbers(
         step = float(f"1e-{places}")
     said = setting["bounds"] if "bounds" in setting else (numbers.min(), numbers.max())
     lower, upper = (held(end, dtype) for end in _pair(name, said))
-    spread = float(np.ptp(numbers)) if len(numbers) else 0.0
+    spread = _spread(float(numbers.min()), float(numbers.max())) if len(numbers) else 0.0
     return Feature(
         name,
         kind,
@@ -359,6 +359,14 @@ def _number(name: str, key: str, said: Any, what: str = "a number") -> float:
         raise DataError(
             f"feature {name!r}: {key} is {what}, not {said!r}: leave the setting out for that of the data"
         ) from None
+
+
+def _spread(low: float, high: float) -> float:
+    """How far two decimals are apart: 3.03 from -1.1 to 1.93, whose floats are 3.0300000000000002 apart."""
+    try:
+        return float(exact(high) - exact(low))
+    except OverflowError:
+        return high - low
 
 
 def _in_days(name: str, setting: Mapping[str, Any], dtype: str) -> dict[str, Any]:

@@ -108,8 +108,9 @@ def _read_csv(path: Path) -> pd.DataFrame:
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     pd.read_csv(path, header=None, nrows=2, dtype=str)  # refuses a first line of data that is longer
     # read in parts, a column of numbers and words would hold both 1 and "1"
-    precise = {} if version >= (3, 1) else {"float_precision": "round_trip"}
-    return pd.read_csv(path, low_memory=False, **precise)
+    if version >= (3, 1):
+        return pd.read_csv(path, low_memory=False)
+    return pd.read_csv(path, low_memory=False, float_precision="round_trip")
 
 
 def _fault(error: Exception) -> str:

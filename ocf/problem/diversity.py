@@ -3,7 +3,8 @@
 What "differs" means is exact and the user's choice:
 
 * ``"features"``: at least one feature that the earlier one changes stays as it is;
-* ``"region"``: some tree gives another leaf, so that the model has another reason;
+* ``"region"``: some tree gives another leaf, so that the model has another reason, or the same leaf by another
+  interval, where a split of what a step makes of a column sends several of its intervals to one side;
 * ``"distance"``: the points lie at least `min_distance` apart, in l1 with each feature in units of its scale, and any
   other category 1, as is what is missing, or a code, beside anything else.
 

@@ -155,7 +155,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_range(value: Any) -> bool:
-    return bool(value[0] <= value[1])
+    words = [isinstance(end, str) for end in value]
+    return all(words) or (not any(words) and bool(value[0] <= value[1]))
 
 
 def _is_curve(value: Any) -> bool:
@@ -197,7 +198,10 @@ class FeatureSettings(TypedDict, total=False):
     ]
     base: Annotated[Scalar, Meta(description="the level that has no indicator column")]
     levels: Annotated[list[Scalar], Meta(min_length=1, description="a list of all levels, in order")]
-    bounds: Annotated[tuple[float, float], Meta(description="[lowest, highest]", extra={"holds": _is_range})]
+    bounds: Annotated[
+        Annotated[list[float | str], Meta(min_length=2, max_length=2)],
+        Meta(description='[lowest, highest], numbers or dates such as "2024-01-31"', extra={"holds": _is_range}),
+    ]
     step: _Length
     scale: _Length
     actionability: Annotated[Action, Meta(description=_one_of(Action))]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer
 from ocf.errors import ProblemError
@@ -165,3 +166,14 @@ def test_codes_and_missing_values_are_1_apart_from_all_else(code: float) -> None
     assert len(found) == 5
     assert len({e.counterfactual.risk.iloc[0] for e in found} - {code}) > 1
     assert any(not e.counterfactual.risk.iloc[0] >= 0 for e in found)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.1, 1.93), (0.3, 0.9), (0.0, 3.0)])
+def test_the_other_end_of_the_data_is_one_scale_away(low: float, high: float) -> None:
+    table = pd.DataFrame({"a": np.r_[low, np.linspace(low, high, 38).round(3), high], "b": [0, 1] * 20})
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(table, table.b)
+    explainer, row = Explainer(tree, table, {"b": {"actionability": "fixed"}}), table.iloc[[39]]
+    assert f"{explainer.space.features[0].scale!r}" == f"{high - low:.3g}" + (".0" if low == 0 else "")
+    first, second = explainer.explain(row, 1, n_explanations=2, diversity="distance", min_distance=1.0)
+    assert (first.cost, second.status) == (0, "optimal")
+    assert second.counterfactual.a.item() == low

@@ -104,6 +104,7 @@ def test_the_mark_that_some_editors_put_first_does_not_matter(tmp_path: Path) ->
         ("[solve]\nweights = { age = 2 }", ["'weights'", "[features.NAME]"]),
         ("[solve]\ngap = 0.1", ["'gap'", "'mip_gap'"]),
         ("[features.age]\nkind = 'float'", ["kind = 'float'", "'numeric'", "'ordinal'"]),
+        ("[features.age]\nbounds = ['2024-01-31']", ["[lowest, highest], numbers or dates"]),
         ("[features.age]\nbounds = [5, 1]", ["bounds = [5, 1]", "[lowest, highest]"]),
         ("[features.age]\nbounds = ['1', 2]", ["[lowest, highest]"]),
         ("[features.age]\nbounds = [nan, 2]", ["[lowest, highest]"]),
