@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ocf.cli.base import ExitCode, guarded
-from ocf.cli.options import Data, Drop, Groups, Model, ModelOutput, TrustPickle
+from ocf.cli.options import Data, Drop, Groups, Model, ModelOutput, ShowProgress, TrustPickle
 from ocf.cli.tables import check_output
 from ocf.errors import DataError
 
@@ -106,6 +106,7 @@ def verify(
     ] = None,
     trust_pickle: TrustPickle = False,
     model_output: ModelOutput = None,
+    progress: ShowProgress = None,
 ) -> None:
     """Check results once more: the model predicts again, costs and constraints are computed from raw values.
 
@@ -127,7 +128,7 @@ def verify(
         from ocf.readers.files import load_model
 
         recount = recounter(load_model(forest, trust_pickle=trust_pickle), user_model)
-    found = verify_file(results, user_model, recount)
+    found = verify_file(results, user_model, recount, progress=progress)
     if all(check.ok for _, check in found):
         Explanations.from_json(results)  # what cannot be read again is refused
     failed = [(row, check) for row, check in found if not check.ok]

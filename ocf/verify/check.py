@@ -24,6 +24,7 @@ from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
 from ocf.support.json_dtypes import plain
 from ocf.support.messages import listed
+from ocf.support.progress import ProgressBar
 from ocf.support.schemas import ClaimsSchema
 from ocf.verify.boxes import misboxed, outside, points_of
 from ocf.verify.changes import TOLERANCE, close, cost_of_changes
@@ -193,7 +194,11 @@ def verify(
 
 
 def verify_file(
-    path: str | Path, model: UserModel, forest: Callable[[pd.DataFrame], float] | None = None
+    path: str | Path,
+    model: UserModel,
+    forest: Callable[[pd.DataFrame], float] | None = None,
+    *,
+    progress: bool | None = False,
 ) -> list[tuple[Any, Verification]]:
     """Check a file of explanations with nothing but the model.
 
@@ -205,6 +210,8 @@ def verify_file(
         See `ocf.models.user_model.as_user_model`.
     forest : callable, optional
         As in `verify`.
+    progress : bool or None
+        Whether a bar shows the rows that are done; None: on a terminal.
 
     Returns
     -------
@@ -218,14 +225,16 @@ def verify_file(
     """
     results, out = records.loads(Path(path)), []
     asked: UserModel | None = None
-    for number, record in enumerate(results):
-        where = f"{path}: explanation {number}"
-        fit(record, ClaimsSchema, where)
-        _refuse_other_columns(record, model, path)
-        with refused(where):
-            if asked is None:
-                asked = _asked_tables(model, record)
-            out.append((record["row"], _verify_record(record, asked, forest)))
+    with ProgressBar(len(results), progress) as bar:
+        for number, record in enumerate(results):
+            where = f"{path}: explanation {number}"
+            fit(record, ClaimsSchema, where)
+            _refuse_other_columns(record, model, path)
+            with refused(where):
+                if asked is None:
+                    asked = _asked_tables(model, record)
+                out.append((record["row"], _verify_record(record, asked, forest)))
+            bar.advance("verified" if out[-1][1].ok else "refuted")
     for number, problem in contradicted(results):
         row, found = out[number]
         out[number] = row, replace(found, ok=False, problems=(*found.problems, problem))

@@ -50,6 +50,7 @@ def test_solve_writes_json_that_verifies(ask: Callable[..., Answer], files: Path
     assert [e.row for e in found] == [5, 1]
     check = Answer("verify", out, "--model", files / "forest.skops")
     assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
+    assert "2 verified" in Answer("verify", out, "--model", files / "forest.skops", "--progress").err
 
 
 def test_solve_and_verify_take_one_output_of_several(files: Path, tmp_path: Path) -> None:
