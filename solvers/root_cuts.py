@@ -105,7 +105,11 @@ class RootCuts:
 
     def _some(self, places: IntArray) -> RootCuts:
         return replace(
-            self, cliques=tuple(self.cliques[k] for k in places), rows=self.rows[places], side=self.side[places]
+            self,
+            cliques=tuple(self.cliques[k] for k in places),
+            rows=self.rows[places],
+            side=self.side[places],
+            proofs=tuple(self.proofs[k] for k in places) if self.proofs else (),
         )
 
 

@@ -70,9 +70,9 @@ def regions(
     Each line is a box: NAME_lowest and NAME_highest of a numeric feature, both inclusive, and the levels of others.
     """
     if output is not None:
-        check_output(output, (".csv", ".json"), (model, data, problem, reference))
+        check_output(output, (".csv", ".json"), (model, data, problem, reference, prepared))
     if plot is not None:
-        check_output(plot, (".png", ".svg", ".pdf"), (model, data, problem, reference))
+        check_output(plot, (".png", ".svg", ".pdf"), (model, data, problem, reference, prepared))
     x, y = _axes(axes)
     flags = {
         **options.wanted(target, probability, at_least, at_most),

@@ -226,7 +226,8 @@ def solve(
 ) -> None:
     """Find the cheapest change of each row of DATA that gives it the TARGET."""
     if output is not None:
-        check_output(output, (".json", ".csv", ".html"), (model, data, problem, reference, checkpoint, imputations))
+        own = (model, data, problem, reference, checkpoint, imputations, prepared)
+        check_output(output, (".json", ".csv", ".html"), own)
     flags = {
         **wanted(target, probability, at_least, at_most),
         "norm": None if norm is None else parse_norm(norm),
@@ -268,7 +269,7 @@ def solve(
     code = exit_code(explanations)
     if code is ExitCode.INTERRUPTED and checkpoint is not None:
         typer.echo(f"finished rows are kept in {checkpoint}: run the same command to go on", err=True)
-    with uninterrupted(lambda: typer.echo("the answers are being written: wait for that", err=True)):
+    with uninterrupted(_tell_of_writing) if output is not None else nullcontext():
         code = code if _write(explanations, output) else ExitCode.USAGE
     typer.echo(f"{_counted(explanations)} in {time.perf_counter() - begin:.1f} s", err=True)
     raise typer.Exit(code)
@@ -352,7 +353,10 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
         text = explanations.to_json() + "\n"
     elif suffix == ".csv":
         table = explanations.to_frame()
-        text = table.to_csv(index_label="ocf_row" if "row" in table.columns else "row", lineterminator="\n")
+        label = "row"
+        while label in table.columns:
+            label = f"ocf_{label}"
+        text = table.to_csv(index_label=label, lineterminator="\n")
     else:
         text = explanations.to_html()
     try:
@@ -362,6 +366,10 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
         typer.echo(text, nl=False)
         return False
     return True
+
+
+def _tell_of_writing() -> None:
+    typer.echo("the answers are being written: wait for that, or ask again to stop without them", err=True)
 
 
 def _counted(explanations: Explanations) -> str:

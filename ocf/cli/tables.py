@@ -156,7 +156,7 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path | No
     suffixes : sequence of str
         With their dots, in small letters.
     inputs : sequence of Path or None
-        Files that are read, and not to be replaced.
+        Other files of the command, which are not to be replaced.
 
     Raises
     ------
@@ -168,8 +168,9 @@ def check_output(path: Path, suffixes: Sequence[str], inputs: Sequence[Path | No
         raise DataError(f"cannot write {path}: its name should end in {listed(list(suffixes))}")
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a directory")
-    if path.exists() and any(own is not None and own.exists() and path.samefile(own) for own in inputs):
-        raise DataError(f"cannot write {path}: it is read by this command, and would be lost; give another path")
+    for own in filter(None, inputs):
+        if path.resolve() == own.resolve() or (path.exists() and own.exists() and path.samefile(own)):
+            raise DataError(f"cannot write {path}: this command reads or keeps {own} there; give another path")
     if not path.parent.is_dir():
         raise DataError(f"cannot write {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -362,11 +363,13 @@ def _number(name: str, key: str, said: Any, what: str = "a number") -> float:
 
 
 def _spread(low: float, high: float) -> float:
-    """How far two decimals are apart: 3.03 from -1.1 to 1.93, whose floats are 3.0300000000000002 apart."""
+    """How far two decimals are apart, not more: 3.03 from -1.1 to 1.93, whose floats are 3.0300000000000002 apart."""
+    apart = exact(high) - exact(low)
     try:
-        return float(exact(high) - exact(low))
+        nearest_float = float(apart)
     except OverflowError:
         return high - low
+    return math.nextafter(nearest_float, 0) if exact(nearest_float) > apart else nearest_float
 
 
 def _in_days(name: str, setting: Mapping[str, Any], dtype: str) -> dict[str, Any]:

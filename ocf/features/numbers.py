@@ -103,7 +103,7 @@ def numbers_of(column: pd.Series[Any], dtype: str) -> FloatArray:
 def _fault(column: pd.Series[Any], error: Exception) -> str:
     """Why a column cannot be read as numbers: the first word in it, with the remedy, or the error."""
     for place, value in enumerate(column):
-        if isinstance(value, str) and np.isnan(pd.to_numeric(value, errors="coerce")):
+        if isinstance(value, str) and value and np.isnan(pd.to_numeric(value, errors="coerce")):
             where = f" in row {place}" if len(column) > 1 else ""
             return f"{value!r}{where} is none; write numbers such as 14.25, and nothing where one is missing"
     return str(error)

@@ -452,7 +452,7 @@ def parse_target(
     each = [[label] for label in target] if _is_collection(target) else [target]
     if not each:
         raise ProblemError(f"the target names no class; name some of {_listed(classes)}")
-    if [None] in each and not any(label is None for label in classes):
+    if _holds_none(target) and not _holds_none(classes):
         raise ProblemError(
             "the target holds None, as bounds of a value do, and the model is a classifier: name one of "
             f"{_listed(classes)}, with a probability where it should be reached"
@@ -461,6 +461,10 @@ def parse_target(
     if probability is not None:
         return ProbabilityTarget(indices, _probability(ensemble, probability))
     return ClassSetTarget(indices) if len(indices) > 1 else ClassTarget(indices[0])
+
+
+def _holds_none(labels: Any) -> bool:
+    return any(label is None for label in (labels if _is_collection(labels) else [labels]))
 
 
 def _is_collection(target: Any) -> bool:

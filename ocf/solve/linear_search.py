@@ -191,9 +191,8 @@ class LinearRun(Run):
         if self.finished:
             return
         status = Status.FEASIBLE if self.best else Status.UNKNOWN
-        self.blame_rounding(status)
-        narrow = any(f.float_dtype.itemsize < 8 for f in self.problem.space.features)
-        if self.best and narrow and self.message.startswith(ROUNDED):
+        rounded = self.blame_rounding(status)
+        if rounded and self.best and any(f.float_dtype.itemsize < 8 for f in self.problem.space.features):
             self.say("columns in float32 hold seven digits, and the optimum is known no better than that")
         self.close(status, self.bound, "")
 

@@ -260,19 +260,26 @@ class Run:
         """Add to the message."""
         self.message = "; ".join(filter(None, [self.message, words]))
 
-    def blame_rounding(self, status: Status) -> None:
+    def blame_rounding(self, status: Status) -> bool:
         """Say of an answer without proof that rounding leaves it open, where no limit does and nothing is said yet.
 
         Parameters
         ----------
         status : Status
             Of the answer.
+
+        Returns
+        -------
+        bool
+            Whether that was said.
         """
         left = self.seconds_left()
         limited = (left is not None and left <= 0) or self.options.mip_gap > 0 or self.options.options
-        if status in (Status.FEASIBLE, Status.UNKNOWN) and not (self.message or limited):
-            left_open = "a gap to the proven bound" if status is Status.FEASIBLE else "open whether there is a point"
-            self.message = f"{ROUNDED} leaves {left_open}"
+        if status not in (Status.FEASIBLE, Status.UNKNOWN) or self.message or limited:
+            return False
+        left_open = "a gap to the proven bound" if status is Status.FEASIBLE else "open whether there is a point"
+        self.message = f"{ROUNDED} leaves {left_open}"
+        return True
 
     def close(self, status: Status, bound: float, by: str) -> None:
         """End with a status, a bound and who proved it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -74,22 +74,33 @@ def sigterm_as_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted(tell: Callable[[], None]) -> Iterator[None]:
-    """Let what is short, and would be lost, come to its end: who asks for a stop meanwhile is told.
+    """Let what is short, and would be lost, come to its end: who asks for a stop meanwhile is told, and asks again.
 
     Parameters
     ----------
     tell : callable
-        Called at each signal.
+        Called at the first signal; the next one does what it did before.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: tell()) for number in SIGNALS}
+    before: dict[int, Any] = {}
+
+    def restore() -> None:
+        for number, own in before.items():
+            signal.signal(number, own)
+
+    def first(number: int, frame: FrameType | None) -> None:
+        restore()
+        with suppress(Exception):  # there may be nobody left to be told
+            tell()
+
+    if threading.current_thread() is threading.main_thread():
+        stops = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: own for number, own in stops.items() if callable(own) or own is signal.SIG_DFL}
+        for number in before:
+            signal.signal(number, first)
     try:
         yield
     finally:
-        for number, own in before.items():
-            signal.signal(number, own)
+        restore()
 
 
 def is_interruption(error: BaseException) -> bool:

@@ -89,7 +89,9 @@ def test_check_output_refuses_what_is_read(tmp_path: Path, how: str) -> None:
         path.symlink_to(own)
     path = {"itself": own, "a link": path, "another name": tmp_path / "folder" / ".." / "rows.json"}[how]
     check_output(own, (".json",), (None, tmp_path / "not there.json", tmp_path / "folder"))
-    with pytest.raises(DataError, match="it is read by this command"):
+    with pytest.raises(DataError, match="this command reads or keeps"):
+        check_output(tmp_path / "new.json", (".json",), (tmp_path / "folder" / ".." / "new.json",))
+    with pytest.raises(DataError, match="this command reads or keeps"):
         check_output(path, (".json",), (None, own))
 
 

@@ -177,3 +177,15 @@ def test_the_other_end_of_the_data_is_one_scale_away(low: float, high: float) ->
     first, second = explainer.explain(row, 1, n_explanations=2, diversity="distance", min_distance=1.0)
     assert (first.cost, second.status) == (0, "optimal")
     assert second.counterfactual.a.item() == low
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_other_end_of_numbers_of_any_length_is_one_scale_away(dtype: str) -> None:
+    for seed in range(8):
+        numbers = np.random.default_rng(seed).normal(size=40).astype(dtype)
+        table = pd.DataFrame({"a": np.sort(numbers), "b": [0, 1] * 20})
+        tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(table, table.b)
+        explainer = Explainer(tree, table, {"b": {"actionability": "fixed"}})
+        asked = {"n_explanations": 2, "diversity": "distance", "min_distance": 1.0}
+        *_, last = explainer.explain(table.iloc[[39]], 1, **asked)
+        assert (last.rank, last.status) == (2, "optimal")

@@ -31,14 +31,26 @@ def test_sigterm_is_ctrl_c_where_that_is_asked_for() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_is_to_come_to_its_end_does_and_says_so(number: int) -> None:
-    before, told = signal.getsignal(number), []
-    with uninterrupted(lambda: told.append(number)):
-        os.kill(os.getpid(), number)
-        os.kill(os.getpid(), number)
-    assert told == [number, number]
-    assert signal.getsignal(number) is before
+def test_what_is_to_come_to_its_end_does_and_says_so() -> None:
+    before, told = signal.getsignal(signal.SIGTERM), []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with uninterrupted(lambda number=number: told.append(number) or 1 / 0):
+            os.kill(os.getpid(), number)
+    assert told == [signal.SIGINT, signal.SIGTERM]
+    with uninterrupted(lambda: None):
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_who_ignores_signals_goes_on_to_do_so() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with uninterrupted(lambda: None):
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_signals_that_raise_nothing_are_left_alone() -> None:
