@@ -268,7 +268,8 @@ def test_columns_are_those_of_the_forest(tmp_path: Path) -> None:
     assert case.binary == [True] * 6 + [False, True, False]
     pd.testing.assert_frame_equal(case.data, table)
     ranges = {name: float(np.ptp(table[name])) for name in ("amount", "late", "share")}
-    assert scales(case.columns).tolist() == [0.5] * 6 + [1 / ranges[name] for name in ("amount", "late", "share")]
+    of_numbers = [1 / ranges[name] for name in ("amount", "late", "share")]
+    assert scales(case.columns).tolist() == pytest.approx([0.5] * 6 + of_numbers, rel=1e-12)
     for row, point in zip(table.index[:10], table.index[10:20], strict=True):
         before, after = case.encoded(table.loc[[row, point]])
         own = desk.costs(table.loc[[point]], table.loc[[row]], 1)[0]
