@@ -69,10 +69,9 @@ def regions(
 
     Each line is a box: NAME_lowest and NAME_highest of a numeric feature, both inclusive, and the levels of others.
     """
-    if output is not None:
-        check_output(output, (".csv", ".json"), (model, data, problem, reference, prepared))
-    if plot is not None:
-        check_output(plot, (".png", ".svg", ".pdf"), (model, data, problem, reference, prepared))
+    for path, suffixes in ((output, (".csv", ".json")), (plot, (".png", ".svg", ".pdf"))):
+        if path is not None:
+            check_output(path, suffixes, (model, data, problem, reference, prepared))
     x, y = _axes(axes)
     flags = {
         **options.wanted(target, probability, at_least, at_most),

@@ -347,8 +347,11 @@ def _two(name: str, key: str, said: Any) -> tuple[Any, Any]:
 
 
 def _pair(name: str, said: Any) -> tuple[float, float]:
-    """Bounds as numbers."""
-    low, high = (_number(name, "bounds", v, "a pair of numbers, such as [0, 100]") for v in _two(name, "bounds", said))
+    """Bounds as numbers; words are dates, and those are days before they come here."""
+    ends, what = _two(name, "bounds", said), "a pair of numbers, such as [0, 100]"
+    if any(isinstance(end, str) for end in ends):
+        raise _no_number(name, "bounds", said, what)
+    low, high = (_number(name, "bounds", end, what) for end in ends)
     return low, high
 
 
@@ -357,9 +360,11 @@ def _number(name: str, key: str, said: Any, what: str = "a number") -> float:
     try:
         return float(said)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(
-            f"feature {name!r}: {key} is {what}, not {said!r}: leave the setting out for that of the data"
-        ) from None
+        raise _no_number(name, key, said, what) from None
+
+
+def _no_number(name: str, key: str, said: Any, what: str) -> DataError:
+    return DataError(f"feature {name!r}: {key} is {what}, not {said!r}: leave the setting out for that of the data")
 
 
 def _spread(low: float, high: float) -> float:

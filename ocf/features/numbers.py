@@ -106,7 +106,7 @@ def _fault(column: pd.Series[Any], error: Exception) -> str:
         if isinstance(value, str) and value and np.isnan(pd.to_numeric(value, errors="coerce")):
             where = f" in row {place}" if len(column) > 1 else ""
             return f"{value!r}{where} is none; write numbers such as 14.25, and nothing where one is missing"
-    return str(error)
+    return str(error).removesuffix(" at position 0") if len(column) == 1 else str(error)
 
 
 def column_of(coded: FloatArray, dtype: str, *, whole: bool = False, gap: Any = None) -> pd.Series[Any] | NDArray[Any]:

@@ -91,7 +91,8 @@ class Checkpoint:
         """
         self.done[row] = dict(record)
         if self._file is not None:
-            self._write(_sealed({"row": row, **record}))
+            line = {"row": row, **record}
+            self._write({**line, "check": _checksum(line)})
 
     def _write(self, data: Mapping[str, Any]) -> None:
         assert self._file is not None
@@ -171,10 +172,10 @@ class Checkpoint:
             It is none.
         """
         record = dict(as_table(parse_json(line, where), where))
-        if record != _sealed({key: value for key, value in record.items() if key != "check"}):
+        if record.pop("check", None) != _checksum(record):
             raise DataError(f"{where}: it is not what was written")
         row = fit(record, RowSchema, where).row
-        del record["row"], record["check"]
+        del record["row"]
         if self._check is not None:
             try:
                 self._check(row, record)
@@ -189,6 +190,6 @@ class Checkpoint:
         )
 
 
-def _sealed(line: dict[str, Any]) -> dict[str, Any]:
-    """A line with a checksum of what it says."""
-    return line | {"check": zlib.crc32(json.dumps(line).encode())}
+def _checksum(line: dict[str, Any]) -> int:
+    """Of what a line says."""
+    return zlib.crc32(json.dumps(line).encode())

@@ -143,6 +143,11 @@ def calibrated() -> Any:
         ),
         (
             DataError,
+            r"'age': bounds is a pair of numbers, such as \[0, 100\], not \['9', 'nan'\]",
+            lambda: Explainer(MODEL, TABLE, {"age": {"bounds": ["9", "nan"]}}),
+        ),
+        (
+            DataError,
             r"'age': bounds is a pair of numbers, such as \[0, 100\], not None: leave the setting out",
             lambda: Explainer(MODEL, TABLE, {"age": {"bounds": [None, None]}}),
         ),
