@@ -79,6 +79,23 @@ def test_a_column_named_row_stays_beside_the_rows(files: Path, tmp_path: Path) -
     assert names[:3] == ["ocf_row", "row", "income"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
+def test_ctrl_c_while_answers_are_written_waits_for_that(
+    ask: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Explanations.to_json
+
+    def stopped(self: Explanations) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        return own(self)
+
+    monkeypatch.setattr(Explanations, "to_json", stopped)
+    answer = ask("--rows", "0:2", "-o", tmp_path / "out.json")
+    assert answer.code == 0
+    assert "the answers are being written: wait for that" in answer.err
+    assert len(Explanations.from_json(tmp_path / "out.json")) == 2
+
+
 def test_what_is_read_is_not_replaced(files: Path) -> None:
     path = files / "data.csv"
     before = path.read_bytes()
