@@ -6,10 +6,11 @@
 Adding a solver is one file with a class that follows `Solver`, and one line in `SOLVERS`.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from ocf.errors import SolverError
 from ocf.solvers.protocols import CellSolver, Solver
@@ -29,6 +30,7 @@ __all__ = [
     "StandardForm",
     "Status",
     "available",
+    "check_options",
     "compile_model",
     "get_solver",
 ]
@@ -79,6 +81,30 @@ def get_solver(name: str) -> Solver | CellSolver:
     except ImportError as error:
         package = error.name or "its package"
         raise SolverError(f"the solver {name!r} cannot be loaded ({error}): pip install {package}") from error
+
+
+def check_options(raw: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse raw options that none of these solvers takes, before a row reaches one.
+
+    Parameters
+    ----------
+    raw : mapping of str to object
+        See `SolverOptions.options`.
+    names : sequence of str
+        Of `SOLVERS` or `CELL_SOLVERS`.
+
+    Raises
+    ------
+    SolverError
+        With what each of them says.
+    """
+    refusals = []
+    for name in names:
+        try:
+            return get_solver(name).check_options(raw)
+        except SolverError as error:
+            refusals.append(str(error))
+    raise SolverError("; ".join(refusals))
 
 
 def available() -> dict[str, Availability]:

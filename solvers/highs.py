@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,16 @@ class HighsSolver:
     def refuses(self, cells: CellProblem) -> str:
         """Nothing: what a problem says is in its matrix."""
         return ""
+
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse raw options that HiGHS does not take.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            HiGHS's own names.
+        """
+        set_options(highspy.Highs(), dict(raw))
 
     def solve(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -28,6 +28,20 @@ class Solver(Protocol):
 
     def refuses(self, cells: CellProblem) -> str:
         """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
+
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse raw options that this solver does not take, before it is asked anything.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            In the solver's own names; see `SolverOptions.options`.
+
+        Raises
+        ------
+        SolverError
+            An option is unknown, or its value is.
+        """
 
     def solve(
         self,
@@ -86,6 +100,21 @@ class CellSolver(Protocol):
 
     def refuses(self, cells: CellProblem) -> str:
         """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
+
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse raw options that this search does not take, before it is asked anything.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            In the solver's own names; see `SolverOptions.options`.
+
+        Raises
+        ------
+        SolverError
+            An option is unknown, or its value is.
+        """
         ...
 
     def solve_cells(

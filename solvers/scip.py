@@ -18,7 +18,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -91,6 +91,16 @@ class ScipSolver:
     def refuses(self, cells: CellProblem) -> str:
         """Nothing: what a problem says is in its matrix."""
         return ""
+
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse raw options that SCIP does not take.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            SCIP's own names.
+        """
+        _set_options(Model(), dict(raw), log=False)
 
     def solve(
         self,

@@ -21,7 +21,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.diversity import Several
 from ocf.problem.missing import Missing
 from ocf.solve.method import AUTO
-from ocf.solvers import CELL_SOLVERS, get_solver
+from ocf.solvers import CELL_SOLVERS, SOLVERS, check_options, get_solver
 from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
 from ocf.support.memory import parse_memory
@@ -107,6 +107,8 @@ class Question:
             raise ProblemError(f"n_jobs is a number of processes, or -1 for one per core, not {self.n_jobs!r}")
         if self.solver != AUTO:
             get_solver(self.solver)
+        if raw := self.solver_options.options:
+            check_options(raw, [*SOLVERS, *CELL_SOLVERS] if self.solver == AUTO else [self.solver])
         if self.solver in CELL_SOLVERS and self.cuts != "none":
             raise ProblemError(
                 f"cuts={self.cuts!r} tighten a matrix, and the solver {self.solver!r} does without one: "
@@ -141,7 +143,7 @@ class Question:
             threads=self.threads,
             seed=self.seed,
             log=self.log,
-            options=dict(self.options or {}),
+            options=self.options or {},
             memory_limit=None if self.memory_limit is None else parse_memory(self.memory_limit, "memory_limit"),
             cuts=self.cuts,
         )

@@ -87,6 +87,16 @@ class HalvedSolver:
         """Nothing: what a problem says is in its matrix."""
         return ""
 
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse raw options that its solver does not take.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            In the solver's own names.
+        """
+        get_solver(self.name).check_options(raw)
+
     def solve_cells(
         self,
         cells: CellProblem,

@@ -31,6 +31,25 @@ class BoxSolver:
         unknown = cells.coupling and refusal(cells)
         return f"does not know {unknown}" if unknown else ""
 
+    def check_options(self, raw: Mapping[str, Any]) -> None:
+        """Refuse options that the search does not take.
+
+        Parameters
+        ----------
+        raw : mapping of str to object
+            Limits, by the names in `ocf.solvers.box.shared.OPTIONS`.
+        """
+        for name, value in raw.items():
+            if name not in OPTIONS:
+                raise SolverError(
+                    f"the box search does not take the option {name!r}, only {' and '.join(OPTIONS)}: "
+                    "name the solver whose option it is, solver='highs' or 'scip'"
+                )
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
+                raise SolverError(
+                    f"the box search does not take the option {name} = {value!r}: give a number of at least 0"
+                )
+
     def solve_cells(
         self,
         cells: CellProblem,
@@ -56,7 +75,7 @@ class BoxSolver:
         """
         found: BoxResult
         options = options or SolverOptions()
-        _check_options(options.options)
+        self.check_options(options.options)
         if cells.coupling:
             found = CoupledSearch(cells, options, cutoff, confirm).run()
         else:
@@ -99,16 +118,3 @@ def as_result(found: BoxResult, solver: str, version: str, options: SolverOption
         fewest=found.fewest,
         sizes=found.sizes,
     )
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    for name, value in options.items():
-        if name not in OPTIONS:
-            raise SolverError(
-                f"the box search does not take the option {name!r}, only {' and '.join(OPTIONS)}: "
-                "name the solver whose option it is, solver='highs' or 'scip'"
-            )
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
-            raise SolverError(
-                f"the box search does not take the option {name} = {value!r}: give a number of at least 0"
-            )

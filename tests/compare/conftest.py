@@ -38,6 +38,9 @@ class Liar:
     def refuses(self, cells):
         return ""
 
+    def check_options(self, raw):
+        pass
+
     def solve_cells(self, cells, options=None, *, cutoff=math.inf, confirm=None, relaxation=None, **asked):
         return getattr(self, options.options["lie"])(cells, cutoff)
 

@@ -142,6 +142,9 @@ def test_raw_options(solver):
         solver.solve(form, SolverOptions(options={name[:-1]: 1000}))
     with pytest.raises(SolverError, match="does not take the option"):
         solver.solve(form, SolverOptions(options={name: "many"}))
+    solver.check_options({name: 1000})
+    with pytest.raises(SolverError, match=f"did you mean '{name}'"):
+        solver.check_options({name[:-1]: 1000})
 
 
 def test_log_goes_to_standard_output_only_when_asked(solver, capfd):
