@@ -403,6 +403,16 @@ class Asking(ABC, Generic[P]):
         """
         return [self.solve(row, task, problem)]
 
+    def detector(self, task: Task, problem: P) -> Detector | None:
+        """Isolation forest that is asked beside the model; None where there is none.
+
+        Parameters
+        ----------
+        task : Task
+        problem : Problem or LinearProblem
+        """
+        return self._common.detector(task.plausibility, problem.target)
+
     def solve(self, row: AskedRow, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
         """Solve a problem of a row, away from some choices of leaves, and explain what was found.
 
@@ -416,7 +426,7 @@ class Asking(ABC, Generic[P]):
             Choices of leaves that the answer may not lie in.
         """
         begin = time.perf_counter()
-        detector = self._common.detector(task.plausibility, problem.target)
+        detector = self.detector(task, problem)
         judge = self._common.judge(row, problem, detector)
         # the check of the answer is part of the time
         with within(max(seconds_left() - self.checking, 0.0)):

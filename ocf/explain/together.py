@@ -2,9 +2,10 @@
 
 The search of a row asks the user's own model about a point that it would return, and the check of the answer asks
 again, about the row too. For a forest each of these calls takes longer than the search. Here points are taken on the
-word of the trees that were read, for a number of rows; then the model is asked about all of them in one call, from
-which judgement and check have its answers. A row whose point the model refuses is solved again with every point put
-to it, so that the answers are the same.
+word of the trees that were read, those of an isolation forest among them, for a number of rows; then the model is asked
+about all of them in one call, from which judgement and check have its answers. A row whose point the model refuses, or
+for which the isolation forest's library finds it too shallow, is solved again with every point put to them, so that the
+answers are the same.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.explain.asking import Asking
+    from ocf.models.plausibility import Detector
     from ocf.models.user_model import UserModel
     from ocf.solve.task import AskedRow, Task
 
@@ -69,11 +71,12 @@ class Together(Generic[P]):
     ----------
     asking : Asking
     judge : callable
-        Row and problem -> whether the user's model gives the target to a coded point.
+        Row, problem and isolation forest -> whether the user's model gives the target to a coded point, and the forest
+        no outlier.
     engine : Engine
         Whose points follow from the trees alone.
     task : Task
-        One explanation a row; no isolation forest.
+        One explanation a row.
     settle : callable
         A row that was believed, task and model -> the row with the model's own word, and whether nothing else was.
     """
@@ -81,13 +84,13 @@ class Together(Generic[P]):
     def __init__(
         self,
         asking: Asking[P],
-        judge: Callable[[AskedRow, P], Judge],
+        judge: Callable[[AskedRow, P, Detector | None], Judge],
         engine: Engine[P],
         task: Task,
         settle: Callable[[AskedRow, Task, UserModel], tuple[AskedRow, bool]],
     ) -> None:
         self._asking: Asking[P] = asking
-        self._judge: Callable[[AskedRow, P], Judge] = judge
+        self._judge: Callable[[AskedRow, P, Detector | None], Judge] = judge
         self._engine: Engine[P] = engine
         self._task = task
         self._settle = settle
@@ -117,7 +120,7 @@ class Together(Generic[P]):
 
         def search() -> Finding[P]:
             problem = self._asking.pose(row, self._task)
-            asked = self._judge(row, problem)
+            asked = self._judge(row, problem, self._asking.detector(self._task, problem))
 
             def believed(point: FloatArray) -> bool:
                 """The row itself may have the target already; other points are taken on the word of the trees."""
@@ -150,8 +153,6 @@ class Together(Generic[P]):
             logger.debug("the rows are judged one by one: %s", error)
         self._judging = time.perf_counter() - begin
         each = self._judging / max(len(waiting), 1)
-        if waiting:
-            self._asking.checking = each
         while waiting:
             explanations = self._explained(waiting[0], each)
             del waiting[0]
@@ -169,9 +170,15 @@ class Together(Generic[P]):
 
         def explained() -> list[Explanation]:
             seconds, model = one.seconds + judging, self._foreseen.model
-            if one.tables is not None and not model.meets(found.problem.target, one.tables.point)[0]:
-                return self._anew(row, seconds)
-            return [asking.explained(row, found, seconds=seconds, model=model, tables=one.tables)]
+            detector = asking.detector(task, found.problem)
+            if one.tables is not None:
+                point = one.tables.point
+                met = model.meets(found.problem.target, point)[0]
+                if not met or not (detector is None or detector.accepts(point)):
+                    return self._anew(row, seconds)
+            told = asking.explained(row, found, detector=detector, seconds=seconds, model=model, tables=one.tables)
+            asking.checking = judging + told.times["verify"]
+            return [told]
 
         return asking.unless_it_fails(row, task, explained)
 

@@ -35,6 +35,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import DataError, OcfError, ProblemError
 from ocf.features.space import FeatureSpace, in_order
 from ocf.models.encoding import Encoder, Encoding
+from ocf.models.last_table import LastTable
 from ocf.models.user_model import UserModel, preprocessing_of
 from ocf.problem.isolation_depth import IsolationDepth
 from ocf.readers.isolation import IsolationModel, is_isolation_forest, read_isolation_forest
@@ -249,8 +250,12 @@ class Detector:
     rows: TargetRows | None = None
 
     def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
-        """Depth and score of rows by the library itself, both (n,) float64."""
-        return self.forest.measure(self.given(table))
+        """Depth and score of rows by the library itself, both (n,) float64; of the last table they are at hand."""
+        return self._measured(table)
+
+    @cached_property
+    def _measured(self) -> LastTable:
+        return LastTable(lambda table: self.forest.measure(self.given(table)))
 
     def recount(self, table: pd.DataFrame) -> float:
         """Average depth of a row, a table of one, from its paths through the library's own trees."""

@@ -111,10 +111,9 @@ class Task:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the best point is all that is asked of a row, and the model alone judges it."""
+        """Whether the best point is all that is asked of a row, and a single table tells whether it counts."""
         more = self.cross_check or self.diagnose or self.box or self.n_optimal > 1 or self.several.n > 1
-        judged = self.plausibility is not None or self.imputations is not None
-        return not (more or judged or self.class_costs)
+        return not (more or self.imputations is not None or self.class_costs)
 
     def method(self, way: Way, outcome: Outcome) -> dict[str, Any]:
         """How an outcome came about.

@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from ocf import Explainer
+from ocf import Explainer, Plausibility
 from ocf.features.one_row import Maker, held
 from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem
@@ -38,25 +38,29 @@ def counted(explainer: Explainer) -> list[int]:
 def test_the_answers_are_those_of_each_row_by_itself(credit) -> None:
     table, model, explainer = credit
     rows = refused(table, model).iloc[:12]
-    for settings in ({}, {"probability": 0.7}, {"norm": "l0"}, {"features_to_vary": ["income"]}):
+    deep = {"plausibility": {"trees": 10, "quantile": 0.3}}
+    soft = {"plausibility": {"trees": 10, "weight": 0.2, "required": False}}
+    for settings in ({}, {"probability": 0.7}, {"norm": "l0"}, {"features_to_vary": ["income"]}, deep, soft):
         together = explainer.explain(rows, target="granted", **settings)
         for k, found in enumerate(together):
             alone = explainer.explain(rows.iloc[[k]], target="granted", **settings)[0]
             assert (found.row, found.status, found.verified) == (alone.row, alone.status, alone.verified)
-            assert found.cost == alone.cost
+            assert (found.cost, found.plausibility) == (alone.cost, alone.plausibility)
             if alone.counterfactual is not None:
                 pd.testing.assert_frame_equal(found.counterfactual, alone.counterfactual)
 
 
-def test_the_model_is_asked_about_many_rows_at_once() -> None:
+@pytest.mark.parametrize("plausibility", [None, {"trees": 10}])
+def test_the_model_is_asked_about_many_rows_at_once(plausibility: dict[str, int] | None) -> None:
     rng = np.random.default_rng(0)
     x = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
     forest = RandomForestClassifier(10, max_depth=4, random_state=0).fit(x, (x.a + x.b > 0).astype(int))
     explainer = Explainer(forest, data=x)
     rows = x[forest.predict(x) == 0].iloc[:40]
-    explainer.explain(rows.iloc[:2], target=1)  # rows of the data have been asked about, kernels are there
+    # rows of the data have been asked about then, kernels are there
+    explainer.explain(rows.iloc[:2], target=1, plausibility=plausibility)
     calls = counted(explainer)
-    found = explainer.explain(rows, target=1)
+    found = explainer.explain(rows, target=1, plausibility=plausibility)
     assert all(e.verified and e.status == "optimal" for e in found)
     assert sum(calls) <= 4 * len(rows)
     assert max(calls) >= 10
@@ -97,6 +101,34 @@ def test_a_point_that_the_model_refuses_is_looked_for_again() -> None:
         assert found.refused > 0
         assert found.cost > before.cost
         assert found.bound <= found.cost
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_point_that_the_isolation_forest_finds_too_shallow_is_looked_for_again(credit, several: bool) -> None:
+    """Its library counts a smaller depth than its trees, for the first points that it is shown."""
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[: 4 if several else 1]
+    wish = Plausibility(trees=10)
+    plain = explainer.explain(rows, target="granted", plausibility=wish)
+    detector = explainer.prepared.detector(wish, plain[0].problem.target)
+    own = detector.forest
+    forbidden = np.vstack([detector.given(e.counterfactual) for e in plain])
+
+    def measure(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        depth, score = own.measure(given)
+        never = [any(np.array_equal(row, point) for point in forbidden) for row in np.asarray(given)]
+        return np.where(never, 0.0, depth), score
+
+    object.__setattr__(detector, "forest", replace(own, measure=measure))
+    try:
+        again = explainer.explain(rows, target="granted", plausibility=wish)
+    finally:
+        object.__setattr__(detector, "forest", own)
+    for found, before in zip(again, plain, strict=True):
+        assert found.verified
+        assert found.refused > 0
+        assert found.cost >= before.cost
+        assert not found.counterfactual.equals(before.counterfactual)
 
 
 def test_a_row_that_the_model_answers_otherwise_than_its_trees_is_asked_about_anew(credit) -> None:
