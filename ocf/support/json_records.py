@@ -62,8 +62,8 @@ def table_from_schema(found: TableSchema, row: Any) -> pd.DataFrame:
     """
     arrays = [column_of(value, found.dtypes[c]) for c, value in found.values.items()]
     # pandas would make words of an array of objects text
-    columns = [pd.Series(array, index=[0], dtype=array.dtype) for array in arrays]
-    table = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=[0])
+    columns = [pd.Series(array, index=[0], dtype=object) if array.dtype == object else array for array in arrays]
+    table = pd.DataFrame(dict(enumerate(columns)), index=[0])
     table.columns = pd.Index(list(found.values), dtype=object).infer_objects()
     table.index = pd.Index([row])
     return table

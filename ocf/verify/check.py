@@ -19,6 +19,7 @@ import pandas as pd
 from ocf.errors import DataError
 from ocf.features.frames import kind_of
 from ocf.features.row_dtypes import exact_in
+from ocf.models.foreseen import with_answers
 from ocf.models.giving import matching_columns
 from ocf.support import json_records as records
 from ocf.support.documents import fit, refused
@@ -302,10 +303,12 @@ def _verify_record(
     if faults:  # by which nothing can be checked
         return Verification(False, faults, status=claims.status)
 
+    original = records.table_from_record(record["original"], row)
+
     def check(table: Any, claims: Claims = claims) -> Verification:
         return verify(
             model,
-            records.table_from_record(record["original"], row),
+            original,
             records.table_from_record(table, row) if isinstance(table, dict) else table,
             target=record["target"],
             probability=record.get("probability"),
@@ -403,7 +406,8 @@ def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[
     if record["counterfactual"] is not None:
         before, after = (records.table_from_record(record[n], record["row"]) for n in ("original", "counterfactual"))
         columns = [feature["columns"] for feature in record["features"]["features"]]
-        shown = partway_shown(model, partway_tables(before, after, columns))
+        between = partway_tables(before, after, columns)
+        shown = partway_shown(with_answers(model, between), between)
     return misquoted_partway(record["partway"], shown)
 
 
