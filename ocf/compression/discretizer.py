@@ -251,10 +251,11 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         probability = _winning_probability(explainer.model, X, table)
         return np.flatnonzero(right & (self.p0 <= probability) & (probability <= self.p1)).astype(np.int64)
 
-    def _refuse_missing(self, origins: FloatArray, cuts: Sequence[FloatArray] | None) -> None:
+    def _refuse_missing(self, origins: FloatArray, cuts: Sequence[FloatArray | None]) -> None:
         """Refuse missing values that are on no side of a threshold; a missing category is none of the levels."""
         for i, feature in enumerate(self.space_.features):
-            if feature.kind != "categorical" and (cuts is None or len(cuts[i])):
+            own = cuts[i]
+            if feature.kind != "categorical" and (own is None or len(own)):
                 refuse_missing(feature, origins[:, i])
 
     def _counterfactuals(
@@ -369,7 +370,7 @@ def _solved(
 
 def _count(
     space: FeatureSpace,
-    cuts: Sequence[FloatArray] | None,
+    cuts: Sequence[FloatArray | None],
     couples: Sequence[tuple[FloatArray, Sequence[tuple[int, float]]]],
 ) -> Counter[Threshold]:
     """Multiplicity of each threshold (fcca, (10)).
@@ -378,14 +379,13 @@ def _count(
     ----------
     space : FeatureSpace
     cuts : list of (n_cuts,) float64 or None
-        Of each feature, as `_cuts` gives them.
+        As `_cuts` gives them.
     couples : sequence of (origin, changes)
     """
     counts: Counter[Threshold] = Counter()
     for origin, changes in couples:
         for i, value in changes:
-            own = None if cuts is None else cuts[i]
-            counts.update(of_change(space.features[i], i, own, float(origin[i]), value))
+            counts.update(of_change(space.features[i], i, cuts[i], float(origin[i]), value))
     return counts
 
 
@@ -481,12 +481,13 @@ def _chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield items[start : start + size]
 
 
-def _cuts(explainer: Explainer | LinearExplainer, origins: FloatArray) -> list[FloatArray] | None:
-    """Splits of each feature in coded values, increasing; None for linear models."""
+def _cuts(explainer: Explainer | LinearExplainer, origins: FloatArray) -> list[FloatArray | None]:
+    """Splits of each feature in coded values, increasing; None where every value matters: in sums over features."""
     if isinstance(explainer, LinearExplainer):
-        return None
+        return [None] * len(explainer.space)
     first = (~np.isnan(origins)).argmax(axis=0)  # of what a row misses, its problem has no splits
     row = explainer.space.to_frame(origins[first, np.arange(len(first))])
     ensemble = explainer.problem(row, target=explainer.classes[0]).ensemble
     axis = (ensemble.kind == SplitKind.AXIS) & np.isfinite(ensemble.threshold)
-    return [np.unique(ensemble.threshold[axis & (ensemble.feature == i)]) for i in range(len(explainer.space))]
+    cuts = [np.unique(ensemble.threshold[axis & (ensemble.feature == i)]) for i in range(len(explainer.space))]
+    return [None if not len(own) and i in ensemble.oblique_indices else own for i, own in enumerate(cuts)]

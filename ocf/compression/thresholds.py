@@ -55,7 +55,7 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
 
     The paper's models keep a distance eps to each split and take it off again here; ocf's points lie at the split
     itself, so the threshold is the split: the nearest one below a value that was raised, the nearest one at or above a
-    value that was lowered. Without splits (linear models) it is the value itself, on the origin's side.
+    value that was lowered. In a sum over features it is the value itself, on the origin's side.
 
     A change of category turns one indicator off and another on, as it would in one-hot encoded data: two thresholds.
 
@@ -65,14 +65,14 @@ def of_change(feature: Feature, index: int, cuts: FloatArray | None, origin: flo
     index : int
         Its place in the FeatureSpace.
     cuts : (n,) float64 or None
-        The splits of the feature in coded values, increasing; None for models without any.
+        The splits of the feature in coded values, increasing; None where it has a part in sums instead.
     origin, value : float
         Coded values before and after, not equal.
     """
     if feature.kind == "categorical":
         return [Threshold(index, origin), Threshold(index, value)]
     raised = value > origin
-    if cuts is not None and len(cuts):
+    if cuts is not None:
         # the last cut below a raised value, the first at or above a lowered one
         k = int(np.searchsorted(cuts, value, side="left")) - raised
         if not 0 <= k < len(cuts):

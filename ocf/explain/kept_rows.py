@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError, OcfError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
     from ocf.problem.linear_problem import LinearProblem
     from ocf.solve.task import AskedRow, Task
+    from ocf.trees.ensemble import Ensemble
 
 #: Statuses of rows that are done again: what failed may have been cured.
 OPEN = ("error", "interrupted")
@@ -41,12 +43,16 @@ def fingerprint(
     pose : callable
         Row and task -> the problem of the row.
     """
-    import joblib
-
     asked = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in _ELSEWHERE}
     options = [getattr(task.options, name) for name in _OPTIONS], dict(task.options.options)
     coded = [(str(row.label), row.coded, row.current) for row in rows]
-    return str(joblib.hash((_trees(model), _first_problem(rows, task, pose), asked, options, coded)))
+    return _digest((_trees(model), _problems(model, rows, task, pose), asked, options, coded))
+
+
+def _digest(held: Any) -> str:
+    import joblib
+
+    return str(joblib.hash(held))
 
 
 def _trees(model: UserModel) -> Any:
@@ -55,20 +61,40 @@ def _trees(model: UserModel) -> Any:
     return None if ensemble is None else ensemble.to_dict()
 
 
-def _first_problem(
-    rows: Sequence[AskedRow], task: Task, pose: Callable[[AskedRow, Task], Problem | LinearProblem]
-) -> Any:
-    """The problem of the first row that has one: features, cost, and the model beyond the preprocessing."""
+def _problems(
+    model: UserModel,
+    rows: Sequence[AskedRow],
+    task: Task,
+    pose: Callable[[AskedRow, Task], Problem | LinearProblem],
+) -> list[str]:
+    """Digests of the problem of a row of each kind: features, cost, and the trees beyond the preprocessing.
+
+    Rows are of a kind if they miss the same values and have the same class, of which the target may follow. What the
+    steps before the trees, or an isolation forest, make of a value is seen only in problems of rows that have it.
+    """
+    found: dict[Hashable, str] = {}
     for row in rows:
+        kind = (np.isnan(row.coded).tobytes(), row.current if model.classes else None)
+        if kind in found:
+            continue
         try:
             problem = pose(row, task)
         except OcfError:
             continue
-        if isinstance(problem, Problem):
-            return problem.to_json()
-        parts = problem.constant, problem.slopes, problem.tables
-        return problem.space.to_dict(), problem.target.to_dict(), problem.cost.to_dict(), parts
-    return None
+        if not isinstance(problem, Problem):
+            parts = problem.constant, problem.slopes, problem.tables
+            found[kind] = _digest((problem.space.to_dict(), problem.target.to_dict(), problem.cost.to_dict(), parts))
+        elif found:  # the text of large trees takes seconds
+            depth = problem.plausibility
+            beside = None if depth is None else (_arrays(depth.forest), depth.least)
+            found[kind] = _digest((_arrays(problem.ensemble), problem.target.to_dict(), beside))
+        else:
+            found[kind] = _digest(problem.to_json())
+    return [*found.values()]
+
+
+def _arrays(trees: Ensemble) -> list[Any]:
+    return [value for f in fields(trees) if isinstance(value := getattr(trees, f.name), np.ndarray)]
 
 
 def is_finished(explanations: Sequence[Explanation]) -> bool:

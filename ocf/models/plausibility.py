@@ -441,7 +441,9 @@ def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[An
     else:
         native = clone(wish.forest)
         last = _last_step(native)
-        if "random_state" in last.get_params() and last.random_state is None:  # or each process would have its own
+        own = last.get_params()
+        # or each process would have its own; isotree's random_seed is heeded where it has no random_state
+        if "random_state" in own and own["random_state"] is None and own.get("random_seed") is None:
             last.set_params(random_state=wish.seed)
     try:
         native.fit(given(rows))

@@ -15,6 +15,11 @@ from ocf.errors import DataError
 from ocf.support.documents import as_table, fit, keep_aside, parse_json
 from ocf.support.schemas import HeadSchema, RowSchema
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 logger = logging.getLogger(__name__)
 
 #: Of the first line of a checkpoint file.
@@ -27,6 +32,7 @@ class Checkpoint:
     Each line is written and flushed as its row finishes. A last line that was cut off when the process died is
     dropped when the file is opened again. Any other line that cannot be read, or that differs from what was written, is
     reported and moved to the file ``NAME.unreadable`` beside it, so that its row is done again and nothing is lost.
+    Where the system has locks of files (not on Windows), one process at a time uses it.
 
     Parameters
     ----------
@@ -44,7 +50,8 @@ class Checkpoint:
     Raises
     ------
     DataError
-        The file belongs to another question, its first line is damaged, or it cannot be written.
+        The file belongs to another question, its first line is damaged, another process uses it, or it cannot be
+        written.
     """
 
     def __init__(
@@ -63,18 +70,25 @@ class Checkpoint:
         if self.path is None:
             return self
         try:
-            kept = self._read(self.path.read_bytes()) if self.path.exists() else b""
-            self._keep_only(kept)
-            self._file = self.path.open("a", encoding="utf-8")
+            self._file = self._own(self.path)
+            kept = self._read(self.path.read_bytes())
+            if self.path.stat().st_size != len(kept):
+                self._file = self._keep_only(kept, self._file)
             if not kept:
                 self._write({"schema": SCHEMA, "fingerprint": self._fingerprint})
-        except OSError as error:
+        except BaseException as error:
+            self._close()
+            if not isinstance(error, OSError):
+                raise
             raise DataError(f"cannot use the checkpoint {self.path}: {error.strerror or error}") from None
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -99,17 +113,37 @@ class Checkpoint:
         self._file.write(json.dumps(data, allow_nan=False) + "\n")
         self._file.flush()
 
-    def _keep_only(self, kept: bytes) -> None:
+    def _own(self, path: Path) -> IO[str]:
+        """Open a file to go on with, which no other process goes on with meanwhile."""
+        while True:
+            file = path.open("a", encoding="utf-8")
+            try:
+                _lock(file)
+                if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+            except BlockingIOError:
+                file.close()
+                raise DataError(
+                    f"the checkpoint {self.path} is in use by another process: wait for its end, or give another path"
+                ) from None
+            file.close()  # another process has replaced it
+
+    def _keep_only(self, kept: bytes, opened: IO[str]) -> IO[str]:
         """Leave nothing but these bytes in the file; what was there is there until they are on the disk."""
         assert self.path is not None
-        if self.path.exists() and self.path.stat().st_size == len(kept):
-            return
-        fresh = self.path.with_name(self.path.name + ".new")
-        with fresh.open("wb") as file:
+        path = self.path.with_name(self.path.name + ".new")
+        with path.open("wb") as file:
             file.write(kept)
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(self.path)
+        if fcntl is None:  # Windows replaces no open files
+            opened.close()
+            path.replace(self.path)
+            return self._own(self.path)
+        fresh = self._own(path)  # before anyone can see it
+        path.replace(self.path)
+        opened.close()
+        return fresh
 
     def _read(self, data: bytes) -> bytes:
         """Take over the whole lines; returns those that can be read."""
@@ -188,6 +222,18 @@ class Checkpoint:
         return DataError(
             f"{self.path} is no checkpoint of this version of ocf, or its first line is damaged: give another path"
         )
+
+
+def _lock(file: IO[str]) -> None:
+    """Keep a file from others until it is closed; raises BlockingIOError where another process has it."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:  # some file systems have no locks
+        logger.debug("%s is not locked: %s", file.name, error)
 
 
 def _checksum(line: dict[str, Any]) -> int:

@@ -178,6 +178,14 @@ def test_counterfactuals_respect_what_is_asked(corner, asked, multiplicity, stat
     assert found.statuses_ == statuses
 
 
+def test_a_column_that_the_model_never_splits_has_no_thresholds(corner):
+    X, y, _ = corner
+    X = X.assign(c=np.arange(len(X)) % 7)
+    tree = DecisionTreeClassifier(random_state=0).fit(X[["a", "b"]].assign(c=0), y)
+    found = CounterfactualDiscretizer(tree, prefit=True, permitted_range={"c": (2, 4)}).fit(X, y)
+    assert set(found.thresholds_["feature"]) == {"a", "b"}
+
+
 def test_counterfactuals_are_as_plausible_as_asked(cancer):
     X, y = cancer
     X, y = X.iloc[19:60], y.iloc[19:60]
@@ -188,7 +196,9 @@ def test_counterfactuals_are_as_plausible_as_asked(cancer):
     asked = Explainer(model, data=X).explain(X.iloc[found.rows_], norm={"l0": 0.1, "l1": 1.0}, plausibility=wish)
     assert found.statuses_ == Counter(e.status for e in asked)
     crossed = {name for e in asked if e.counterfactual is not None for name in e.changes["feature"]}
-    assert set(found.thresholds_["feature"]) == crossed
+    split = {X.columns[i] for tree in model.estimators_.ravel() for i in tree.tree_.feature if i >= 0}
+    assert crossed - split  # moved to be plausible, over no threshold of the model
+    assert set(found.thresholds_["feature"]) == crossed & split
     counts, free_counts = (d.thresholds_.set_index("name")["multiplicity"].to_dict() for d in (found, free))
     assert counts != free_counts
 

@@ -49,6 +49,7 @@ def test_a_change_that_crosses_nothing_gives_nothing():
     assert of_change(NUMBER, 0, CUTS, 9.0, 8.0) == []
     assert of_change(NUMBER, 0, CUTS, 1.5, 3.0) == []  # a limit of the user's made it move
     assert of_change(NUMBER, 0, CUTS, 3.5, 2.0) == []
+    assert of_change(NUMBER, 0, np.zeros(0), 3.5, 2.0) == []  # no split is of this feature
 
 
 @pytest.mark.parametrize("value", [6.5, 3.5])

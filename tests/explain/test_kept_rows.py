@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError
 
 from .people import refused
+
+#: Ways to fill gaps.
+HOW = ("mean", "median")
 
 
 def posed(explainer, monkeypatch, stop_at=None) -> list:
@@ -116,6 +124,40 @@ def test_the_checkpoint_of_another_model_is_refused(tmp_path) -> None:
         assert len(path.read_text().splitlines()) == 3
         with pytest.raises(DataError, match="another model"):
             make((x.a + 2 * x.b > 0).astype(int)).explain(x.iloc[:2], checkpoint=path)
+
+
+@pytest.mark.parametrize("what", ["what fills gaps", "the scale of what the first row lacks", "the forest beside it"])
+def test_steps_that_the_first_row_does_not_show_are_part_of_the_model(tmp_path, what) -> None:
+    """Trees and first row are the same; a later row has a gap, or a value, of which the steps make something else."""
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.lognormal(size=(200, 2)), columns=list("ab"))
+    y = ((x.a > 1) & (x.b < 1)).to_numpy(int)
+    gaps = x.assign(b=x.b.where(rng.random(200) < 0.8))
+    rows = pd.DataFrame({"a": [0.5, 0.6, 0.4], "b": [0.9, np.nan, np.nan]})
+    plausibility: Any = None
+
+    def pipeline(*steps: Any, table: pd.DataFrame) -> Any:
+        return make_pipeline(*steps, RandomForestClassifier(5, max_depth=3, random_state=0)).fit(table, y)
+
+    if what == "what fills gaps":
+        first, second = (pipeline(SimpleImputer(strategy=how), table=x) for how in HOW)
+    elif what == "the scale of what the first row lacks":
+        first = pipeline(StandardScaler(), SimpleImputer(), table=gaps)
+        second = pickle.loads(pickle.dumps(first))
+        second[0].scale_[1] *= 1.5
+        second[1].statistics_[1] = first[1].statistics_[1]
+        rows = rows.iloc[::-1]
+    else:
+        first = second = pipeline(SimpleImputer(), table=x)
+        forests = [
+            make_pipeline(SimpleImputer(strategy=how), IsolationForest(n_estimators=5, random_state=0)) for how in HOW
+        ]
+        plausibility = [{"forest": forest.fit(x), "depth": 3.0} for forest in forests]
+    settings = [{"plausibility": own} for own in plausibility or [None, None]]
+    Explainer(first, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[0])
+    Explainer(first, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[0])
+    with pytest.raises(DataError, match="another model"):
+        Explainer(second, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[1])
 
 
 def test_damaged_lines_are_put_aside(credit, tmp_path) -> None:

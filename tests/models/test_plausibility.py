@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
@@ -136,6 +137,19 @@ def test_a_forest_without_a_seed_is_the_same_for_all_who_fit_it(
             depths.append(found.plausibility["least"])
     assert depths[:2] == depths[2:4]
     assert depths[4:] != depths[:2]
+
+
+@pytest.mark.parametrize("seeds", [{"random_seed": 7}, {"random_seed": 7, "random_state": 3}, {}], ids=str)
+def test_a_forest_of_isotree_keeps_its_own_seed(seeds: dict[str, int]) -> None:
+    isotree = pytest.importorskip("isotree")
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.integers(0, 9, (150, 2)), columns=list("ab"))
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, x.a + x.b > 8)
+    own = isotree.IsolationForest(ntrees=8, ndim=1, sample_size=32, nthreads=1, missing_action="impute", **seeds)
+    fitted = clone(own).fit(x[model.predict(x)])
+    row, explainer = x[~model.predict(x)].head(1), Explainer(model, x)
+    unfitted, mine = (explainer.explain(row, True, plausibility=forest)[0].plausibility for forest in (own, fitted))
+    assert unfitted == mine
 
 
 def test_the_soft_term_trades_cost_for_depth(explainer: Explainer, rows: pd.DataFrame) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from ocf.errors import DataError
@@ -33,6 +35,21 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path, lost):
         assert sorted(kept.done) == [0, 1]
         kept.add(2, {"status": "optimal"})
     with Checkpoint(path, "a") as kept:
+        assert sorted(kept.done) == [0, 1, 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks of this kind")
+def test_a_file_that_is_in_use_is_refused_until_it_is_closed(tmp_path):
+    path = tmp_path / "rows"
+    write(path)
+    path.write_bytes(path.read_bytes()[:-1])  # it is written anew when it is opened, and locked still
+    with Checkpoint(path, "a") as kept:
+        with pytest.raises(DataError, match="in use by another process"), Checkpoint(path, "a"):
+            pass
+        kept.add(2, {"status": "optimal"})
+    with pytest.raises(DataError, match="belongs to other data"), Checkpoint(path, "b"):
+        pass
+    with Checkpoint(path, "a") as kept:  # nobody keeps it
         assert sorted(kept.done) == [0, 1, 2]
 
 
