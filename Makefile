@@ -11,10 +11,10 @@ PAPERS_OUT ?= paper-results
 help:
 	@echo "make demo     explain rejected rows of scikit-learn's breast-cancer data, with proofs"
 	@echo "make test     run the test suite, without what takes long"
-	@echo "make slow     run the rest of it"
-	@echo "make variant  the numeric tests once more, with other kernels of linear algebra and a generic processor"
+	@echo "make slow     run the rest of it, with other kernels of linear algebra and for a generic processor"
+	@echo "make variant  run the numeric tests of make test in the same way"
 	@echo "make lowest   the tests with the oldest libraries that pyproject.toml allows, in a folder of its own"
-	@echo "make check    what CI runs: lint, types, tests, slow tests, variant, docs"
+	@echo "make check    what CI runs: lint, types, docs, tests, slow tests"
 	@echo "make format   rewrite the sources in the project's format"
 	@echo "make docs     build the manual; it begins at docs/_build/html/index.html"
 	@echo "make bench    compare the methods on this machine, with a report (OCF_DATA=folder adds the papers' data sets)"
@@ -29,9 +29,18 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 	$(PIP) install --quiet -e .
 	@touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(PIP) install --quiet -e '.[dev]'
+$(VENV)/.tools: $(BIN)/python pyproject.toml
+	$(PIP) install --quiet -e '.[docs,lint]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(PIP) install --quiet $(addprefix --find-links ,$(wildcard $(VENV)/wheels)) -e '.[dev]'
+	@touch $@ $(VENV)/.core $(VENV)/.tools $(VENV)/.wheels
+
+# compiles for minutes, in which make check does what needs no more than the tools
+$(VENV)/.wheels: $(BIN)/python
+	$(PIP) wheel --quiet --no-deps --wheel-dir $(VENV)/wheels isotree
+	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/python examples/demo.py
@@ -39,14 +48,15 @@ demo: $(VENV)/.core
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
+# the same answers are due from other kernels of linear algebra and other processors
+ELSEWHERE := OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic
+
 # many instances of what `make test` tries on some, and what waits for seconds
 slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(ELSEWHERE) $(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-# the same answers are due from other kernels of linear algebra and other processors: the numeric rooms once more
 variant: $(VENV)/.dev
-	OPENBLAS_CORETYPE=Prescott NUMBA_CPU_NAME=generic \
-		$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" tests/solve tests/cells tests/solvers
+	$(ELSEWHERE) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" tests/solve tests/cells tests/solvers
 
 # old libraries warn of newer ones
 lowest:
@@ -55,10 +65,13 @@ lowest:
 	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct -e '.[test]'
 	$(VENV)/lowest/bin/python -m pytest -n 2 --dist loadfile -m "not slow" -W default
 
-check: lint types test slow variant docs
+check:
+	$(MAKE) $(VENV)/.tools
+	$(MAKE) --jobs 2 $(VENV)/.wheels lint types docs
+	$(MAKE) test slow
 
 # an editable install hides the mapping of formulations/ and solvers/ from tools, so they look at what a user gets
-layout: $(VENV)/.dev
+layout: $(VENV)/.tools
 	rm -rf build
 	$(PIP) install --quiet --no-deps --target build/layout .
 
@@ -67,7 +80,7 @@ lint: layout
 	$(BIN)/ruff format --check .
 	cd build/layout && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --no-cache
 
-format: $(VENV)/.dev
+format: $(VENV)/.tools
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -75,7 +88,7 @@ types: layout
 	cd build/layout && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p ocf
 
 # the examples of the gallery run here; a warning is an error
-docs: $(VENV)/.dev
+docs: $(VENV)/.tools
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/.dev

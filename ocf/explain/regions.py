@@ -75,8 +75,8 @@ class Regions:
     ) -> None:
         if not real_number(radius) >= 0:
             raise ProblemError(f"the radius is a cost of at least 0, not {radius!r}")
-        if limit is not None and limit < 1:
-            raise ProblemError(f"the limit is a number of regions, at least 1, not {limit}")
+        if limit is not None and not (isinstance(limit, int | np.integer) and real_number(limit) >= 1):
+            raise ProblemError(f"the limit is a number of regions, at least 1, not {limit!r}")
         SolverOptions(time_limit=time_limit)  # refuses what is no limit
         self.problem = alternatives[0].problem
         self._alternatives, self._model, self._detector = alternatives, model, detector

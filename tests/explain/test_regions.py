@@ -124,6 +124,13 @@ def test_the_limit_keeps_the_nearest_and_says_so(houses) -> None:
     assert nothing.points().empty
 
 
+@pytest.mark.parametrize("limit", [0, 2.5, True, "5"])
+def test_a_limit_that_is_no_number_of_regions_is_refused(houses, limit) -> None:
+    table, explainer = houses
+    with pytest.raises(ProblemError, match="the limit is a number of regions"):
+        explainer.counterfactual_regions(table.iloc[[3]], (350, None), radius=0.6, limit=limit)
+
+
 def test_what_is_known_when_time_is_up(houses, monkeypatch) -> None:
     """All regions below the bound are there, those that are known beyond it too, and the answer says so."""
     table, explainer = houses

@@ -24,12 +24,12 @@ PAST = Path(__file__).parent / "past"
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_methods_equal_brute_force(library: str) -> None:
-    play(library, 8)
+    play(library, 5)
 
 
 @pytest.mark.parametrize("library", REGRESSORS)
 def test_methods_equal_brute_force_on_values(library: str) -> None:
-    play(library, 5)
+    play(library, 3)
 
 
 @pytest.mark.slow

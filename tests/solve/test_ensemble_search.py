@@ -107,10 +107,11 @@ def wanted_cost(norm: str) -> float | None:
     return Explainer(bag, data=X).explain(X.iloc[[0]], 1, norm, solver="scip")[0].cost
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize(
+    ("norm", "threads", "large"), [("l1", 1, 0), ("l1", 3, 10**9), ("l2", 1, 10**9)], ids=["boxes", "crew", "squares"]
+)
 @pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
 @pytest.mark.parametrize("formulation", ["hyperplanes", "ocean"])
-@pytest.mark.parametrize(("threads", "large"), [(1, 0), (3, 10**9)])
 def test_boxes_are_halved(
     formulation: str, solver: str, norm: str, threads: int, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
