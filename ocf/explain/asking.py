@@ -281,9 +281,10 @@ class Asking(ABC, Generic[P]):
 
                 def finished(place: int, explanations: list[Explanation]) -> None:
                     for k in groups[place]:
-                        found[k] = explanations if k == groups[place][0] else told_to(explanations, rows[k])
+                        own = explanations if k == groups[place][0] else told_to(explanations, rows[k])
                         if checkpoint is not None and kept_rows.is_finished(explanations):
-                            kept.add(k, kept_rows.record_of(found[k]))
+                            kept.add(k, kept_rows.record_of(own))
+                        found[k] = own
                         bar.advance(explanations[0].status)
 
                 # what comes before the search is part of a single row's time

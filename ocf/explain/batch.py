@@ -73,8 +73,8 @@ def run_batch(
         for explanations in found:
             if interruption.asked and explanations[0].status == "error":
                 break  # most likely for that reason
+            finished(len(done), explanations)
             done.append(explanations)
-            finished(len(done) - 1, explanations)
     if len(done) < len(rows):
         done += [[failed(r.label, r.original, "interrupted", "interrupted by the user")] for r in rows[len(done) :]]
     return done

@@ -16,6 +16,7 @@ from ocf.explain.answers import failed
 from ocf.explain.batch import TRIED_ROWS, parts, run_batch
 from ocf.explain.question import Question
 from ocf.solve.task import AskedRow
+from ocf.support.checkpoint import Checkpoint
 
 from .people import refused
 
@@ -39,6 +40,23 @@ def test_interrupted_batch_keeps_what_is_finished(credit, monkeypatch, caplog) -
         assert [e.status for e in found] == ["optimal", "optimal", *open_rows, "optimal", "optimal", "interrupted"]
         assert all(e.verified for e in found[:2])
         assert caplog.messages[-1] == "interrupted: 4 of 7 rows are finished and kept"
+
+
+def test_a_row_that_could_not_be_kept_is_not_said_to_be(credit, monkeypatch, tmp_path) -> None:
+    """Ctrl-C comes while the third row is written to the checkpoint."""
+    table, model, explainer = credit
+    rows, path, add = refused(table, model).iloc[:5], tmp_path / "rows", Checkpoint.add
+
+    def interrupted(self, row, record):
+        if row == 2:
+            raise KeyboardInterrupt
+        add(self, row, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "add", interrupted)
+        found = explainer.explain(rows, target="granted", checkpoint=path)
+    assert [e.status for e in found] == ["optimal"] * 2 + ["interrupted"] * 3
+    assert len(path.read_text().splitlines()) == 1 + 2
 
 
 def test_failing_row_does_not_lose_the_others(credit, monkeypatch) -> None:
@@ -134,7 +152,7 @@ def test_tasks_of_other_processes_that_are_given_up_are_not_warned_of(credit, mo
     frame, coded, task = explainer.read(rows, Question(target="granted"))
     explain_each = partial(explainer.explain_each, task=task)
     done = run_batch(explain_each, explainer.asked_rows(frame, coded, task), 2, interrupted)  # warnings are errors
-    assert [e.status for (e,) in done] == ["optimal"] * 2 + ["interrupted"] * 10
+    assert [e.status for (e,) in done] == ["optimal"] + ["interrupted"] * 11  # whose end was told
 
 
 @pytest.mark.parametrize(("start_up", "elsewhere"), [(0.0, 84), (float("inf"), 0)])
