@@ -30,7 +30,7 @@ from sklearn.base import clone
 from ocf.arrays import BoolArray, FloatArray
 from ocf.compression.guessing import stumps
 from ocf.compression.thresholds import Threshold, of_change, refuse_missing
-from ocf.compression.transformer import ThresholdTransformer
+from ocf.compression.transformer import ThresholdTransformer, in_pandas
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.explain.explainer import Explainer
 from ocf.explain.linear import LinearExplainer, explainer_for
@@ -194,6 +194,7 @@ class CounterfactualDiscretizer(ThresholdTransformer):
             On Ctrl-C; with a `checkpoint` the finished rows are kept.
         """
         self._check_settings()
+        X = in_pandas(X)
         table = self._table(X, reset=True)
         y = self._labels(X, y, fitting=not self.prefit)
         seen = X if isinstance(X, pd.DataFrame) else table.to_numpy()

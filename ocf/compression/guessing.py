@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier
 
 from ocf.compression.thresholds import BitArray, Threshold, binarize
-from ocf.compression.transformer import ThresholdTransformer
+from ocf.compression.transformer import ThresholdTransformer, in_pandas
 from ocf.errors import ProblemError
 from ocf.features.inference import infer_space
 from ocf.models.user_model import as_user_model
@@ -70,6 +70,7 @@ class GuessingThresholds(ThresholdTransformer):
             The reference ensemble is fitted on it as it is: encode words before.
         y : (n,) array of class labels
         """
+        X = in_pandas(X)
         table = self._table(X, reset=True)
         y = self._labels(X, y)
         if not 0 <= self.tolerance <= 1:

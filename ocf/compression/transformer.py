@@ -18,6 +18,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from ocf.arrays import BoolArray
 from ocf.compression.thresholds import BitArray, Threshold, binarize, check_threshold, metrics, names_of
 from ocf.errors import DataError
+from ocf.features.frames import kind_of, table_of
 from ocf.features.space import FeatureSpace
 from ocf.support.documents import fit, read_json, refused
 from ocf.support.messages import quoted
@@ -25,6 +26,16 @@ from ocf.support.schemas import ThresholdsSchema
 
 #: Schema of the JSON of thresholds.
 SCHEMA = "ocf.thresholds/1"
+
+
+def in_pandas(X: Any) -> Any:
+    """A table of polars or another library as one of pandas; what else there is stays as it is.
+
+    Parameters
+    ----------
+    X : table or array (n, n_columns)
+    """
+    return table_of(X) if kind_of(X) else X
 
 
 class ThresholdTransformer(TransformerMixin, BaseEstimator):
@@ -96,6 +107,7 @@ class ThresholdTransformer(TransformerMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> pd.DataFrame:
         """Rows as a table with columns named by text; numbers are finite."""
+        X = in_pandas(X)
         if not isinstance(X, pd.DataFrame):
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_min_samples=1)
             return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])

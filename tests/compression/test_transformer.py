@@ -32,6 +32,16 @@ def test_in_a_pipeline_and_cross_validation(cancer):
     assert shown.index.equals(X.index)
 
 
+@pytest.mark.parametrize("make", [CounterfactualDiscretizer, GuessingThresholds])
+def test_tables_of_polars_are_taken_by_their_names(cancer, make):
+    polars = pytest.importorskip("polars")
+    X, y = cancer
+    other = polars.from_pandas(X)
+    own, same = make(small()).fit(X, y), make(small()).fit(other, y)
+    assert same.get_feature_names_out().tolist() == own.get_feature_names_out().tolist()
+    assert np.array_equal(same.transform(other), own.transform(X))
+
+
 def test_thresholds_in_a_file_do_the_same_without_the_model(data, fitted, tmp_path):
     X, y = data
     path = tmp_path / "thresholds.json"
