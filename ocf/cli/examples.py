@@ -86,7 +86,7 @@ def examples(
 ) -> None:
     """Write a model and a table of loans to FOLDER, to try the other commands on.
 
-    The loans are generated, of no real person. Needs XGBoost and LightGBM: pip install 'ocf[xgboost,lightgbm]'.
+    The loans are generated, of no real person. Needs XGBoost and LightGBM, extras of ocf.
     """
     from ocf.compare.loans import SETTINGS, make_loans
 

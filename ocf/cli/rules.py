@@ -135,7 +135,7 @@ def rules(
 ) -> None:
     """Find ranges of values that give each row of DATA the TARGET with high probability.
 
-    For example: ocf rules model.json applicants.csv --rows 0:10 --target granted -o rules.json
+    For example: ocf rules model.json applicants.csv --rows 0:10 --target 1 --reference train.csv --drop granted
     """
     from ocf.features.inference import infer_space
     from ocf.rules.explainer import TIME_LIMIT, CounterfactualRules

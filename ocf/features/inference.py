@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,8 @@ from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
 from ocf.support.messages import nearest
+
+logger = logging.getLogger(__name__)
 
 #: What a user may say of a feature (in a dict or in the ``[features.NAME]`` table of a problem file).
 SETTINGS = (
@@ -144,6 +147,13 @@ def _recognised(table: pd.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> d
     """Groups of indicator columns of which settings name no column."""
     named = {*said, *(column for s in said.values() if "columns" in s for column in _columns(s))}
     found = indicator_groups(table)
+    for name, own in found.items():
+        if column := next((c for c in own["columns"].values() if c in said), None):
+            logger.warning(
+                "features names %r, an indicator column of %r: its columns are read one by one, and answers may set "
+                "several of them or none; say it of %r to keep one category",
+                *(column, name, name),
+            )
     return {
         name: own
         for name, own in found.items()

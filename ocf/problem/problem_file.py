@@ -90,6 +90,7 @@ from ocf.features.curve import Curve
 from ocf.features.feature import Action, Kind
 from ocf.problem.constraints import Constraint, from_file, keys_of
 from ocf.problem.missing import Missing
+from ocf.problem.targets import ValueBounds
 from ocf.support.documents import (
     AtLeastOne,
     AtLeastZero,
@@ -411,7 +412,7 @@ def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:
     if len(out) < len(settings):
         if "target" in out:
             raise ProblemError("at_least and at_most bound the value of a regressor, target names a class: give one")
-        out["target"] = (settings.get("at_least"), settings.get("at_most"))
+        out["target"] = ValueBounds(settings.get("at_least"), settings.get("at_most"))
     return out
 
 

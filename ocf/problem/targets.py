@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 import pandas as pd
@@ -424,6 +424,13 @@ def _check_classes(ensemble: Ensemble, indices: Sequence[int]) -> None:
 # -- from what a user says -------------------------------------------------------------------------------------
 
 
+class ValueBounds(NamedTuple):
+    """What a regressor's value should be at least and at most; None for an open end."""
+
+    lowest: float | None
+    highest: float | None
+
+
 def parse_target(
     ensemble: Ensemble, target: Any, current: int | None = None, probability: float | None = None
 ) -> Target:
@@ -452,10 +459,10 @@ def parse_target(
     each = [[label] for label in target] if _is_collection(target) else [target]
     if not each:
         raise ProblemError(f"the target names no class; name some of {_listed(classes)}")
-    if _holds_none(target) and not _holds_none(classes):
+    if isinstance(target, ValueBounds) or (_holds_none(target) and not _holds_none(classes)):
         raise ProblemError(
-            "the target holds None, as bounds of a value do, and the model is a classifier: name one of "
-            f"{_listed(classes)}, with a probability where it should be reached"
+            "the target is given as bounds, which are for the value of a regressor, and the model is a classifier: "
+            f"name one of the classes {_listed(classes)} as the target, with a probability where it should be reached"
         )
     indices = tuple(sorted({wanted_class(one, classes, current) for one in each}))
     if probability is not None:

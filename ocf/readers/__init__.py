@@ -80,7 +80,11 @@ def read_model(native: Any) -> TreeModel:
         raise UnsupportedModelError(
             f"{kind} is not read: export its trees to ONNX (onnxmltools.convert_sparkml) and give ocf the ONNX model"
         )
-    raise UnsupportedModelError(f"no reader for {kind}; ocf reads {_SUPPORTED}")
+    if callable(getattr(native, "predict", None)):
+        otherwise = "For any model with predict CounterfactualRules (ocf rules) estimates ranges"
+    else:
+        otherwise = "It has no predict: the model comes first, then the data"
+    raise UnsupportedModelError(f"no reader for {kind}; ocf reads {_SUPPORTED}. {otherwise}")
 
 
 def _is_pipeline(native: Any) -> bool:

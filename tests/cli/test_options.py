@@ -141,7 +141,8 @@ def test_targets_of_other_kinds(files: Path, tmp_path: Path, write: Callable[[st
     refused(*regressor, "--target", "1", "--at-least", "0.2", words=["at_least", "target"])
     refused(*regressor, "--at-least", "0.7", "--at-most", "0.6", words=["empty"])
     refused(*regressor, "--at-least", "0.7", "--probability", "0.6", words=["regressor", "probabilities"])
-    refused("solve", three, data, "--at-least", "0.7", words=["a, b, c"])
+    for bounds in (("--at-least", "0.7"), ("--at-most", "0.7"), ("--at-least", "0.7", "--at-most", "0.9")):
+        refused("solve", three, data, *bounds, words=["bounds", "value of a regressor", "a classifier", "a, b, c"])
     refused("export", three, data, "--target", "a", "--target", "b", "-o", tmp_path / "p.mps", words=["2 alternatives"])
 
 

@@ -102,13 +102,15 @@ def test_a_name_that_is_taken_gets_a_star() -> None:
     assert list(indicator_groups(table)) == ["job_*"]
 
 
-def test_settings_go_by_the_name_of_the_group_and_those_of_a_column_keep_it_apart() -> None:
+def test_settings_go_by_the_name_of_the_group_and_those_of_a_column_keep_it_apart(caplog: Any) -> None:
     table = pd.get_dummies(PEOPLE)
     space = infer_space(table, {"job": {"actionability": "fixed"}}, groups=True)
     assert space.features[space.index("job")].action == "fixed"
     assert space.reading is not None
     assert space.reading.groups == ("job", "bank_account")
+    assert not caplog.messages
     space = infer_space(table, {"job_clerk": {"actionability": "fixed"}}, groups=True)
+    assert [m for m in caplog.messages if "'job_clerk', an indicator column of 'job'" in m]
     assert space.names == ("age", "has_car", "job_clerk", "job_self_employed", "job_smith", "bank_account")
     own = {"work": {"kind": "categorical", "columns": ["job_clerk", "job_self_employed", "job_smith"]}}
     assert infer_space(table, own, groups=True).names == ("age", "has_car", "work", "bank_account")

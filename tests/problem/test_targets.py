@@ -23,6 +23,7 @@ from ocf.problem.targets import (
     IntervalTarget,
     ProbabilityTarget,
     Target,
+    ValueBounds,
     parse_target,
     target_from_dict,
     wanted_class,
@@ -299,6 +300,8 @@ def test_targets_from_what_users_say(
     ("ensemble", "said", "probability", "message"),
     [
         (VOTES, [], None, "names no class"),
+        (VOTES, ValueBounds(0.7, 0.9), None, "for the value of a regressor, and the model is a classifier"),
+        (VOTES, (None, 0.9), None, "for the value of a regressor, and the model is a classifier"),
         (VOTES, ["a", "z"], None, "no class 'z'"),
         (VOTES, "a", 0.0, "above 0 and up to 1"),
         (VOTES, "a", float("nan"), "above 0 and up to 1"),
