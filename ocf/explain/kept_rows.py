@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ocf.errors import DataError, OcfError
+from ocf.errors import DataError
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.problem.problem import Problem
+from ocf.support.interruption import is_interruption
 from ocf.support.json_records import unpack
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 OPEN = ("error", "interrupted")
 
 #: Parts of a task that the problem of a row holds, or that leave the answers as they are.
-_ELSEWHERE = ("cost", "space", "constraints", "plausibility", "data", "options", "compiles_ahead")
+_ELSEWHERE = ("target", "cost", "space", "constraints", "plausibility", "data", "options", "compiles_ahead")
 
 #: Options of a solver that bear on the answers, beside its own.
 _OPTIONS = ("time_limit", "mip_gap", "threads", "seed", "cuts")
@@ -46,7 +47,8 @@ def fingerprint(
     asked = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in _ELSEWHERE}
     options = [getattr(task.options, name) for name in _OPTIONS], dict(task.options.options)
     coded = [(str(row.label), row.coded, row.current) for row in rows]
-    return _digest((_trees(model), _problems(model, rows, task, pose), asked, options, coded))
+    target = tuple(task.target) if isinstance(task.target, tuple) else task.target  # whatever tuple it is
+    return _digest((_trees(model), _problems(model, rows, task, pose), asked, target, options, coded))
 
 
 def _digest(held: Any) -> str:
@@ -79,7 +81,9 @@ def _problems(
             continue
         try:
             problem = pose(row, task)
-        except OcfError:
+        except Exception as error:  # the row itself will say so
+            if is_interruption(error):
+                raise KeyboardInterrupt from error
             continue
         if not isinstance(problem, Problem):
             parts = problem.constant, problem.slopes, problem.tables

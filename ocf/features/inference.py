@@ -148,11 +148,13 @@ def _recognised(table: pd.DataFrame, said: Mapping[str, Mapping[str, Any]]) -> d
     named = {*said, *(column for s in said.values() if "columns" in s for column in _columns(s))}
     found = indicator_groups(table)
     for name, own in found.items():
-        if column := next((c for c in own["columns"].values() if c in said), None):
+        if column := next((c for c in own["columns"].values() if c in said and "columns" not in said[c]), None):
             logger.warning(
                 "features names %r, an indicator column of %r: its columns are read one by one, and answers may set "
                 "several of them or none; say it of %r to keep one category",
-                *(column, name, name),
+                column,
+                name,
+                name,
             )
     return {
         name: own

@@ -508,6 +508,7 @@ def _without_probabilities(rule: Decision) -> str:
 
 
 def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
+    target = tuple(target) if isinstance(target, ValueBounds) else target
     if isinstance(target, Set):
         raise ProblemError(f"a set such as {target!r} has no order: give the target interval as (lowest, highest)")
     bounds = list(target) if _is_collection(target) else []

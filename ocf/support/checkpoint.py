@@ -7,6 +7,7 @@ import logging
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -90,7 +91,7 @@ class Checkpoint:
 
     def _close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            _release(self._file)
             self._file = None
 
     def add(self, row: int, record: Mapping[str, Any]) -> None:
@@ -114,19 +115,23 @@ class Checkpoint:
         self._file.flush()
 
     def _own(self, path: Path) -> IO[str]:
-        """Open a file to go on with, which no other process goes on with meanwhile."""
+        """Open a file to go on with, which nobody else goes on with meanwhile."""
         while True:
             file = path.open("a", encoding="utf-8")
             try:
-                _lock(file)
-                if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                    return file
+                if _locked(file) and not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
+                    file.close()
+                    continue  # who had it has replaced it
+                return file
             except BlockingIOError:
                 file.close()
                 raise DataError(
-                    f"the checkpoint {self.path} is in use by another process: wait for its end, or give another path"
+                    f"the checkpoint {self.path} is in use, by another process or thread: wait for its end, or give "
+                    "another path"
                 ) from None
-            file.close()  # another process has replaced it
+            except BaseException:
+                file.close()
+                raise
 
     def _keep_only(self, kept: bytes, opened: IO[str]) -> IO[str]:
         """Leave nothing but these bytes in the file; what was there is there until they are on the disk."""
@@ -141,8 +146,12 @@ class Checkpoint:
             path.replace(self.path)
             return self._own(self.path)
         fresh = self._own(path)  # before anyone can see it
-        path.replace(self.path)
-        opened.close()
+        try:
+            path.replace(self.path)
+        except BaseException:
+            _release(fresh)
+            raise
+        _release(opened)
         return fresh
 
     def _read(self, data: bytes) -> bytes:
@@ -224,16 +233,33 @@ class Checkpoint:
         )
 
 
-def _lock(file: IO[str]) -> None:
-    """Keep a file from others until it is closed; raises BlockingIOError where another process has it."""
+def _locked(file: IO[str]) -> bool:
+    """Keep a file from others until it is released; raises BlockingIOError where somebody has it.
+
+    Returns
+    -------
+    bool
+        Whether it is kept: some systems and some file systems have no locks.
+    """
     if fcntl is None:
-        return
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
-    except OSError as error:  # some file systems have no locks
+    except OSError as error:
         logger.debug("%s is not locked: %s", file.name, error)
+        return False
+    return True
+
+
+def _release(file: IO[str]) -> None:
+    """Close a file for all: a process that forked from this one may have it open still."""
+    with file:
+        file.flush()
+        if fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _checksum(line: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError
+from ocf.problem.problem_file import with_interval
 
 from .people import refused
 
@@ -82,6 +83,34 @@ def test_what_failed_is_done_again(credit, monkeypatch, tmp_path) -> None:
     found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
     assert [e.status for e in found] == ["optimal"] * 3
     assert calls[1:] == [rows.index[1]]
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), RuntimeError("boom")], ids=["memory", "fault"])
+def test_a_later_row_that_fails_is_its_own_error(credit, monkeypatch, tmp_path, failure) -> None:
+    table, model, explainer = credit
+    rows = refused(table, model).iloc[:3]
+    rows = pd.concat([rows.iloc[:2], table[model.predict(table) == "granted"].iloc[:1]])  # the last is of another kind
+    pose = explainer.pose
+
+    def failing(row, task):
+        if row.label == rows.index[2]:
+            raise failure
+        return pose(row, task)
+
+    monkeypatch.setattr(explainer, "pose", failing)
+    found = explainer.explain(rows, target="granted", checkpoint=tmp_path / "rows")
+    assert [e.status for e in found] == ["optimal", "optimal", "error"]
+
+
+def test_bounds_are_one_question_however_they_are_given(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(rng.normal(size=(80, 2)), columns=list("ab"))
+    explainer = Explainer(RandomForestRegressor(3, max_depth=2, random_state=0).fit(x, x.a + x.b), data=x)
+    settings = with_interval({"at_least": 0.2, "at_most": 0.9})
+    first = explainer.explain(x.iloc[:3], checkpoint=tmp_path / "rows", **settings)
+    assert explainer.explain(x.iloc[:3], target=(0.2, 0.9), checkpoint=tmp_path / "rows") == first
+    with pytest.raises(DataError, match="other settings"):
+        explainer.explain(x.iloc[:3], target=(0.2, 0.8), checkpoint=tmp_path / "rows")
 
 
 def test_a_checkpoint_of_something_else_is_refused(credit, tmp_path) -> None:

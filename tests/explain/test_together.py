@@ -63,7 +63,7 @@ def test_the_model_is_asked_about_many_rows_at_once(plausibility: dict[str, int]
     found = explainer.explain(rows, target=1, plausibility=plausibility)
     assert all(e.verified and e.status == "optimal" for e in found)
     assert sum(calls) <= 4 * len(rows)
-    assert max(calls) >= 10
+    assert max(calls) > 1
 
 
 def test_models_whose_answers_may_follow_the_number_of_rows_are_asked_one_by_one() -> None:

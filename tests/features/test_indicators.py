@@ -113,7 +113,10 @@ def test_settings_go_by_the_name_of_the_group_and_those_of_a_column_keep_it_apar
     assert [m for m in caplog.messages if "'job_clerk', an indicator column of 'job'" in m]
     assert space.names == ("age", "has_car", "job_clerk", "job_self_employed", "job_smith", "bank_account")
     own = {"work": {"kind": "categorical", "columns": ["job_clerk", "job_self_employed", "job_smith"]}}
+    caplog.clear()
     assert infer_space(table, own, groups=True).names == ("age", "has_car", "work", "bank_account")
+    assert infer_space(table, {"job_clerk": own["work"]}, groups=True).names[2] == "job_clerk"  # one category
+    assert not caplog.messages
     assert len(infer_space(table)) == len(table.columns)
 
 

@@ -301,6 +301,7 @@ def test_targets_from_what_users_say(
     [
         (VOTES, [], None, "names no class"),
         (VOTES, ValueBounds(0.7, 0.9), None, "for the value of a regressor, and the model is a classifier"),
+        (REGRESSOR, ValueBounds(float("nan"), None), None, r"interval \(nan, None\) is no number"),
         (VOTES, (None, 0.9), None, "for the value of a regressor, and the model is a classifier"),
         (VOTES, ["a", "z"], None, "no class 'z'"),
         (VOTES, "a", 0.0, "above 0 and up to 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -44,13 +45,50 @@ def test_a_file_that_is_in_use_is_refused_until_it_is_closed(tmp_path):
     write(path)
     path.write_bytes(path.read_bytes()[:-1])  # it is written anew when it is opened, and locked still
     with Checkpoint(path, "a") as kept:
-        with pytest.raises(DataError, match="in use by another process"), Checkpoint(path, "a"):
+        with pytest.raises(DataError, match="in use, by another process or thread"), Checkpoint(path, "a"):
             pass
         kept.add(2, {"status": "optimal"})
     with pytest.raises(DataError, match="belongs to other data"), Checkpoint(path, "b"):
         pass
     with Checkpoint(path, "a") as kept:  # nobody keeps it
         assert sorted(kept.done) == [0, 1, 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks of this kind")
+def test_a_file_that_could_not_be_replaced_is_free_again(tmp_path, monkeypatch):
+    path = tmp_path / "rows"
+    write(path)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    def replace(self, other):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "replace", replace)
+        with pytest.raises(DataError, match="Permission denied") as kept, Checkpoint(path, "a"):
+            pass
+    with Checkpoint(path, "a") as again:
+        assert sorted(again.done) == [0, 1]
+    assert kept.value.__traceback__ is not None  # who holds the error holds no file
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks of this kind")
+def test_a_process_that_forked_meanwhile_holds_nothing(tmp_path):
+    with Checkpoint(tmp_path / "rows", "a"):
+        (own,) = [fd for fd in range(3, 1000) if _leads_to(fd, tmp_path / "rows")]
+        copy = os.dup(own)  # as a forked process has
+    try:
+        with Checkpoint(tmp_path / "rows", "a") as kept:
+            assert kept.done == {}
+    finally:
+        os.close(copy)
+
+
+def _leads_to(descriptor, path):
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
 
 def test_another_question_is_refused_and_left_alone(tmp_path):
