@@ -82,7 +82,7 @@ def _solve_section(classes: Sequence[Any]) -> str:
 {target}
 # norm = "l1"  # "l0", "l1", "l2", "mahalanobis", "mahalanobis_l1", or a mix: {{ l0 = 0.1, l1 = 1 }}
 # features_to_vary = "all"  # or a list of names; the others are fixed
-# round_to = "data"  # new values on the grid of the data; 2: two digits of the range; by feature: {{ NAME = 2 }}
+# round_to = "data"  # new values on the grid of the data; 2: 2 digits of the range; by feature: {{ NAME = 2 }}
 # margin = 0.01  # how far new values stand from the thresholds that they pass, in scales; or by feature
 # formulation = "interval"
 # solver = "auto"
