@@ -17,20 +17,17 @@ if TYPE_CHECKING:
     from ocf.solvers.cell_form import CellModel, Compiled
 
 
-class Solver(Protocol):
-    """A solver of standard forms. Adapters are cheap to make and may be used for many solves, one at a time."""
+class AnySolver(Protocol):
+    """What all that solve have in common."""
 
     name: str
 
-    @property
-    def version(self) -> str:
-        """Version of the solver itself."""
-
     def refuses(self, cells: CellProblem) -> str:
-        """What of a problem this solver cannot do, as what follows its name in a sentence; empty when nothing."""
+        """What of a problem it cannot do, as what follows its name in a sentence; empty when nothing."""
+        ...
 
     def check_options(self, raw: Mapping[str, Any]) -> None:
-        """Refuse raw options that this solver does not take, before it is asked anything.
+        """Refuse raw options that it does not take, before it is asked anything.
 
         Parameters
         ----------
@@ -42,6 +39,14 @@ class Solver(Protocol):
         SolverError
             An option is unknown, or its value is.
         """
+
+
+class Solver(AnySolver, Protocol):
+    """A solver of standard forms. Adapters are cheap to make and may be used for many solves, one at a time."""
+
+    @property
+    def version(self) -> str:
+        """Version of the solver itself."""
 
     def solve(
         self,
@@ -92,30 +97,10 @@ class Solver(Protocol):
 
 
 @runtime_checkable
-class CellSolver(Protocol):
+class CellSolver(AnySolver, Protocol):
     """A search over cells, which needs no matrix, or makes its own."""
 
-    name: str
     version: str
-
-    def refuses(self, cells: CellProblem) -> str:
-        """What of a problem this search cannot do, as what follows its name in a sentence; empty when nothing."""
-        ...
-
-    def check_options(self, raw: Mapping[str, Any]) -> None:
-        """Refuse raw options that this search does not take, before it is asked anything.
-
-        Parameters
-        ----------
-        raw : mapping of str to object
-            In the solver's own names; see `SolverOptions.options`.
-
-        Raises
-        ------
-        SolverError
-            An option is unknown, or its value is.
-        """
-        ...
 
     def solve_cells(
         self,

@@ -327,7 +327,7 @@ def _verify_record(
     if changed is not None and record.get("changes") is not None:  # programs of others list none
         more += mislisted(record)
     if found.ok and record.get("partway") is not None:
-        more += _misquoted_partway(record, model)
+        more += _misquoted_partway(record, model, original)
     staying = Claims("feasible", 0.0, -math.inf)
     if found.ok and _may_need_no_change(record, claims, model) and check(record["original"], staying).ok:
         so = "it is not infeasible" if claims.status == "infeasible" else "no change is the cheapest"
@@ -400,13 +400,13 @@ def _misranged(record: Mapping[str, Any], check: Callable[[pd.DataFrame], Verifi
             yield from (f"At a point of the ranges: {problem}" for problem in check(table.iloc[[k]]).problems)
 
 
-def _misquoted_partway(record: Mapping[str, Any], model: UserModel) -> Iterator[str]:
+def _misquoted_partway(record: Mapping[str, Any], model: UserModel, original: pd.DataFrame) -> Iterator[str]:
     """What is claimed of the way to a counterfactual and does not hold."""
     shown: tuple[tuple[float, ...], ...] | None = ()
     if record["counterfactual"] is not None:
-        before, after = (records.table_from_record(record[n], record["row"]) for n in ("original", "counterfactual"))
+        answer = records.table_from_record(record["counterfactual"], record["row"])
         columns = [feature["columns"] for feature in record["features"]["features"]]
-        between = partway_tables(before, after, columns)
+        between = partway_tables(original, answer, columns)
         shown = partway_shown(with_answers(model, between), between)
     return misquoted_partway(record["partway"], shown)
 
