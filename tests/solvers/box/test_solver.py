@@ -37,6 +37,11 @@ def test_options_that_mean_nothing_are_refused_at_once(
         explainer.explain(X.iloc[[1]], solver=solver, options=options)
 
 
+def test_an_option_of_another_solver_is_refused_where_the_search_is_named(explainer: Explainer) -> None:
+    with pytest.raises(SolverError, match="'mip_rel_gap', only node_limit and memory_limit: name the solver"):
+        explainer.explain(X.iloc[[1]], solver="box", options={"mip_rel_gap": 0.1})
+
+
 def test_an_option_of_another_solver_is_the_rows_own_error(explainer: Explainer) -> None:
     found = explainer.explain(X.iloc[[1]], options={"mip_rel_gap": 0.1})[0]
     assert found.status == "error"
