@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError, OcfError, TimeLimitError
@@ -21,6 +22,7 @@ from ocf.explain.answers import AnswerTables, failed, from_finding
 from ocf.explain.batch import run_batch
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.faulty_rows import faulty_rows
+from ocf.explain.question import Question
 from ocf.explain.same_rows import same_rows, told_to
 from ocf.explain.saved import load, save
 from ocf.features.asked_rows import NO_ROWS, frames_of, one_row_of, rows_of
@@ -178,6 +180,26 @@ class Asking(ABC, Generic[P]):
         return load(cls, path, trust_pickle=trust_pickle)
 
     @abstractmethod
+    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """Rows, the same coded, and what is asked of them, in their dtypes.
+
+        Parameters
+        ----------
+        frame : DataFrame (n, n_columns)
+        question : Question
+        """
+
+    @abstractmethod
+    def check(self, coded: FloatArray, task: Task) -> None:
+        """Refuse what means nothing whatever the row, before any row is solved.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        task : Task
+        """
+
+    @abstractmethod
     def pose(self, row: AskedRow, task: Task) -> P:
         """The problem of a row.
 
@@ -186,6 +208,21 @@ class Asking(ABC, Generic[P]):
         row : AskedRow
         task : Task
         """
+
+    def ask(self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question) -> Explanations:
+        """As `explain`, with all settings as one `Question`: what a problem file says of them is not looked at.
+
+        Parameters
+        ----------
+        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        question : Question
+
+        Raises
+        ------
+        OcfError
+            The fault is that of the table or of the question, or no row can be read.
+        """
+        return self._beside_faulty(self.rows_of(X), question).in_frames(self.frames_of(X))
 
     def asked_rows(self, frame: pd.DataFrame, coded: FloatArray, task: Task) -> list[AskedRow]:
         """Rows with what the user's model gives each, in the dtypes of the task.
@@ -296,31 +333,16 @@ class Asking(ABC, Generic[P]):
             logger.warning("interrupted: %d of %d rows are finished and kept", len(rows) - open_rows, len(rows))
         return Explanations(e for k in range(len(rows)) for e in found[k])
 
-    def beside_faulty(
-        self,
-        frame: pd.DataFrame,
-        explain: Callable[[pd.DataFrame], Explanations],
-        read: Callable[[pd.DataFrame], tuple[pd.DataFrame, FloatArray, Task]],
-    ) -> Explanations:
-        """Explanations of rows, in order; those with a fault of their own have status ``"error"``.
+    def _beside_faulty(self, frame: pd.DataFrame, question: Question) -> Explanations:
+        """Explanations of rows, in order; those with a fault of their own have status ``"error"``."""
 
-        Parameters
-        ----------
-        frame : DataFrame (n, n_columns)
-            As the user gave them.
-        explain : callable
-            Rows -> their explanations, in order.
-        read : callable
-            Rows -> what `explain_rows` takes.
+        def explain(rows: pd.DataFrame) -> Explanations:
+            own, coded, task = self.read(rows, question)
+            self.check(coded, task)
+            return self.explain_rows(own, coded, task, question.n_jobs, question.progress, question.checkpoint)
 
-        Raises
-        ------
-        OcfError
-            The fault is that of the table or of the question, or no row can be read.
-        """
-
-        def asked(rows: pd.DataFrame) -> None:
-            own, coded, task = read(rows)
+        def read(rows: pd.DataFrame) -> None:
+            own, coded, task = self.read(rows, question)
             if len(own):
                 self.asked_rows(own, coded, task)
 
@@ -329,17 +351,17 @@ class Asking(ABC, Generic[P]):
         try:
             answers = explain(frame.iloc[sound] if faults else frame) if sound or not faults else Explanations()
         except OcfError:
-            further = faulty_rows(frame.iloc[sound], asked)
+            further = faulty_rows(frame.iloc[sound], read)
             if not further:
                 raise
-            faults |= {sound[k]: said for k, said in further.items()}
+            faults |= {sound[k]: words for k, words in further.items()}
             sound = [k for k in sound if k not in faults]
             answers = explain(frame.iloc[sound])
         if not faults:
             return answers
         found = dict(zip(sound, answers.by_row(), strict=True))
-        for k, said in faults.items():
-            found[k] = Explanations([failed(frame.index[k], frame.iloc[[k]], "error", said)])
+        for k, words in faults.items():
+            found[k] = Explanations([failed(frame.index[k], frame.iloc[[k]], "error", words)])
         return Explanations(e for k in range(len(frame)) for e in found[k])
 
     def explain_each(self, rows: Sequence[AskedRow], task: Task) -> Iterator[list[Explanation]]:
@@ -551,6 +573,8 @@ def _without_refused(model: UserModel, table: pd.DataFrame) -> pd.DataFrame:
     def read(rows: pd.DataFrame) -> object:
         return model.decide(rows) if len(rows) else None
 
+    if table.empty:
+        return table
     kept = {}
     for name in table.columns:
         column = table[name]

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ocf.arrays import FloatArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import DataError
 from ocf.explain.answer_box import AnswerBox, box_of
 from ocf.explain.asking import space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanation, Explanations
-from ocf.explain.question import TIME_LIMIT, Question, warn_of_broken
+from ocf.explain.question import TIME_LIMIT, Question
 from ocf.explain.regions import Regions, refuse_without_boxes
 from ocf.explain.said import heeding_the_file, settings_said
 from ocf.explain.tree_asking import TreeAsking
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
 from ocf.features.space import FeatureSpace
-from ocf.models.gaps import Gaps
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.plausibility import Plausibility
@@ -33,10 +30,8 @@ from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.problem.missing import Missing
 from ocf.problem.problem import Problem
-from ocf.problem.targets import parse_target
 from ocf.solve.method import AUTO
 from ocf.solve.prepared import PreparedModel
-from ocf.solve.task import Task
 from ocf.solvers.result import SolverOptions
 from ocf.support.limits import memory_of, within
 
@@ -402,32 +397,6 @@ class Explainer(TreeAsking):
         """
         asked = {name: value for name, value in locals().items() if name not in ("self", "X")}
         return self.ask(X, Question(**asked))
-
-    def ask(self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question) -> Explanations:
-        """As `explain`, with all settings as one `Question`: what a problem file says of them is not looked at.
-
-        Parameters
-        ----------
-        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
-        question : Question
-        """
-        explain, read = partial(self._ask, question=question), partial(self._read, question=question)
-        return self.beside_faulty(self.rows_of(X), explain, read).in_frames(self.frames_of(X))
-
-    def _ask(self, rows: pd.DataFrame, question: Question) -> Explanations:
-        frame, coded, task = self._read(rows, question)
-        warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
-        # refuses a target that means nothing, whatever the row, before any row is solved
-        parse_target(self.ensemble, task.target, 0, task.probability)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
-
-    def _read(self, rows: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
-        """As `read`, but refuses missing values without a rule before any row is solved."""
-        frame, coded, task = self.read(rows, question)
-        # completions leave no gaps
-        for gaps in () if task.imputations is not None else Gaps.groups(coded, task.space):
-            self.prepared.partition(gaps, None, task.space)
-        return frame, coded, task
 
     def largest_box(
         self, explanation: Explanation, *, time_limit: float | None = None, memory_limit: float | str | None = None

@@ -9,7 +9,6 @@ boundary as the user's own model computes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,43 @@ from ocf.features.row_dtypes import in_dtypes_of
 from ocf.features.space import FeatureSpace
 from ocf.models.additive import as_linear_model, is_linear
 from ocf.models.giving import matching_columns
-from ocf.models.plausibility import Plausibility
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.targets import wanted_class
 from ocf.solve.engines import LinearEngine
+from ocf.solve.method import AUTO
 from ocf.solve.prepared_linear import PreparedLinear
 from ocf.solve.task import AskedRow, Task
-from ocf.support.amounts import real_number
+from ocf.support.messages import listed
+
+#: Name of the one formulation.
+LINEAR = "linear"
+
+#: Settings of a question that a linear model has a use for, or honours as it is: it reduces nothing and breaks no ties.
+HEEDED = (
+    "target",
+    "norm",
+    "weights",
+    "features_to_vary",
+    "permitted_range",
+    "round_to",
+    "margin",
+    "formulation",
+    "solver",
+    "time_limit",
+    "memory_limit",
+    "mip_gap",
+    "threads",
+    "seed",
+    "log",
+    "options",
+    "reduce",
+    "cross_check",
+    "break_ties",
+    "n_jobs",
+    "progress",
+    "checkpoint",
+)
 
 
 class LinearExplainer(Asking[LinearProblem]):
@@ -115,40 +143,33 @@ class LinearExplainer(Asking[LinearProblem]):
             By how much the decision value must win; 1 asks for the far side of a support vector machine's margin
             (fcca, (17)). Default: the decision itself.
         settings
-            As in `Explainer.explain`, but for these: there is one formulation, whatever `formulation` says; the solvers
-            are ``"highs"`` and ``"scip"``; `cross_check` asks both; what only trees have is refused.
-        """
-        if not 0 <= real_number(margin) < np.inf:
-            raise ProblemError(f"margin must be a number of at least 0, not {margin!r}")
-        return self.ask(X, Question(target, norm, **settings), margin)
+            As in `Explainer.explain`. There is one formulation, ``"linear"``; the solvers are ``"highs"`` and
+            ``"scip"``; `cross_check` asks both.
 
-    def ask(
-        self, X: pd.DataFrame | pd.Series[Any] | ArrayLike, question: Question, margin: float = 0.0
-    ) -> Explanations:
-        """As `explain`, with the settings as one `Question`.
+        Raises
+        ------
+        ProblemError
+            A setting asks for what only trees have, among others.
+        """
+        return self.ask(X, Question(target, norm, margin=margin, **settings))
+
+    def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
+        """Rows, the same coded, and what is asked of them, in their dtypes.
 
         Parameters
         ----------
-        X : DataFrame, Series, or array (n, n_columns) or (n_columns,)
+        frame : DataFrame (n, n_columns)
         question : Question
-        margin : float
-            By how much the decision value must win.
         """
-        explain = partial(self._ask, question=question, margin=margin)
-        read = partial(self._read, question=question, margin=margin)
-        return self.beside_faulty(self.rows_of(X), explain, read).in_frames(self.frames_of(X))
-
-    def _ask(self, rows: pd.DataFrame, question: Question, margin: float) -> Explanations:
-        frame, coded, task = self._read(rows, question, margin)
-        wanted_class(task.target, self.classes, 0)
-        return self.explain_rows(frame, coded, task, question.n_jobs, question.progress, question.checkpoint)
-
-    def _read(self, frame: pd.DataFrame, question: Question, margin: float) -> tuple[pd.DataFrame, FloatArray, Task]:
+        if beyond := question.beyond(HEEDED):
+            raise ProblemError(f"linear models take no {listed(beyond)}: leave that out, it is for trees")
+        if question.formulation not in (AUTO, LINEAR):
+            raise ProblemError(f"linear models have the formulation {LINEAR!r}, not {question.formulation!r}")
+        if isinstance(question.margin, Mapping):
+            raise ProblemError("the margin of a linear model is one number: by how much its decision value must win")
         coded = self.space.from_frame(frame)
         if np.isnan(coded).any():
             raise DataError("a row has missing values, and a linear model has no rule for them: fill them in")
-        if question.split_margin > 0 or question.class_costs is not None:
-            raise ProblemError("split margins and class costs are for single trees: linear models have a margin")
         cost = Cost.parse(question.norm)
         if cost.beyond_norms:
             raise ProblemError(
@@ -157,23 +178,26 @@ class LinearExplainer(Asking[LinearProblem]):
         space, coded = in_dtypes_of(question.space_of(self.space, known=self.prepared.rows), frame, coded)
         task = Task(
             target=question.target,
-            probability=question.probability,
             cost=cost,
             space=space,
-            formulation="linear",
+            formulation=LINEAR,
             solver=question.solver,
-            split_margin=margin,
+            split_margin=question.margin,
             options=question.solver_options,
             reduce=False,
             cross_check=question.cross_check,
-            n_optimal=question.n_optimal,
-            plausibility=Plausibility.parse(question.plausibility),
-            constraints=question.constraints_of(self.space, ()),
-            several=question.several,
-            diagnose=question.diagnose,
-            box=question.box,
         )
         return frame, coded, task
+
+    def check(self, coded: FloatArray, task: Task) -> None:
+        """Refuse a target that means nothing, whatever the row.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        task : Task
+        """
+        wanted_class(task.target, self.classes, 0)
 
     def pose(self, row: AskedRow, task: Task) -> LinearProblem:
         """The problem of a row.

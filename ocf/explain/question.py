@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -123,6 +123,7 @@ class Question:
                 check_round_to(wish)
         Missing.parse(self.missing)
         check_share(self.share, self.imputations is not None)
+        _ = self.several, self.weight_pairs
         self._check_margin()
         if isinstance(self.features_to_vary, str) and self.features_to_vary != "all":
             raise ProblemError("features_to_vary is 'all' or a list of feature names")
@@ -148,6 +149,29 @@ class Question:
             cuts=self.cuts,
         )
 
+    def beyond(self, heeded: Collection[str]) -> list[str]:
+        """Settings that ask for something, other than these.
+
+        Parameters
+        ----------
+        heeded : collection of str
+            Names of settings.
+        """
+        return [f.name for f in fields(self) if f.name not in heeded and _asks(getattr(self, f.name), f.default)]
+
+    @property
+    def weight_pairs(self) -> dict[str, tuple[float, float]]:
+        """Weights of going down and of going up, by feature."""
+        pairs = {}
+        for name, weight in (self.weights or {}).items():
+            pair = tuple(map(real_number, weight if isinstance(weight, tuple | list) else (weight, weight)))
+            if len(pair) != 2 or not all(0 <= w < math.inf for w in pair):
+                raise ProblemError(
+                    f"the weight of {name!r} is a number of at least 0, or a pair of them, down and up, not {weight!r}"
+                )
+            pairs[name] = pair
+        return pairs
+
     @property
     def several(self) -> Several:
         """How many explanations of a row, and how they differ."""
@@ -170,13 +194,8 @@ class Question:
         changes: dict[str, dict[str, Any]] = {}
         if wish is not None:
             changes |= {name: {"special": special} for name, special in wish.changes(space).items()}
-        for name, weight in (self.weights or {}).items():
-            pair = [real_number(w) for w in (weight if isinstance(weight, tuple | list) else (weight, weight))]
-            if len(pair) != 2 or not all(0 <= w < math.inf for w in pair):
-                raise ProblemError(
-                    f"the weight of {name!r} is a number of at least 0, or a pair of them, down and up, not {weight!r}"
-                )
-            changes.setdefault(name, {}).update(weight_down=pair[0], weight_up=pair[1])
+        for name, (down, up) in self.weight_pairs.items():
+            changes.setdefault(name, {}).update(weight_down=down, weight_up=up)
         for name, allowed in (self.permitted_range or {}).items():
             changes.setdefault(name, {})["permitted"] = space.features[space.index(name)].permitting(allowed)
         if self.features_to_vary != "all":
@@ -221,6 +240,13 @@ class Question:
             The explainer's own.
         """
         return checked(own if self.constraints is None else self.constraints, space)
+
+
+def _asks(value: Any, default: Any) -> bool:
+    """Whether a setting differs from its default; of one that is None by default, False and nothing ask for nothing."""
+    if default is None:
+        return value is not None and value is not False and not (isinstance(value, Collection) and not len(value))
+    return value is not default and not (isinstance(value, str | float | int) and value == default)
 
 
 #: Names of all settings.

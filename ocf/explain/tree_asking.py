@@ -16,7 +16,7 @@ from ocf.explain.asking import Asking
 from ocf.explain.diagnosis import diagnosed, with_hint
 from ocf.explain.diverse import explain_several
 from ocf.explain.explanation import Explanation
-from ocf.explain.question import DefaultLimit, Question
+from ocf.explain.question import DefaultLimit, Question, warn_of_broken
 from ocf.explain.together import Together
 from ocf.features.frames import FrameKind
 from ocf.features.row_dtypes import conformed, in_dtypes_of, other_gaps
@@ -76,7 +76,21 @@ class TreeAsking(Asking[Problem]):
         self._refuse_told_apart(given, frame, others)
         refuse_beyond_double(frame, self._split)
         space, coded = in_dtypes_of(task.space, frame, coded)
+        # refuses missing values without a rule; completions leave none
+        for gaps in () if task.imputations is not None else Gaps.groups(coded, space):
+            self.prepared.partition(gaps, None, space)
         return frame, coded, replace(task, space=space, other_gaps=others)
+
+    def check(self, coded: FloatArray, task: Task) -> None:
+        """Refuse a target and constraints that mean nothing, whatever the row, and warn of constraints that data break.
+
+        Parameters
+        ----------
+        coded : (n, n_features) float64
+        task : Task
+        """
+        warn_of_broken(task.constraints, self.space, coded, self.prepared.data.complete)
+        parse_target(self.ensemble, task.target, 0, task.probability)
 
     def _refuse_told_apart(
         self, given: pd.DataFrame, frame: pd.DataFrame, others: Mapping[str, Mapping[str, str]]

@@ -22,7 +22,7 @@ from ocf.arrays import FloatArray
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.problem.costs import DISTANCES, NORMS, Cost
+from ocf.problem.costs import DISTANCES, Cost
 from ocf.support.amounts import real_number
 from ocf.support.messages import listed
 
@@ -38,7 +38,7 @@ FLAT, _TINY = 1e-9, 1e-6
 _MIX = "mix it with a norm, such as {'mahalanobis': 1, 'l1': 1}"
 
 
-def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
+def quadratic_cost(names: Sequence[str], Q: ArrayLike, *, l0: float = 0.0, l1: float = 0.0, l2: float = 0.0) -> Cost:
     """Cost ``delta' Q delta`` of the changes, in the user's units, and perhaps norms besides.
 
     Parameters
@@ -47,8 +47,8 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
         Features with numbers; those that are not named cost nothing by this.
     Q : (n, n) array
         Positive semidefinite.
-    **norms : float
-        Coefficients ``l0, l1, l2``.
+    l0, l1, l2 : float
+        Coefficients of the norms.
 
     Raises
     ------
@@ -63,10 +63,9 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     unit = np.where(size > 0, size, 1.0)
     scaled = matrix / np.outer(unit, unit)
-    mix = {name: float(norms.get(name, 0.0)) for name in NORMS}
     pairs = _dominated(names, scaled, unit)
     if pairs is not None:
-        return Cost(mix["l0"], mix["l1"], mix["l2"], *pairs)
+        return Cost(l0, l1, l2, *pairs)
     least = float(np.linalg.eigvalsh(scaled)[0])
     if least < -NEGATIVE:
         raise ProblemError("the quadratic cost is not convex: its matrix has a negative eigenvalue")
@@ -76,7 +75,7 @@ def quadratic_cost(names: Sequence[str], Q: ArrayLike, **norms: float) -> Cost:
     forms = (np.sqrt(values[kept])[:, None] * vectors[:, kept].T) * unit
     squares = [(name, _short(share * u * u)) for name, u in zip(names, unit, strict=True) if share > 0]
     terms = [tuple((n, _short(c)) for n, c in zip(names, form, strict=True) if _short(c)) for form in forms]
-    return Cost(mix["l0"], mix["l1"], mix["l2"], squares=tuple(squares), forms=tuple(terms))
+    return Cost(l0, l1, l2, squares=tuple(squares), forms=tuple(terms))
 
 
 def _dominated(names: Sequence[str], scaled: FloatArray, unit: FloatArray) -> tuple[Any, Any] | None:
@@ -96,7 +95,14 @@ def _dominated(names: Sequence[str], scaled: FloatArray, unit: FloatArray) -> tu
 
 
 def mahalanobis(
-    space: FeatureSpace, coded: FloatArray, squared: float = 1.0, absolute: float = 0.0, **norms: float
+    space: FeatureSpace,
+    coded: FloatArray,
+    squared: float = 1.0,
+    absolute: float = 0.0,
+    *,
+    l0: float = 0.0,
+    l1: float = 0.0,
+    l2: float = 0.0,
 ) -> Cost:
     r"""Mahalanobis distances by the covariance of known rows, and perhaps norms besides.
 
@@ -115,7 +121,8 @@ def mahalanobis(
         Weight of the squared distance.
     absolute : float
         Weight of the sum of absolute values.
-    **norms : float
+    l0, l1, l2 : float
+        Coefficients of the norms.
 
     Raises
     ------
@@ -127,7 +134,7 @@ def mahalanobis(
         cause = f": {given - len(coded)} of {given} rows lack a number" if given > len(coded) else ""
         raise ProblemError(f"the Mahalanobis distance needs data{cause}: give the Explainer the training data")
     numeric = [i for i, feature in enumerate(space.features) if _takes_part(feature)]
-    alone = not any(norms.values())
+    alone = not (l0 or l1 or l2)
     if alone:
         _refuse_unpriced(space)
     places: FloatArray = np.array(
@@ -147,10 +154,9 @@ def mahalanobis(
     own = np.linalg.pinv(correlations[np.ix_(moving, moving)], rcond=FLAT, hermitian=True)
     inverse = np.asarray(own, np.float64)
     if not squared:
-        l0, l1, l2 = (norms.get(name, 0.0) for name in NORMS)
         cost = Cost(l0, l1, l2, absolutes=_absolutes(names, inverse, absolute / size))
     else:
-        cost = quadratic_cost(names, squared * inverse / np.outer(size, size), **norms)
+        cost = quadratic_cost(names, squared * inverse / np.outer(size, size), l0=l0, l1=l1, l2=l2)
         if absolute:
             cost = replace(cost, absolutes=_absolutes(names, inverse, absolute / size))
     return cost

@@ -712,17 +712,7 @@ class LinearEngine(Engine[LinearProblem]):
     """Linear models: a score that is a sum over features."""
 
     def accepts(self, task: Task) -> str:
-        """One answer a row, by a solver that takes a matrix."""
-        if task.formulation != "linear":
-            return f"linear models have the formulation 'linear', not {task.formulation!r}"
-        if task.several.n > 1 or task.n_optimal > 1:
-            return "linear models have one answer a row: leave out n_explanations and n_optimal"
-        if task.box:
-            return "boxes are those of trees: leave out box"
-        if task.diagnose:
-            return "linear models have no diagnosis of what conflicts: leave out diagnose"
-        if task.constraints or task.plausibility is not None or task.probability is not None:
-            return "constraints, plausibility and probability are for trees: linear models take none of them"
+        """Any solver that takes a matrix."""
         if isinstance(get_solver(_matrix_solver(task.solver)), CellSolver):
             return _NO_MATRIX.format(task.solver)
         return ""

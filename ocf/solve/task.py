@@ -70,13 +70,13 @@ class Task:
     """
 
     target: Any
-    probability: float | None
     cost: Cost
     space: FeatureSpace
     formulation: str
     solver: str
     options: SolverOptions
     reduce: bool
+    probability: float | None = None
     split_margin: float = 0.0
     class_costs: tuple[tuple[Any, float], ...] = ()
     cross_check: bool = False

@@ -218,5 +218,5 @@ def test_linear_models_have_none() -> None:
 
     x = pd.DataFrame({"a": np.arange(10.0), "b": np.arange(10.0) % 3})
     explainer = LinearExplainer(LogisticRegression().fit(x, x.a > 4), x)
-    with pytest.raises(ProblemError, match="boxes"):
+    with pytest.raises(ProblemError, match="take no box"):
         explainer.explain(x.iloc[[0]], box=True)

@@ -212,6 +212,12 @@ def test_rows(words: str, row: Any) -> None:
         EXPLAINER.explain(row)
 
 
+def test_data_without_rows() -> None:
+    table = TABLE.assign(job=TABLE["job"].astype("category"))
+    with pytest.raises(DataError, match="the data table is empty"):
+        Explainer(MODEL, data=table.iloc[:0])
+
+
 @pytest.mark.parametrize(
     ("words", "allowed"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,8 @@ from sklearn.tree import DecisionTreeClassifier
 from ocf import Explainer, LinearExplainer
 from ocf.errors import DataError, ModelError, ProblemError, SolverError, UnsupportedModelError
 from ocf.explain.linear import explainer_for
+from ocf.explain.question import Question
+from ocf.problem.constraints import MaxChanges
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
 from ocf.solvers.highs import HighsSolver
@@ -317,6 +320,52 @@ def test_what_is_refused():
         explainer.explain(X.iloc[:1], target=1, margin=-1)
     with pytest.raises(UnsupportedModelError, match=r"ocf\.LinearExplainer"):
         Explainer(model, X)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"imputations": pd.DataFrame({"a": [1.0]})},
+        {"missing": True},
+        {"cuts": "root"},
+        {"n_explanations": 2},
+        {"n_optimal": 2},
+        {"box": True},
+        {"diagnose": True},
+        {"plausibility": True},
+        {"probability": 0.9},
+        {"class_costs": {1: 2.0}},
+        {"split_margin": 0.1},
+        {"constraints": [MaxChanges(1)]},
+    ],
+    ids=lambda asked: next(iter(asked)),
+)
+def test_what_only_trees_have_is_refused_and_not_ignored(asked: dict[str, Any]) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(X, y), X)
+    (name,) = asked
+    with pytest.raises(ProblemError, match=f"linear models take no {name}: leave that out"):
+        explainer.explain(X.iloc[[0]], 1, **asked)
+
+
+def test_settings_that_ask_for_nothing_and_the_margin_of_a_question_are_heeded() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    explainer = LinearExplainer(LogisticRegression(max_iter=1000).fit(X, y), X)
+    plain, same, far = (
+        explainer.ask(X.iloc[[0]], Question(1, **asked))[0]
+        for asked in (
+            {},
+            {"plausibility": False, "missing": False, "constraints": [], "reduce": False},
+            {"margin": 1.0},
+        )
+    )
+    assert plain.cost == same.cost
+    assert far.cost == explainer.explain(X.iloc[[0]], 1, margin=1.0)[0].cost
+    assert far.cost > plain.cost
+    with pytest.raises(ProblemError, match="one number"):
+        explainer.explain(X.iloc[[0]], 1, margin={X.columns[0]: 0.1})
+    with pytest.raises(ProblemError, match="the formulation 'linear', not 'ocean'"):
+        explainer.explain(X.iloc[[0]], 1, formulation="ocean")
 
 
 def test_a_step_that_is_not_read_is_refused() -> None:

@@ -106,6 +106,10 @@ def test_what_a_problem_file_says_is_a_question(tmp_path: Path) -> None:
     [
         ({"n_optimal": 0}, ProblemError),
         ({"n_optimal": 1.5}, ProblemError),
+        ({"n_explanations": 0}, ProblemError),
+        ({"diversity": "x"}, ProblemError),
+        ({"weights": {"a": -1}}, ProblemError),
+        ({"weights": {"a": (1, 2, 3)}}, ProblemError),
         ({"split_margin": -1.0}, ProblemError),
         ({"split_margin": float("nan")}, ProblemError),
         ({"features_to_vary": "age"}, ProblemError),

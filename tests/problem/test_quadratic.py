@@ -117,6 +117,8 @@ def test_quadratic_costs_are_refused_by_name(explainer: Explainer, row: pd.DataF
         quadratic_cost(["a", "b"], [[1, 2], [2, 1]])
     with pytest.raises(ProblemError, match="matrix of that size"):
         quadratic_cost(["a"], [[1, 2], [2, 1]])
+    with pytest.raises(TypeError, match="L1"):
+        quadratic_cost(["a"], [[1]], L1=5.0)  # type: ignore[call-arg]
     with pytest.raises(ProblemError, match="needs numbers"):
         explainer.explain(row, norm=quadratic_cost(["job"], [[1]]))
     with pytest.raises(ProblemError, match="no price for a change of"):
