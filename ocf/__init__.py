@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ocf.explain.explanation import Explanations as Explanations
     from ocf.explain.leaf_queries import explain_leaves as explain_leaves
     from ocf.explain.leaf_queries import explain_margins as explain_margins
+    from ocf.explain.leaf_queries import improve as improve
     from ocf.explain.leaf_queries import nearest_instances as nearest_instances
     from ocf.explain.linear import LinearExplainer as LinearExplainer
     from ocf.features.feature import Feature as Feature
@@ -56,6 +57,7 @@ _HOMES = {
     "Linear": "ocf.problem.constraints",
     "LinearExplainer": "ocf.explain.linear",
     "MaxChanges": "ocf.problem.constraints",
+    "improve": "ocf.explain.leaf_queries",
     "nearest_instances": "ocf.explain.leaf_queries",
     "Plausibility": "ocf.models.plausibility",
     "Problem": "ocf.problem.problem",
@@ -88,6 +90,7 @@ __all__ = [
     "__version__",
     "explain_leaves",
     "explain_margins",
+    "improve",
     "nearest_instances",
     "quadratic_cost",
     "survival_at",

@@ -17,7 +17,7 @@ from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import TIME_LIMIT, Question
 from ocf.explain.regions import Regions, refuse_without_boxes
-from ocf.explain.said import heeding_the_file, settings_said
+from ocf.explain.said import settings_said, with_file_defaults
 from ocf.explain.tree_asking import TreeAsking
 from ocf.features.frames import kind_of
 from ocf.features.inference import as_table
@@ -158,7 +158,7 @@ class Explainer(TreeAsking):
 
     # -- problems ------------------------------------------------------------------------------------------
 
-    @heeding_the_file
+    @with_file_defaults
     def problem(
         self,
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,
@@ -220,11 +220,11 @@ class Explainer(TreeAsking):
         solver : str
             As in `ocf.solve.leaf_query.Query`.
         """
-        return self._leaves.query(problem, options or SolverOptions(), solver)
+        return self.leaves.query(problem, options or SolverOptions(), solver)
 
     # -- explanations --------------------------------------------------------------------------------------
 
-    @heeding_the_file
+    @with_file_defaults
     def explain(
         self,
         X: pd.DataFrame | pd.Series[Any] | ArrayLike,
@@ -423,7 +423,7 @@ class Explainer(TreeAsking):
         with within(time_limit, memory_of(memory_limit)):
             return box_of(self.prepared, explanation)
 
-    @heeding_the_file
+    @with_file_defaults
     def counterfactual_regions(
         self,
         row: pd.DataFrame | pd.Series[Any] | ArrayLike,

@@ -1,4 +1,4 @@
-"""More to ask of a single tree: all its leaves, growing margins, class costs, an ideal, and rows that exist.
+"""More to ask: all leaves of a single tree, growing margins, an ideal without leaving the class, and rows that exist.
 
 Source: Carreira-Perpiñán and Hada, *Counterfactual explanations for oblique decision trees*, AAAI 2021, sections 3.7
 and 3.9.
@@ -7,7 +7,7 @@ and 3.9.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +18,50 @@ from numpy.typing import ArrayLike
 from ocf.arrays import BoolArray, FloatArray
 from ocf.errors import ProblemError
 from ocf.explain.explanation import Explanation, Explanations
+from ocf.explain.question import OF_PROBLEM, Question
+from ocf.explain.said import with_file_defaults
 from ocf.models.labels import labelled
 from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
-from ocf.solve.engines import Finding
+from ocf.solve.engines import Finding, Judge, Request
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
 from ocf.solve.method import AUTO, Way
-from ocf.solve.outcome import Outcome
-from ocf.solve.task import AskedRow
-from ocf.solvers.result import SolverOptions, Status
+from ocf.solve.outcome import Outcome, advised
+from ocf.solve.task import AskedRow, Task
+from ocf.solvers.result import Status
 from ocf.support.amounts import real_number
+from ocf.support.messages import listed
 
 if TYPE_CHECKING:
     from ocf.explain.explainer import Explainer
+    from ocf.solve.leaf_query import Query
 
 
+#: Settings of `Explainer.explain` that a question to the leaves of a tree has a use for.
+HEEDED = (
+    *OF_PROBLEM,
+    "split_margin",
+    "formulation",
+    "solver",
+    "time_limit",
+    "memory_limit",
+    "mip_gap",
+    "threads",
+    "seed",
+    "log",
+    "options",
+    "reduce",
+    "progress",
+)
+
+#: Formulation of a single tree, leaf by leaf.
+OBLIQUE = "oblique"
+
+
+@with_file_defaults
 def explain_leaves(
     explainer: Explainer, row: Any, target: Any = "opposite", norm: Any = "l1", **settings: Any
 ) -> Explanations:
@@ -47,34 +73,30 @@ def explain_leaves(
         Of a single tree.
     row : one-row DataFrame, Series, or array (n_columns,)
     target, norm, settings
-        As in `Explainer.explain`.
+        As in `Explainer.explain`; the limit of time is that of all leaves together.
 
     Returns
     -------
     Explanations
         Cheapest first, one for each leaf that admits a point. Only the first is optimal among all points; of the
         others the message says that they are the cheapest of their leaf, and the bound is that of the first.
+
+    Raises
+    ------
+    ProblemError
+        A setting asks for several answers, a cross-check, or what else leaves have no use for.
     """
-    first = _asked(explainer, row, target, norm, settings)
-    if not isinstance(first.problem, Problem) or first.status == "error":
-        return Explanations([first]).in_frames(explainer.frames_of(row))
-    problem = first.problem
-    place = _row_of(explainer, first.row, first.original, problem)
-    query = explainer.query(problem, _options(settings), str(settings.get("solver", AUTO)))
-    confirm = explainer.prepared.judge(place, problem)
-    answers, outcome = solve_leaves(query, confirm, eps=float(settings.get("split_margin", 0.0)), every=True)
-    found = [answer for answer in answers if answer.point is not None]
-    if not found:
-        return Explanations([first]).in_frames(explainer.frames_of(row))
-    method = {**first.method, "solver": query.method_name}
-    explanations = Explanations(
-        explainer.explained(place, _finding(problem, _of_leaf(outcome, answer, k), method))
-        for k, answer in enumerate(found)
-    )
-    return explanations.in_frames(explainer.frames_of(row))
+
+    def solve(query: Query, judge: Judge, task: Task) -> Iterator[tuple[Outcome, Task]]:
+        with task.within_limits():
+            answers, outcome = solve_leaves(query, judge, eps=task.split_margin, every=True)
+        found = [answer for answer in answers if answer.point is not None]
+        return ((o, task) for o in ([_of_leaf(outcome, *at) for at in enumerate(found)] if found else [outcome]))
+
+    return _ask_leaves(explainer, row, _question(explainer, target, norm, settings), solve)
 
 
-def _of_leaf(outcome: Outcome, answer: LeafAnswer, k: int) -> Outcome:
+def _of_leaf(outcome: Outcome, k: int, answer: LeafAnswer) -> Outcome:
     """Outcome of one leaf among those of the same query."""
     words = f"leaf {answer.leaf}"
     if k == 0:
@@ -91,6 +113,7 @@ def _of_leaf(outcome: Outcome, answer: LeafAnswer, k: int) -> Outcome:
     )
 
 
+@with_file_defaults
 def explain_margins(
     explainer: Explainer,
     row: Any,
@@ -109,32 +132,75 @@ def explain_margins(
     margins : iterable of float
         At least 0; solved in increasing order.
     target, norm, settings
-        As in `Explainer.explain`.
+        As in `Explainer.explain`; the limit of time is that of each margin.
 
     Returns
     -------
     Explanations
         In the order of increasing margins.
+
+    Raises
+    ------
+    ProblemError
+        A margin is no number of at least 0, or a setting asks for what leaves have no use for.
     """
     given = [*margins]
     wanted = sorted(real_number(m) for m in given)
     if not wanted or not all(0 <= m < np.inf for m in wanted):
         raise ProblemError(f"margins must be numbers of at least 0, not {given}")
-    first = _asked(explainer, row, target, norm, {**settings, "split_margin": wanted[0]})
-    if not isinstance(first.problem, Problem) or first.status == "error":
-        return Explanations([first]).in_frames(explainer.frames_of(row))
-    problem = first.problem
-    place = _row_of(explainer, first.row, first.original, problem)
-    query = explainer.query(problem, _options(settings), str(settings.get("solver", AUTO)))
-    confirm = explainer.prepared.judge(place, problem)
-    out = []
-    for margin in wanted:
-        query.restart()
-        _, outcome = solve_leaves(query, confirm, eps=margin)
-        method = {**first.method, "solver": query.method_name}
-        outcome = replace(outcome, message=outcome.message or f"every split of the path holds by {margin:g}")
-        out.append(explainer.explained(place, _finding(problem, outcome, method)))
-    return Explanations(out).in_frames(explainer.frames_of(row))
+
+    def solve(query: Query, judge: Judge, task: Task) -> Iterator[tuple[Outcome, Task]]:
+        for margin in wanted:
+            query.restart()
+            with task.within_limits(anew=True):
+                _, outcome = solve_leaves(query, judge, eps=margin)
+            words = outcome.message or f"every split of the path holds by {margin:g}"
+            yield replace(outcome, message=words), replace(task, split_margin=margin)
+
+    question = _question(explainer, target, norm, {**settings, "split_margin": wanted[0]})
+    return _ask_leaves(explainer, row, question, solve)
+
+
+def _question(explainer: Explainer, target: Any, norm: Any, settings: Mapping[str, Any]) -> Question:
+    """What is asked of the leaves of a tree, with what a problem file says in the place of what is not."""
+    said = {name: value for name, value in explainer.said.items() if name in HEEDED}
+    question = Question(**{**said, **settings, "target": target, "norm": norm})
+    if beyond := question.beyond(HEEDED):
+        raise ProblemError(f"questions to the leaves of a tree take no {listed(beyond)}: leave that out")
+    if question.formulation not in (AUTO, OBLIQUE):
+        raise ProblemError(f"leaves are asked one by one, as {OBLIQUE!r} has it, not by {question.formulation!r}")
+    return replace(question, formulation=OBLIQUE)
+
+
+def _ask_leaves(
+    explainer: Explainer,
+    row: Any,
+    question: Question,
+    solve: Callable[[Query, Judge, Task], Iterable[tuple[Outcome, Task]]],
+) -> Explanations:
+    """Explanations of what is found in the leaves of a single tree, or of the fault of the row."""
+    frame, coded, task = explainer.read(explainer.one_row_of(row), question)
+    explainer.check(coded, task)
+    engine = explainer.leaves
+    if refusal := engine.accepts(task):
+        raise ProblemError(refusal)
+    (place,) = explainer.asked_rows(frame, coded, task)
+
+    def explained() -> list[Explanation]:
+        problem = explainer.pose(place, task)
+        query = engine.query(problem, task.options, task.solver)
+        judge = explainer.prepared.judge(place, problem)
+
+        def finding(outcome: Outcome, own: Task) -> Finding[Problem]:
+            found = engine.finding(query, problem, outcome, own)
+            if outcome.point is not None:
+                return found
+            completed = engine.completed(found, Request(problem, own, judge))
+            return replace(found, outcome=advised(completed, own.options))
+
+        return [explainer.explained(place, finding(*at)) for at in solve(query, judge, task)]
+
+    return Explanations(explainer.unless_it_fails(place, task, explained)).in_frames(explainer.frames_of(row))
 
 
 def improve(
@@ -215,7 +281,8 @@ def nearest_instances(
     """
     table = explainer.space.from_frame(explainer.rows_of(instances))
     known = explainer.space.to_frame(table)
-    method = {"formulation": "instances", "solver": "search", "solver_version": "", "options": {}}
+    way = Way("instances", "search")
+    method = {"formulation": way.formulation, "solver": way.solver, "solver_version": "", "options": {}}
     wish = Plausibility.parse(settings.pop("plausibility", None))
     frame = explainer.rows_of(X)
     out = []
@@ -228,8 +295,9 @@ def nearest_instances(
         if labels is not None:
             admissible &= labelled(explainer.classes, problem.target, np.asarray(labels).tolist())
         outcome = _nearest(problem, table, known, admissible, detector)
-        place = _row_of(explainer, frame.index[k], row, problem)
-        found = _finding(problem, outcome, method)
+        current = explainer.prepared.current(problem.origin[None], problem.space)[0]
+        place = AskedRow(frame.index[k], row, problem.origin, current)
+        found = Finding(problem, outcome, way, method, {})
         out.append(explainer.explained(place, found, detector=detector, seconds=time.perf_counter() - begin))
     return Explanations(out).in_frames(explainer.frames_of(X))
 
@@ -266,25 +334,3 @@ def _nearest(
         sizes=sizes,
         message=f"the nearest of {int(admissible.sum())} admissible instances",
     )
-
-
-def _asked(explainer: Explainer, row: Any, target: Any, norm: Any, settings: Mapping[str, Any]) -> Explanation:
-    """The best explanation of one row, whose problem the other questions share."""
-    frame = explainer.one_row_of(row)
-    return explainer.explain(frame, target, norm, **{"formulation": "oblique", "progress": False, **settings})[0]
-
-
-def _row_of(explainer: Explainer, label: Any, original: pd.DataFrame, problem: Problem) -> AskedRow:
-    """The row of a problem, with what the user's model gives it."""
-    current = explainer.prepared.current(problem.origin[None], problem.space)[0]
-    return AskedRow(label, original, problem.origin, current)
-
-
-def _finding(problem: Problem, outcome: Outcome, method: dict[str, Any]) -> Finding[Problem]:
-    """An outcome that no engine arrived at."""
-    return Finding(problem, outcome, Way(method["formulation"], method["solver"]), method, {})
-
-
-def _options(settings: Mapping[str, Any]) -> SolverOptions:
-    names = ("time_limit", "mip_gap", "threads", "seed", "log", "options")
-    return SolverOptions(**{name: settings[name] for name in names if settings.get(name) is not None})

@@ -42,20 +42,22 @@ def settings_said(file: ProblemFile, labels: Any) -> dict[str, Any]:
     return said
 
 
-def heeding_the_file(method: F) -> F:
-    """The method of an explainer, with what its problem file says in the place of arguments that are not given.
+def with_file_defaults(function: F) -> F:
+    """What asks an explainer, with what its problem file says in the place of arguments that are not given.
 
     Parameters
     ----------
-    method : callable
-        Of an object that keeps the settings as `said`.
+    function : callable
+        Its first argument, the explainer, keeps the settings as `said`. Only those that it names are filled in.
     """
-    own = signature(method)
+    own = signature(function)
+    explainer, *names = own.parameters
 
-    @wraps(method)
+    @wraps(function)
     def asked(*args: Any, **given: Any) -> Any:
-        stated = own.bind(*args, **given).arguments
-        said = {name: value for name, value in stated["self"].said.items() if name in own.parameters}
-        return method(**said | stated)
+        stated = own.bind(*args, **given)
+        said = stated.arguments[explainer].said
+        stated.arguments |= {name: said[name] for name in names if name in said and name not in stated.arguments}
+        return function(*stated.args, **stated.kwargs)
 
     return cast(F, asked)

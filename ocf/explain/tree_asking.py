@@ -48,6 +48,11 @@ class TreeAsking(Asking[Problem]):
         Of the data.
     missing : Missing or None
         What may happen to missing values, where a question does not say so.
+
+    Attributes
+    ----------
+    leaves : LeafEngine
+        Asks the leaves of trees with hyperplanes, and of single trees.
     """
 
     #: Those of every row, where a question has none of its own.
@@ -59,8 +64,8 @@ class TreeAsking(Asking[Problem]):
         self.prepared, self.missing = prepared, missing
         self.ensemble = prepared.ensemble
         self._split = split_numbers(self.ensemble, prepared.encoding_of(prepared.space))
-        self._leaves = LeafEngine(prepared)
-        super().__init__(prepared, (CellEngine(prepared), self._leaves), frames)
+        self.leaves = LeafEngine(prepared)
+        super().__init__(prepared, (CellEngine(prepared), self.leaves), frames)
 
     def read(self, frame: pd.DataFrame, question: Question) -> tuple[pd.DataFrame, FloatArray, Task]:
         """Rows, the same coded, and what is asked of them, in their dtypes.

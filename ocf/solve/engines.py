@@ -610,7 +610,7 @@ class LeafEngine(_TreeEngine):
         if task.cross_check and (task.split_margin > 0 or task.class_costs):
             return "class costs and split margins have one model, leaf by leaf, and nothing to check it by"
         if task.several.n > 1 or task.n_optimal > 1:
-            return f"{this} gives one answer a row; ocf.explain.leaf_queries.explain_leaves gives several"
+            return f"{this} gives one answer a row; ocf.explain_leaves gives several"
         return ""
 
     def second_way(self, request: Request[Problem]) -> Way:
@@ -649,7 +649,24 @@ class LeafEngine(_TreeEngine):
             known = self._prepared.known_points(problem) if task.reduce else None
             relaxed = self._without_isolation(request, way, query.run) if task.reduce else None
             outcome = solve_globally(query, judge, way.formulation, known, relaxed)
-        way = Way(way.formulation, query.run.method_name)
+        return self.finding(query, problem, outcome, task, way.formulation)
+
+    def finding(
+        self, query: Query, problem: Problem, outcome: Outcome, task: Task, formulation: str = "oblique"
+    ) -> Finding[Problem]:
+        """What a question to the leaves has found, and how.
+
+        Parameters
+        ----------
+        query : Query
+        problem : Problem
+            Whose target the answer meets.
+        outcome : Outcome
+        task : Task
+        formulation : str
+            By which it was found.
+        """
+        way = Way(formulation, query.run.method_name)
         method = task.method(way, outcome)
         model, matrix = query.model, query.model.matrix
         built = {"build": matrix.build_seconds, "compile": matrix.compile_seconds}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from ocf import Explainer, quadratic_cost
-from ocf.errors import ProblemError
-from ocf.explain.leaf_queries import explain_leaves, improve, nearest_instances
+from ocf.errors import OcfError, ProblemError
+from ocf.explain.leaf_queries import explain_leaves, explain_margins, improve, nearest_instances
 from ocf.oblique.tao import TAOClassifier
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
@@ -36,6 +38,46 @@ def test_leaves_come_cheapest_first(explainer: Explainer) -> None:
     assert all(e.verified for e in found)
     leaves = explainer.model.native.apply(pd.concat([e.counterfactual for e in found]))
     assert len(set(leaves)) == len(found) > 1
+
+
+def test_leaves_heed_what_is_asked_and_what_a_problem_file_says(tmp_path: Path) -> None:
+    model = TAOClassifier(2, init="random", random_state=0).fit(X, Y)
+    file = tmp_path / "problem.toml"
+    file.write_text('[solve]\ntarget = 1\nnorm = "l2"\nsolver = "scip"\nn_optimal = 3\n')
+    said = Explainer(model, data=X, features=file)
+    for ask in (explain_leaves, partial(explain_margins, margins=[0.0, 0.1])):
+        for e in ask(said, X.iloc[[0]]):
+            assert (e.decided, e.method["formulation"]) == (1, "oblique")
+            assert "scip" in e.method["solver"]
+            assert e.verified
+        wanted = said.explain(X.iloc[[0]], 1, "l2", n_optimal=1, formulation="oblique")[0]
+        assert ask(said, X.iloc[[0]])[0].cost == pytest.approx(wanted.cost)
+        assert ask(said, X.iloc[[0]], norm="l1")[0].cost != pytest.approx(wanted.cost)
+    asked = [e.method["asked"].get("split_margin", 0.0) for e in explain_margins(said, X.iloc[[0]], [0.2, 0.1, 0.0])]
+    assert asked == [0.0, 0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"n_explanations": 2}, "take no n_explanations: leave that out"),
+        ({"class_costs": {1: 0.0}}, "take no class_costs"),
+        ({"cross_check": True, "box": True}, "take no cross_check, box"),
+        ({"formulation": "interval"}, "one by one, as 'oblique' has it, not by 'interval'"),
+        ({"plausibility": True}, "plausib"),
+        ({"time_limit": -1}, "time"),
+    ],
+)
+def test_what_leaves_have_no_use_for_is_refused(explainer: Explainer, asked: dict[str, Any], words: str) -> None:
+    for ask in (explain_leaves, partial(explain_margins, margins=[0.1])):
+        with pytest.raises(OcfError, match=words):
+            ask(explainer, X.iloc[[0]], target=1, **asked)
+
+
+def test_a_limit_of_time_is_that_of_the_leaves(explainer: Explainer) -> None:
+    (found,) = explain_leaves(explainer, X.iloc[[0]], 1, time_limit=1e-9)
+    assert found.status in ("unknown", "feasible")  # with a row of the data
+    assert "the time limit" in found.message
 
 
 @pytest.mark.parametrize("asked", [{"class_costs": {1: 1.0}}, {"split_margin": 0.1}])
