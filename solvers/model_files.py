@@ -28,6 +28,8 @@ def write_model(form: StandardForm, path: str | Path) -> None:
     ------
     ProblemError
         When the suffix is neither ``.mps`` nor ``.lp``.
+    SolverError
+        When the file is not written to its end.
     """
     path = Path(path)
     if path.suffix not in (".mps", ".lp"):
@@ -38,8 +40,15 @@ def write_model(form: StandardForm, path: str | Path) -> None:
     for names, pass_name in ((form.column_names, highs.passColName), (form.row_names, highs.passRowName)):
         for i, name in enumerate(_safe_names(names or (), path.suffix)):
             pass_name(i, name)
-    if highs.writeModel(str(path)) == HighsStatus.kError:
-        raise SolverError(f"HiGHS could not write {str(path)!r}: does the folder exist?")
+    if highs.writeModel(str(path)) == HighsStatus.kError or not _is_whole(path):
+        raise SolverError(f"HiGHS could not write {str(path)!r}: is there such a folder, and room on the disk?")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file has the last word of its format; HiGHS does not see that a disk is full."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - 16, 0))
+        return file.read(16).strip().lower().endswith((b"endata", b"end"))
 
 
 def _safe_names(names: tuple[str, ...], suffix: str) -> list[str]:

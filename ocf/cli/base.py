@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Callable
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
 import typer
@@ -84,6 +85,10 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             logger.debug("traceback:", exc_info=True)
             complain(str(error))
             raise typer.Exit(ExitCode.USAGE) from None
+        except OSError as error:  # a full disk, a directory that has gone
+            logger.debug("traceback:", exc_info=True)
+            complain(f"{error.filename or 'a file'} cannot be read or written: {error.strerror or error}")
+            raise typer.Exit(ExitCode.USAGE) from None
         except MemoryError:
             complain(f"there is not enough memory: {REMEDY}")
             raise typer.Exit(ExitCode.USAGE) from None
@@ -105,6 +110,24 @@ def complain(message: str) -> None:
 
     # soft_wrap: a message must stay in one piece where it is piped or searched
     Console(stderr=True, soft_wrap=True).print(Text.assemble(("Error: ", "bold red"), message))
+
+
+def deliver(text: str, path: Path | None) -> bool:
+    """Write a result to a file, or to stdout where none is named or the disk is full; False in the last case.
+
+    Parameters
+    ----------
+    text : str
+    path : Path or None
+    """
+    if path is not None:
+        try:
+            path.write_text(text, encoding="utf-8")
+            return True
+        except OSError as error:  # hours of work must not go with a disk or a directory
+            complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
+    typer.echo(text, nl=False)
+    return path is None
 
 
 # -- logs --------------------------------------------------------------------------------------------------

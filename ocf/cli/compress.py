@@ -19,10 +19,9 @@ from ocf.cli.options import (
     ProblemToml,
     RowTimeLimit,
     ShowProgress,
-    Told,
     TrustPickle,
-    load_forest,
     told,
+    with_files,
 )
 from ocf.cli.tables import check_output, parse_norm
 from ocf.errors import DataError, ModelError
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from ocf.compression.discretizer import CounterfactualDiscretizer
     from ocf.models.user_model import UserModel
+    from ocf.problem.problem_file import ProblemFile
 
 COUNTERFACTUALS = "Counterfactuals"
 
@@ -119,17 +119,17 @@ def compress(
         "time_limit": time_limit, "memory_limit": memory_limit, "n_jobs": n_jobs,
     }  # fmt: skip
     said = told(problem, flags, heeded=HEEDED)
-    load_forest(said.settings, problem, trust_pickle)
+    settings = with_files(said.settings, trust_pickle=trust_pickle)
     read = _load(model, trust_pickle)
     (table,) = drop_columns([read_table(data)], drop or [])
     if not read.classes:
         raise ModelError("the model is a regressor; compress needs a classifier")
     rows, classes = _rows(table, read, label, data)
-    settings = {
+    asked = {
         "p0": p0, "p1": p1, "Q": q, "merge": merge, "progress": progress, "checkpoint": checkpoint,
-        **_asked(said, read, rows),
+        **_asked(said, settings, read, rows),
     }  # fmt: skip
-    discretizer = _fitted(read, rows, classes, settings)
+    discretizer = _fitted(read, rows, classes, asked)
     _show(discretizer, rows, classes)
     if output is not None:
         discretizer.to_json(output)
@@ -182,13 +182,12 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
     return list(table.columns[int(width) :])
 
 
-def _asked(said: Told, model: UserModel, rows: pd.DataFrame) -> dict[str, Any]:
+def _asked(said: ProblemFile, settings: dict[str, Any], model: UserModel, rows: pd.DataFrame) -> dict[str, Any]:
     """What the problem file and the flags say of features, of counterfactuals and of the search for them."""
     from ocf.explain.asking import space_of_table
     from ocf.explain.question import Question
     from ocf.problem.costs import Cost
 
-    settings = dict(said.settings)
     space = space_of_table(model, rows, said.features, said.special_values, groups=said.groups is True)
     vary = Question(features_to_vary=settings.pop("features_to_vary", "all"))
     cost = Cost.parse(settings.pop("norm", {"l0": 0.1, "l1": 1.0}))

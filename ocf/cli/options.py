@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ocf.explain.explainer import Explainer
     from ocf.features.space import FeatureSpace
+    from ocf.problem.problem_file import ProblemFile
 
 
 # -- arguments and options that commands share -----------------------------------------------------------------
@@ -169,35 +170,6 @@ def wanted(
     return with_interval({key: value for key, value in flags.items() if value is not None})
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the problem file and the flags say together; flags that were given override the file.
-
-    Attributes
-    ----------
-    features : dict of str to dict
-        Settings of features.
-    settings : dict
-        Of `Explainer.explain`.
-    monotone : dict of step name to {"increasing", "decreasing"}
-    label : str or None
-        Column of true classes.
-    special_values : list of number, or dict of feature name to such, or None
-    groups : bool or None
-        Whether indicator columns are recognised; None where nothing was said.
-    itself : bool
-        Whether the data are the rows that are asked about.
-    """
-
-    features: dict[str, dict[str, Any]]
-    settings: dict[str, Any]
-    monotone: dict[str, str]
-    label: str | None = None
-    special_values: Any = None
-    groups: bool | None = None
-    itself: bool = False
-
-
 def told(
     path: Path | None,
     flags: Mapping[str, Any],
@@ -206,7 +178,7 @@ def told(
     label: str | None = None,
     groups: bool | None = None,
     heeded: Collection[str] | None = None,
-) -> Told:
+) -> ProblemFile:
     """What the problem file says, overridden by the flags that were given.
 
     Parameters
@@ -230,25 +202,24 @@ def told(
     beyond = [] if heeded is None else said.beyond(heeded)
     if beyond:
         raise ProblemError(f"{path}: this command takes no heed of {listed(beyond)}: leave that out of the file")
-    settings = said.solve | {key: value for key, value in flags.items() if value is not None}
-    if said.constraints:
-        settings["constraints"] = said.constraints
-    settings["options"] = said.solve.get("options", {}) | parse_options(options)
-    _check_names(settings)
-    words = said.monotone | parse_monotone(monotone)
-    groups = said.groups if groups is None else groups
-    return Told(said.features, settings, words, label or said.label, said.special_values, groups)
+    solve = said.solve | {key: value for key, value in flags.items() if value is not None}
+    solve["options"] = said.solve.get("options", {}) | parse_options(options)
+    _check_names(solve)
+    return replace(
+        said,
+        solve=solve,
+        monotone=said.monotone | parse_monotone(monotone),
+        label=label or said.label,
+        groups=said.groups if groups is None else groups,
+    )
 
 
-def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bool) -> None:
-    """Put the isolation forest in the place of its file; a problem file's path counts from where that file is.
+def with_files(settings: Mapping[str, Any], *, trust_pickle: bool) -> dict[str, Any]:
+    """Settings of `Explainer.explain` with an isolation forest and completions in the place of their files.
 
     Parameters
     ----------
-    settings : dict
-        Of `Explainer.explain`; changed.
-    problem : Path or None
-        The problem file.
+    settings : mapping
     trust_pickle : bool
     """
     from ocf.models.plausibility import Plausibility
@@ -258,27 +229,18 @@ def load_forest(settings: dict[str, Any], problem: Path | None, trust_pickle: bo
     wish = settings.get("plausibility")
     if isinstance(wish, Mapping) and "forest" in wish:
         path = Path(wish["forest"])
-        beside = problem.parent / path if problem is not None and not path.exists() else path
-        rehearse(beside, trust_pickle=trust_pickle)
-        wish = {**wish, "forest": load_model(beside, trust_pickle=trust_pickle)}
-    settings["plausibility"] = Plausibility.parse(wish)
+        rehearse(path, trust_pickle=trust_pickle)
+        wish = {**wish, "forest": load_model(path, trust_pickle=trust_pickle)}
+    draws = settings.get("imputations")
+    completions = {} if draws is None else {"imputations": read_imputations(Path(draws))}
+    return {**settings, "plausibility": Plausibility.parse(wish), **completions}
 
 
-def load_imputations(settings: dict[str, Any], problem: Path | None) -> None:
-    """Put the completions in the place of their file; a problem file's path counts from where that file is.
+def of_problem(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the settings makes the problem of a row."""
+    from ocf.explain.question import OF_PROBLEM
 
-    Parameters
-    ----------
-    settings : dict
-        Of `Explainer.explain`; changed.
-    problem : Path or None
-        The problem file.
-    """
-    said = settings.get("imputations")
-    if said is not None:
-        path = Path(said)
-        beside = problem.parent / path if problem is not None and not path.exists() else path
-        settings["imputations"] = read_imputations(beside)
+    return {key: settings[key] for key in OF_PROBLEM if key in settings}
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
@@ -302,10 +264,12 @@ def load(
     data_path: Path,
     reference_path: Path | None,
     drop: list[str],
-    said: Told,
+    said: ProblemFile,
     trust_pickle: bool,
     output: str | None = None,
     prepared: Path | None = None,
+    *,
+    itself: bool = False,
 ) -> tuple[Explainer, pd.DataFrame]:
     """The explainer, and the table of rows to ask it about.
 
@@ -316,13 +280,15 @@ def load(
         Data to infer features from; by default `data_path`.
     drop : sequence of str
         Columns to leave out.
-    said : Told
+    said : ProblemFile
         Settings of features, words on functions, the column of true classes, and codes.
     trust_pickle : bool
     output : str, optional
         Of a model that has several.
     prepared : Path, optional
         File that keeps the explainer: made if it is not there, else read.
+    itself : bool
+        Whether features are inferred from the very rows that are asked about.
     """
     from ocf.explain import saved
     from ocf.explain.explainer import Explainer
@@ -335,7 +301,7 @@ def load(
     *_, labelled = tables
     if said.label is not None:
         tables = [table.drop(columns=said.label, errors="ignore") for table in tables]
-    described = [drop, replace(said, settings={}, itself=False), output]
+    described = [drop, replace(said, solve={}, constraints=()), output]
     made_of = {} if prepared is None else _made_of(model_path, paths[-1], described)
     if prepared is not None and prepared.exists():
         explainer = saved.load(Explainer, prepared, trust_pickle=trust_pickle, made_of=made_of)
@@ -347,7 +313,7 @@ def load(
     labels = None if said.label is None else label_column(labelled, said.label, paths[-1], model.classes)
     reference = fit_columns(tables[-1], model, paths[-1], said_levels(said.features))
     space = infer_space(reference, said.features, said.special_values, groups=said.groups is not False)
-    if said.itself and space.reading is not None:
+    if itself and space.reading is not None:
         space = replace(space, reading=replace(space.reading, asked=True))
     explainer = Explainer(
         model,
@@ -355,7 +321,7 @@ def load(
         features=space,
         labels=labels,
         monotone=said.monotone,
-        memory_limit=said.settings.get("memory_limit"),
+        memory_limit=said.solve.get("memory_limit"),
     )
     if prepared is not None:
         saved.save(explainer, prepared, made_of)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ocf.cli import options
-from ocf.cli.base import ExitCode, guarded
+from ocf.cli.base import ExitCode, deliver, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError
 from ocf.support.optional import optional
@@ -80,24 +80,25 @@ def regions(
         "memory_limit": memory_limit,
     }
     said = options.told(problem, flags, monotone=monotone or [], groups=groups, heeded=_heeded())
-    options.load_forest(said.settings, problem, trust_pickle)
+    settings = options.with_files(said.settings, trust_pickle=trust_pickle)
     explainer, table = options.load(model, data, reference, drop or [], said, trust_pickle, prepared=prepared)
-    question = _question(said.settings)
     (place,) = parse_rows(str(row), len(table), "--row")
     found = explainer.counterfactual_regions(
         table.iloc[[place]],
-        **question,
+        **options.of_problem(settings),
         radius=radius,
         limit=limit,
-        time_limit=said.settings.get("time_limit"),
-        memory_limit=said.settings.get("memory_limit"),
+        time_limit=settings.get("time_limit"),
+        memory_limit=settings.get("memory_limit"),
     )
-    _write(found.to_frame(), output)
+    delivered = deliver(_text(found.to_frame(), output), output)
     if plot is not None:
         _draw(found, plot, x, y, held)
     cut_off = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
     cut = "" if found.complete else cut_off
     typer.echo(f"{len(found)} region{'s' * (len(found) != 1)} within a cost of {radius:g}{cut}", err=True)
+    if not delivered:
+        raise typer.Exit(ExitCode.USAGE)
     if not found.complete:
         raise typer.Exit(ExitCode.FEASIBLE)
     raise typer.Exit(ExitCode.SOLVED if len(found) else ExitCode.INFEASIBLE)
@@ -111,13 +112,6 @@ def _heeded() -> list[str]:
     return [*of_regions, "time_limit", "memory_limit", "label", "monotone", "special_values", "groups"]
 
 
-def _question(settings: dict[str, Any]) -> dict[str, Any]:
-    """What of the settings makes the problem."""
-    from ocf.explain.question import OF_PROBLEM
-
-    return {key: settings[key] for key in OF_PROBLEM if key in settings}
-
-
 def _axes(text: str | None) -> tuple[str | None, str | None]:
     names = [] if text is None else [name.strip() for name in text.split(",")]
     if len(names) not in (0, 2):
@@ -126,21 +120,17 @@ def _axes(text: str | None) -> tuple[str | None, str | None]:
     return x, y
 
 
-def _write(table: pd.DataFrame, path: Path | None) -> None:
-    """Write CSV, with the levels of a region joined by bars, or JSON records, with lists of them."""
+def _text(table: pd.DataFrame, path: Path | None) -> str:
+    """CSV, with the levels of a region joined by bars, or JSON records, with lists of them."""
     if path is not None and path.suffix.lower() == ".json":
         import json
 
         from ocf.support.json_dtypes import plain
 
-        path.write_text(json.dumps(plain(table.to_dict("records")), indent=1) + "\n", encoding="utf-8")
-        return
+        return json.dumps(plain(table.to_dict("records")), indent=1) + "\n"
     joined = table.map(lambda v: "|".join(map(str, v)) if isinstance(v, tuple) else v)
-    text = joined.to_csv(index=False, lineterminator="\n")
-    if path is None:
-        typer.echo(text, nl=False)
-    else:
-        path.write_text(text, encoding="utf-8")
+    text: str = joined.to_csv(index=False, lineterminator="\n")
+    return text
 
 
 def _draw(found: Regions, path: Path, x: str | None, y: str | None, held: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ocf.cli.base import ExitCode, complain, guarded
+from ocf.cli.base import ExitCode, deliver, guarded
 from ocf.cli.options import (
     OUT,
     RUN,
@@ -157,18 +157,18 @@ def rules(
     found = CounterfactualRules(
         native, train, answers,
         features=infer_space(train, said.features, said.special_values, groups=said.groups is not False),
-        features_to_vary=said.settings.get("features_to_vary", "all"), memory_limit=said.settings.get("memory_limit"),
+        features_to_vary=said.solve.get("features_to_vary", "all"), memory_limit=said.solve.get("memory_limit"),
         level=level, rule_level=rule_level, candidates=candidates, seed=seed,
     )  # fmt: skip
     table = in_words(table, data, {feature.name: feature.levels for feature in found.space.features})
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
-    wanted = _target(said.settings.get("target"), found)
+    wanted = _target(said.solve.get("target"), found)
     settings: dict[str, Any] = {
         "n_rules": n_rules, "prefer": prefer, "sets": sets, "every_set": every_set, "method": method,
-        "time_limit": said.settings.get("time_limit", TIME_LIMIT),
+        "time_limit": said.solve.get("time_limit", TIME_LIMIT),
     }  # fmt: skip
     if trade_off is not None:
-        settings["norm"] = said.settings.get("norm", "l1")
+        settings["norm"] = said.solve.get("norm", "l1")
         _trade_off(found, chosen, wanted, trade_off, output, settings)
     if cover is not None:
         answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
@@ -178,7 +178,7 @@ def rules(
         ask = found.regional_many if regional else found.local_many
         with sigterm_as_ctrl_c():
             answer = ask(chosen, wanted, progress=progress, **settings)
-    _write(answer, output)
+    delivered = _write(answer, output)
     missing = sum(own.status == "none" for own in answer)
     of_regions = regional or cover is not None
     what = "region" if of_regions else "row"
@@ -189,6 +189,8 @@ def rules(
     )
     if answer.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    if not delivered:
+        raise typer.Exit(ExitCode.USAGE)
     raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
 
 
@@ -266,29 +268,22 @@ def _trade_off(
     parts = [rules.trade_off(rows.iloc[[k]], target, levels=asked, **settings) for k in range(len(rows))]
     table = pd.concat(parts, keys=rows.index, names=["row", None]).reset_index(level="row").reset_index(drop=True)
     if path is None:
-        typer.echo(table.to_string(index=False))
+        text = table.to_string(index=False) + "\n"
+    elif path.suffix.lower() == ".json":
+        text = json.dumps(plain(table.to_dict("records")), ensure_ascii=False)
     else:
-        _write_text(
-            json.dumps(plain(table.to_dict("records")), ensure_ascii=False)
-            if path.suffix.lower() == ".json"
-            else table.to_csv(index=False),
-            path,
-        )
+        text = table.to_csv(index=False)
+    if not deliver(text, path):
+        raise typer.Exit(ExitCode.USAGE)
     raise typer.Exit(ExitCode.SOLVED if all(map(len, parts)) else ExitCode.INFEASIBLE)
 
 
-def _write(answer: RuleSets, path: Path | None) -> None:
+def _write(answer: RuleSets, path: Path | None) -> bool:
+    """Write the rules; False when the file could not be written and stdout had to do."""
     if path is None:
-        typer.echo(str(answer))
-        return
-    _write_text(
-        answer.to_json() + "\n" if path.suffix.lower() == ".json" else answer.to_frame().to_csv(index=False), path
-    )
-
-
-def _write_text(text: str, path: Path) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
-        typer.echo(text, nl=False)
+        text = f"{answer}\n"
+    elif path.suffix.lower() == ".json":
+        text = answer.to_json() + "\n"
+    else:
+        text = answer.to_frame().to_csv(index=False)
+    return deliver(text, path)

@@ -7,13 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ocf.cli.base import ExitCode, complain, guarded, tell_how_tables_are_read
+from ocf.cli.base import ExitCode, deliver, guarded, tell_how_tables_are_read
 from ocf.cli.options import (
     FORMULATION_HELP,
     OUT,
@@ -42,10 +41,10 @@ from ocf.cli.options import (
     Target,
     TrustPickle,
     load,
-    load_forest,
-    load_imputations,
+    of_problem,
     told,
     wanted,
+    with_files,
 )
 from ocf.cli.tables import check_output, parse_norm, parse_round_to, parse_rows, parse_wish
 from ocf.errors import ProblemError
@@ -256,12 +255,12 @@ def solve(
         "diagnose": diagnose or None,
     }
     said = told(problem, flags, option or [], monotone or [], label, groups)
-    said = replace(said, itself=reference is None and rows is None)
-    settings = said.settings
-    load_forest(settings, problem, trust_pickle)
-    load_imputations(settings, problem)
+    settings = with_files(said.settings, trust_pickle=trust_pickle)
     begin = time.perf_counter()
-    explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output, prepared)
+    itself = reference is None and rows is None
+    explainer, table = load(
+        model, data, reference, drop or [], said, trust_pickle, model_output, prepared, itself=itself
+    )
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
     tell_how_tables_are_read()
     with _stdout_to_stderr() if log else nullcontext(), sigterm_as_ctrl_c():
@@ -311,18 +310,22 @@ def export(
         "plausibility": None if plausibility is None else parse_wish(plausibility),
         "formulation": formulation,
     }
-    said = told(problem, flags, [], monotone or [], label, groups)
-    settings = said.settings
-    load_forest(settings, problem, trust_pickle)
+    said = told(problem, flags, [], monotone or [], label, groups, _heeded_by_export())
+    settings = with_files(said.settings, trust_pickle=trust_pickle)
     explainer, table = load(model, data, reference, drop or [], said, trust_pickle, model_output)
-    from ocf.explain.question import OF_PROBLEM
-
-    question = {key: settings[key] for key in OF_PROBLEM if key in settings}
-    asked = explainer.problem(table.iloc[parse_rows(str(row), len(table), "--row")], **question)
-    if output.suffix.lower() == ".json":
-        output.write_text(asked.to_json() + "\n", encoding="utf-8")
-    else:
+    asked = explainer.problem(table.iloc[parse_rows(str(row), len(table), "--row")], **of_problem(settings))
+    if output.suffix.lower() != ".json":
         _write_form(explainer, asked, settings.get("formulation", "interval"), output, reduced)
+    elif not deliver(asked.to_json() + "\n", output):
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _heeded_by_export() -> list[str]:
+    """What export takes of a problem file: how a row is solved does no harm, but completions make another problem."""
+    from ocf.explain.question import SETTINGS
+
+    harmless = [name for name in SETTINGS if name not in ("imputations", "share")]
+    return [*harmless, "label", "monotone", "special_values", "groups"]
 
 
 # -- answers -----------------------------------------------------------------------------------------------
@@ -344,11 +347,7 @@ def _row_code(explanation: Explanation) -> ExitCode:
 
 def _write(explanations: Explanations, path: Path | None) -> bool:
     """Write results to a file or stdout; False when the file could not be written and stdout had to do."""
-    if path is None:
-        for explanation in explanations:
-            typer.echo(f"{explanation}\n")
-        return True
-    suffix = path.suffix.lower()
+    suffix = "" if path is None else path.suffix.lower()
     if suffix == ".json":
         text = explanations.to_json() + "\n"
     elif suffix == ".csv":
@@ -357,15 +356,11 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
         while label in table.columns:
             label = f"ocf_{label}"
         text = table.to_csv(index_label=label, lineterminator="\n")
-    else:
+    elif suffix == ".html":
         text = explanations.to_html()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:  # the disk is full, or the directory has gone: hours of work must not go with it
-        complain(f"cannot write {path} ({error.strerror or error}); the results follow on stdout")
-        typer.echo(text, nl=False)
-        return False
-    return True
+    else:
+        text = "".join(f"{explanation}\n\n" for explanation in explanations)
+    return deliver(text, path)
 
 
 def _tell_of_writing() -> None:

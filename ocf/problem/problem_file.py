@@ -136,6 +136,11 @@ class ProblemFile:
     special_values: Any = None
     groups: bool | None = None
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keyword arguments of `Explainer.explain`, constraints among them."""
+        return self.solve | ({"constraints": self.constraints} if self.constraints else {})
+
     def beyond(self, heeded: Collection[str]) -> list[str]:
         """What it says beside settings that a command heeds, as a user writes it.
 
@@ -384,9 +389,10 @@ def read_problem_file(path: str | Path) -> ProblemFile:
             raise ProblemError(f"{path}: [monotone] {toml_key(step)} = {word!r} should be one of {', '.join(_WORDS)}")
     solve, label = data.get("solve", {}), None
     check_settings(solve, SolveSettings, f"{path}: [solve]", ProblemError, _ELSEWHERE)
+    solve = _beside(path, solve, "imputations")
     if "plausibility" in data:
         check_settings(data["plausibility"], PlausibilitySettings, f"{path}: [plausibility]", ProblemError)
-        wish = dict(data["plausibility"])
+        wish = _beside(path, dict(data["plausibility"]), "forest")
         label = wish.pop("label", None)
         solve = solve | {"plausibility": wish or True}
     missing = data.get("missing", {})
@@ -404,6 +410,11 @@ def read_problem_file(path: str | Path) -> ProblemFile:
     special = missing.get("special_values")
     groups = data.get("table", {}).get("groups")
     return ProblemFile(features, settings, constraints, data.get("monotone", {}), label, special, groups)
+
+
+def _beside(path: Path, settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """Settings in which the path of another file, if there is one, counts from where the problem file is."""
+    return settings | ({name: str(path.parent / settings[name])} if name in settings else {})
 
 
 def with_interval(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert "cut off by --limit: none cheaper than " in cut.err
     assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).out.startswith("a_lowest,a_highest,")
     assert ask("--at-least", 99, "--radius", 0.4).code == 3
+    if Path("/dev/full").exists():
+        (tmp_path / "full.csv").symlink_to("/dev/full")
+        full = ask("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "full.csv")
+        assert (full.code, full.out) == (2, ask("--at-least", 1, "--radius", 0.4).out)
+        assert "the results follow on stdout" in full.err
     for args, word in (
         (("--at-least", 1, "--radius", 0.4, "--axes", "a"), "two features"),
         (("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "r.txt"), ".csv, .json"),

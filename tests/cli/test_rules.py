@@ -61,6 +61,16 @@ def test_command_writes_rules(folder: Path, model: str) -> None:
     assert answer.out.startswith("where ")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_rules_survive_a_disk_that_is_full(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "full.json").symlink_to("/dev/full")
+    asked = ("forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--target", "granted")
+    answer = run(folder, *asked, "-o", tmp_path / "full.json")
+    assert answer.code == ExitCode.USAGE
+    assert "No space left on device" in answer.err
+    assert json.loads(answer.out)["rule_sets"][0]["features"] == ["income"]
+
+
 def test_command_gives_rows_the_best_of_the_leaves_around_them(folder: Path) -> None:
     rows = poor(folder, 3)
     words = ("--regional", "--target", "granted", "--rule-level", 0.4, "--method", "greedy", "-o", "regions.json")

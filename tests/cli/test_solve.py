@@ -167,7 +167,9 @@ def test_models_of_other_libraries(kind: str, files: Path, tmp_path: Path) -> No
     assert "3" in Answer("inspect", path).out
 
 
-def test_completions_of_missing_values_come_from_a_table(tmp_path: Path, write: Callable[[str, str], Path]) -> None:
+def test_completions_of_missing_values_come_from_a_table(
+    tmp_path: Path, write: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.integers(0, 9, (120, 3)).astype(float), columns=["a", "b", "c"])
@@ -194,6 +196,12 @@ def test_completions_of_missing_values_come_from_a_table(tmp_path: Path, write: 
         assert [e.cost for e in Explanations.from_json(out)] == [e.cost for e in meant]
         check = Answer("verify", out, "--model", tmp_path / "model.json")
         assert (check.code, check.out) == (0, "2 rows checked: 2 hold, 0 do not\n")
+    # of two files of that name the one beside the problem file is meant, wherever the command runs
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    draws[first].to_csv("draws.csv", index=False)
+    assert Answer(*asked, "--problem", tmp_path / "p.toml", "-o", out).code == 0
+    refused("export", *asked[1:3], "--problem", tmp_path / "p.toml", "-o", tmp_path / "p.json", words=["[solve] imput"])
     draws[first].to_csv(tmp_path / "one.csv", index=False)
     assert Answer(*asked[:-1], str(first), "--imputations", tmp_path / "one.csv").code == 0
     answer = Answer(*asked, "--imputations", tmp_path / "one.csv", "-o", out)
@@ -343,6 +351,17 @@ def test_results_survive_a_disk_that_fails(
     assert answer.code == 2
     assert "No space left" in answer.err
     assert Explanations.from_json(answer.out)[0].status == "optimal"
+
+
+@pytest.mark.parametrize("suffix", ["json", "mps"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_no_bug_of_export(files: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"out.{suffix}"
+    out.symlink_to("/dev/full")
+    answer = Answer("export", files / "forest.skops", files / "data.csv", "-o", out)
+    assert answer.code == 2
+    assert ("No space left" if suffix == "json" else "room on the disk") in answer.err
+    assert (suffix == "json") == (answer.out != "")
 
 
 @pytest.mark.parametrize("formulation", ["interval", "ocean"])
