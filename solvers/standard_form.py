@@ -142,16 +142,6 @@ class StandardForm:
         """
         return replace(self, lower=np.asarray(lower, dtype=float), upper=np.asarray(upper, dtype=float))
 
-    def with_rows(self, row_lower: ArrayLike, row_upper: ArrayLike) -> "StandardForm":
-        """Replace the sides of the rows, each (n_rows,).
-
-        Parameters
-        ----------
-        row_lower, row_upper : (n_rows,) array
-        """
-        sides = np.asarray(row_lower, dtype=float), np.asarray(row_upper, dtype=float)
-        return replace(self, row_lower=sides[0], row_upper=sides[1])
-
     def relaxed(self) -> "StandardForm":
         """The continuous relaxation: every column may take any number within its bounds."""
         return replace(self, integer=np.zeros(self.n_cols, bool))
@@ -327,20 +317,6 @@ class StandardForm:
         """Values ``A x`` of the rows at `x`, (n_rows,)."""
         return np.asarray(self.A @ np.asarray(x, dtype=float), dtype=float)
 
-    def max_violation(self, x: ArrayLike) -> float:
-        """Largest absolute violation of a side, a bound or integrality at `x`; 0 for a feasible point."""
-        point = np.asarray(x, dtype=float)
-        rows = self.activity(point)
-        whole = point[self.integer]
-        parts = (
-            self.row_lower - rows,
-            rows - self.row_upper,
-            self.lower - point,
-            point - self.upper,
-            np.abs(whole - np.rint(whole)),
-        )
-        return max([0.0, *(float(part.max()) for part in parts if part.size)])
-
     def contradicts_itself(self) -> bool:
         """Whether the form is flagged infeasible or a pair of bounds or sides crosses."""
         return bool(self.infeasible or (self.lower > self.upper).any() or (self.row_lower > self.row_upper).any())
@@ -366,13 +342,6 @@ class Reduced:
     def restore(self, x: ArrayLike) -> Vector:
         """Take a point of the reduced form, (n_new,), to the original columns, (n_cols,)."""
         return np.asarray(self.P @ np.asarray(x, dtype=float) + self.x0, dtype=float)
-
-    def project(self, x: ArrayLike) -> Vector:
-        """Take a point of the original columns that satisfies the substitution to the reduced form, (n_new,)."""
-        out = np.zeros(self.P.shape[1])
-        kept = np.diff(self.P.indptr) == 1
-        out[self.P.indices] = (np.asarray(x, dtype=float) - self.x0)[kept] / self.P.data
-        return out
 
     def scaled(self, columns: ArrayLike, rows: ArrayLike) -> "Reduced":
         """The same with other units: column j counts in ``columns[j]``, and row i is multiplied by ``rows[i]``.

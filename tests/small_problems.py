@@ -22,6 +22,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
+from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import slack
 from ocf.trees.ensemble import Decision, Ensemble, SplitKind
 
@@ -290,3 +291,10 @@ def stumps(leaf_values: FloatArray, decision: Decision, base: FloatArray | None 
 
 def sums_at(cells: CellProblem, x: np.ndarray) -> FloatArray:
     return cells.requirements.gain[cells.partition.leaves_at(x)].sum(axis=0)
+
+
+def violation(form: StandardForm, x: FloatArray) -> float:
+    """Largest absolute violation of a side, a bound or integrality at a point (n_cols,); 0 where it is feasible."""
+    rows, fraction = form.activity(x), np.abs(x - np.rint(x))[form.integer]
+    parts = (form.row_lower - rows, rows - form.row_upper, form.lower - x, x - form.upper, fraction)
+    return max(0.0, *(float(part.max()) for part in parts if part.size))

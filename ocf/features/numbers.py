@@ -7,7 +7,6 @@ numbers: a column of objects is no reason to take ages for categories.
 
 from __future__ import annotations
 
-import datetime
 from decimal import Decimal
 from numbers import Number
 from typing import Any
@@ -168,11 +167,6 @@ def _floats(values: Any) -> FloatArray:
     if isinstance(values, np.ndarray):
         return np.asarray(values, np.float64)
     return np.asarray(values.to_numpy(np.float64, na_value=np.nan), np.float64)
-
-
-def is_date(value: Any) -> bool:
-    """Whether a value is a date without a time of day."""
-    return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
 
 
 def decimal_places(values: pd.Series[Any]) -> int:

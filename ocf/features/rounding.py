@@ -17,9 +17,6 @@ from ocf.features.space import FeatureSpace
 #: Decimal places that are looked at, share of the values that may lie off a grid, and the most that a float64 counts.
 PLACES, OFF, COUNTABLE = 6, 0.01, 2.0**53
 
-#: What `round_to` asks of a feature: the grid of the data, or a number of digits.
-RoundTo = str | int
-
 
 def rounded_space(space: FeatureSpace, round_to: Any, known: FloatArray | None) -> FeatureSpace:
     """Features whose new values lie on grids of human numbers, as steps.

@@ -25,23 +25,17 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.oblique.tree import ObliqueTree, descend_tree, dot
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
-
-_SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-
-#: An l1 penalty in the words of the version of scikit-learn at hand.
-_L1: dict[str, Any] = {"l1_ratio": 1.0} if _SKLEARN >= (1, 8) else {"penalty": "l1"}
 
 
 class CheckedRows(BaseEstimator):
@@ -56,12 +50,7 @@ class CheckedRows(BaseEstimator):
         **target
             ``y`` or nothing.
         """
-        how = {"dtype": np.float64, "reset": "y" in target, "order": "C", **target}
-        if _SKLEARN >= (1, 6):
-            from sklearn.utils.validation import validate_data
-
-            return validate_data(self, x, **how)
-        return self._validate_data(x, **how)
+        return validate_data(self, x, dtype=np.float64, reset="y" in target, order="C", **target)
 
 
 # -- tree alternating optimization -----------------------------------------------------------------------------
@@ -343,7 +332,9 @@ class _TAO(CheckedRows):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(C=self.C, solver="liblinear", tol=self.tol, random_state=seed, max_iter=200, **_L1)
+        model = LogisticRegression(
+            C=self.C, l1_ratio=1.0, solver="liblinear", tol=self.tol, random_state=seed, max_iter=200
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the training error decides which tree is kept
             model.fit((x - self._offset) / self._scale, ~wants_left, sample_weight=gain / gain.mean())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,6 @@ from ocf.problem.requirements import (
 )
 from ocf.problem.totals import total_rows
 from ocf.support.amounts import real_number
-from ocf.support.documents import fit
 from ocf.support.messages import nearest
 from ocf.support.schemas import ClassSetTargetSchema, ClassTargetSchema, ProbabilityTargetSchema, TargetSchema
 from ocf.trees.ensemble import Decision, Ensemble
@@ -528,19 +527,6 @@ def _interval(ensemble: Ensemble, target: Any) -> IntervalTarget:
     if lower == -math.inf and upper == math.inf:
         raise ProblemError("the target interval is open at both ends: every prediction lies in it")
     return IntervalTarget(lower, upper)
-
-
-def target_from_dict(data: Mapping[str, Any]) -> Target:
-    """Target from what ``to_dict`` wrote.
-
-    Raises
-    ------
-    ProblemError
-    """
-    kinds = [schema.__struct_config__.tag for schema in get_args(TargetSchema)]
-    if data.get("kind") not in kinds:
-        raise ProblemError(f"unknown kind of target {nearest(data.get('kind'), kinds)}")
-    return target_from_schema(fit(data, TargetSchema, "the target", ProblemError))
 
 
 def target_from_schema(found: TargetSchema) -> Target:

@@ -14,11 +14,6 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, str | bool | int | float)
 
 
-def is_texts(value: Any) -> bool:
-    """Whether a value is a list of texts."""
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)
-
-
 def toml_key(name: str) -> str:
     """Key of TOML, quoted where it must be."""
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _text(name)

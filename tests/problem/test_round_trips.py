@@ -15,7 +15,9 @@ from sklearn.ensemble import RandomForestClassifier
 from ocf import Budget, Cost, Explainer, Implication, Linear, MaxChanges
 from ocf.problem.constraints import KINDS, Constraint, from_dict
 from ocf.problem.diversity import Apart, Keeps
-from ocf.problem.targets import ClassSetTarget, ClassTarget, IntervalTarget, ProbabilityTarget, target_from_dict
+from ocf.problem.targets import ClassSetTarget, ClassTarget, IntervalTarget, ProbabilityTarget, target_from_schema
+from ocf.support.documents import fit
+from ocf.support.schemas import TargetSchema
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Linear({"a": 1, "job": {"cook": -2.5}}, ">=", 0.1, relative=True, name="enough"),
@@ -65,16 +67,18 @@ def test_constraints_targets_and_costs_are_read_in_a_fresh_process() -> None:
     }
     again = in_a_fresh_process(
         "from ocf.problem.constraints import from_dict\n"
-        "from ocf.problem.targets import target_from_dict\n"
+        "from ocf.problem.targets import target_from_schema\n"
+        "from ocf.support.documents import fit\n"
+        "from ocf.support.schemas import TargetSchema\n"
         "from ocf.problem.costs import Cost\n"
         "out = {'constraints': [from_dict(c).to_dict() for c in data['constraints']],\n"
-        "       'targets': [target_from_dict(t).to_dict() for t in data['targets']],\n"
+        "       'targets': [target_from_schema(fit(t, TargetSchema, 'it')).to_dict() for t in data['targets']],\n"
         "       'costs': [Cost(**c).to_dict() for c in data['costs']]}",
         data,
     )
     assert again == plain(data)
     assert tuple(from_dict(c) for c in again["constraints"]) == CONSTRAINTS
-    assert tuple(target_from_dict(t) for t in again["targets"]) == TARGETS
+    assert tuple(target_from_schema(fit(t, TargetSchema, "it")) for t in again["targets"]) == TARGETS
     assert tuple(Cost(**c) for c in again["costs"]) == COSTS
 
 

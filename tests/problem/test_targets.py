@@ -25,10 +25,12 @@ from ocf.problem.targets import (
     Target,
     ValueBounds,
     parse_target,
-    target_from_dict,
+    target_from_schema,
     wanted_class,
 )
 from ocf.readers import read_model
+from ocf.support.documents import fit
+from ocf.support.schemas import TargetSchema
 from ocf.trees import links
 from ocf.trees.ensemble import Decision, Ensemble
 
@@ -126,6 +128,10 @@ def test_regressors_have_no_classes() -> None:
         parse_target(trees.ensemble, 1)
 
 
+def fitted(data: dict[str, Any]) -> TargetSchema:
+    return fit(data, TargetSchema, "the target", ProblemError)
+
+
 @pytest.mark.parametrize(
     "target",
     [
@@ -137,17 +143,13 @@ def test_regressors_have_no_classes() -> None:
     ],
 )
 def test_round_trip(target: Target) -> None:
-    assert target_from_dict(json.loads(json.dumps(target.to_dict()))) == target
-
-
-def test_unknown_kind() -> None:
-    with pytest.raises(ProblemError, match="unknown kind of target"):
-        target_from_dict({"kind": "intervall"})
+    assert target_from_schema(fitted(json.loads(json.dumps(target.to_dict())))) == target
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
+        ({"kind": "intervall"}, "at kind: invalid value 'intervall'"),
         ({"kind": "interval"}, "`lower` is missing"),
         ({"kind": "class", "index": -1}, "at index: expected `int` >= 0"),
         ({"kind": "classes", "indices": []}, "at indices: expected `array` of length >= 1"),
@@ -156,7 +158,7 @@ def test_unknown_kind() -> None:
 )
 def test_what_is_no_target(data: dict[str, Any], words: str) -> None:
     with pytest.raises(ProblemError, match=re.escape(f"the target is incomplete or damaged: {words}")):
-        target_from_dict(data)
+        fitted(data)
 
 
 # -- class sets, probabilities and intervals -------------------------------------------------------------------

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
+from small_problems import violation
 
 from ocf.solvers import SOLVERS, StandardForm, Status
 from ocf.solvers.result import relative_gap
@@ -47,7 +48,7 @@ def check(result, form):
     """What holds for every result, however the solve ended."""
     assert (result.x is None) == (result.objective is None)
     if result.x is not None:
-        assert form.max_violation(result.x) <= 1e-8
+        assert violation(form, result.x) <= 1e-8
         assert result.objective == form.objective(result.x)
         assert result.bound <= result.objective
         assert result.gap in (0.0, relative_gap(result.objective, result.bound))

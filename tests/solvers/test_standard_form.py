@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyomo.environ as pyo
 import pytest
@@ -41,11 +43,6 @@ def test_looking_at_a_point():
     x = [1.0, 2.0]
     assert form.objective(x) == 4.5
     assert form.activity(x).tolist() == [5.0, 1.0]
-    assert form.max_violation(x) == 1.0
-    assert form.max_violation([1.0, 1.5]) == 0.5
-    assert form.max_violation([0.5, 0.5]) == 0.5
-    assert form.max_violation([1.0, -3.0]) == 5.0
-    assert form.with_rows([-INF, 0], [9, 9]).max_violation(x) == 0.0
 
 
 def test_other_numbers_leave_the_original_alone():
@@ -171,7 +168,7 @@ def test_substitute_keeps_the_points_that_satisfy_it(form, data):
     x0 = np.array([data.draw(st.integers(-2, 2)) if g < 0 else 0 for g in group], dtype=float)
     names = sorted({g for g in group if g >= 0})
     P = np.array([[float(g == name) for name in names] for g in group]).reshape(n, len(names))
-    form = form.with_rows(np.floor(form.row_lower), np.ceil(form.row_upper))
+    form = replace(form, row_lower=np.floor(form.row_lower), row_upper=np.ceil(form.row_upper))
     reduced = form.substitute(sp.csr_array(P), x0)
 
     points = all_points(len(names))
@@ -180,7 +177,6 @@ def test_substitute_keeps_the_points_that_satisfy_it(form, data):
     assert after == before
     for x in points:
         assert reduced.form.objective(x) == form.objective(reduced.restore(x))
-        assert reduced.project(reduced.restore(x)).tolist() == x.tolist()
 
 
 def test_substitute_intersects_bounds_and_passes_integrality_on():
@@ -220,9 +216,6 @@ def test_substitute_leaves_room_for_rounding() -> None:
     assert small.row_upper[0] - small.row_lower[0] < 1e-14
     assert (small.row_lower[1], small.row_upper[1]) == (0, 0)  # whole numbers are exact
     assert not small.tidy().infeasible
-    assert (
-        form.with_rows([0.31, 3], [0.31, 3])
-        .substitute(sp.csr_array([[0.0], [0], [1]]), [1, 1, 0])
-        .form.tidy()
-        .infeasible
-    )
+    sides = np.array([0.31, 3])
+    other = replace(form, row_lower=sides, row_upper=sides)
+    assert other.substitute(sp.csr_array([[0.0], [0], [1]]), [1, 1, 0]).form.tidy().infeasible

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from small_problems import violation
 
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions
@@ -56,7 +57,7 @@ def test_tangents_are_never_above(seed: int, dense: bool) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_following_ends_at_the_optimum(seed: int, solver: str, dense: bool, size: float) -> None:
     form = quadratic(seed, dense=dense, size=size)
-    costs = [form.objective(x) for x in all_points(form.n_cols) if form.max_violation(x) == 0]
+    costs = [form.objective(x) for x in all_points(form.n_cols) if violation(form, x) == 0]
     squares = Tangents.of(form, 2 * max(costs) if costs and max(costs) > 0 else np.inf)
     linear = squares.form
     for _ in range(30):
