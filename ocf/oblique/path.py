@@ -9,14 +9,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.oblique.tao import CheckedRows, TAOClassifier
+from ocf.oblique.fitted import FittedTreeClassifier
+from ocf.oblique.tao import TAOClassifier
 from ocf.support.progress import ProgressBar
 
 
@@ -64,7 +63,7 @@ def best_path(
     return [max(trees, key=lambda one: (one.score(X, y), -one.n_leaves_)) for trees in zip(*paths, strict=True)]
 
 
-class TAOClassifierCV(ClassifierMixin, CheckedRows):
+class TAOClassifierCV(FittedTreeClassifier):
     """Oblique tree by Tree Alternating Optimization, with the penalty that is best in cross-validation.
 
     In each fold, and at the end on all rows, there as far as the penalty taken, trees are trained along the path of
@@ -198,23 +197,3 @@ class TAOClassifierCV(ClassifierMixin, CheckedRows):
         else:
             cv = check_cv(self.cv, y, classifier=True)
         return list(cv.split(x, y))
-
-    @property
-    def n_leaves_(self) -> int:
-        """Leaves of the fitted tree."""
-        return len(self.tree_.leaves)
-
-    def apply(self, X: ArrayLike) -> IntArray:
-        """Leaf (node number of `tree_`) that each row reaches, (n,)."""
-        check_is_fitted(self)
-        return self.tree_.apply(self.checked_rows(X))
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Shares of the classes among the training rows of the leaf, (n, n_classes)."""
-        check_is_fitted(self)
-        return self.tree_.scores(self.checked_rows(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class labels, (n,)."""
-        check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -26,34 +26,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
+from ocf.oblique.fitted import FittedTree, FittedTreeClassifier
 from ocf.oblique.tree import ObliqueTree, descend_tree, dot
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
-
-
-class CheckedRows(BaseEstimator):
-    """An estimator that checks its rows as scikit-learn's do."""
-
-    def checked_rows(self, x: Any, **target: Any) -> Any:
-        """Checked rows as float64; with a target ``y``, those of training and the target.
-
-        Parameters
-        ----------
-        x : array_like
-        **target
-            ``y`` or nothing.
-        """
-        return validate_data(self, x, dtype=np.float64, reset="y" in target, order="C", **target)
-
-
-# -- tree alternating optimization -----------------------------------------------------------------------------
 
 
 class _Grown:
@@ -137,7 +120,7 @@ def _numbered(
     return np.array(order), *np.array(children).T
 
 
-class _TAO(CheckedRows):
+class _TAO(FittedTree):
     """What the classifier and the regressor share."""
 
     def __init__(
@@ -341,16 +324,6 @@ class _TAO(CheckedRows):
         weights = model.coef_[0] / self._scale
         return weights, float(weights @ self._offset - model.intercept_[0])
 
-    def apply(self, X: ArrayLike) -> IntArray:
-        """Leaf (node number of `tree_`) that each row reaches, (n,)."""
-        check_is_fitted(self)
-        return self.tree_.apply(self.checked_rows(X))
-
-    @property
-    def n_leaves_(self) -> int:
-        """Leaves of the fitted tree."""
-        return len(self.tree_.leaves)
-
 
 def _check_settings(model: _TAO) -> None:
     if not (isinstance(model.max_depth, int | np.integer) and model.max_depth >= 0):
@@ -453,7 +426,7 @@ def _axis_split(x: FloatArray, wants_left: BoolArray, gain: FloatArray, seed: in
     return weights, best[2]
 
 
-class TAOClassifier(ClassifierMixin, _TAO):
+class TAOClassifier(FittedTreeClassifier, _TAO):
     """Decision tree trained by Tree Alternating Optimization.
 
     Starting from a tree of fixed structure, every node in turn, the deepest first, is fitted to send the rows that it
@@ -532,16 +505,6 @@ class TAOClassifier(ClassifierMixin, _TAO):
 
     def _leaf_value(self, y: NDArray[Any], n_outputs: int) -> FloatArray:
         return np.bincount(y, minlength=n_outputs) / len(y)
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Shares of the classes among the training rows of the leaf, (n, n_classes)."""
-        check_is_fitted(self)
-        return self.tree_.scores(self.checked_rows(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Class labels, (n,)."""
-        check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 class TAORegressor(RegressorMixin, _TAO):
