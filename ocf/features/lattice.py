@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ocf.arrays import FloatArray
+from ocf.arrays import BoolArray, FloatArray
 from ocf.features import times
 from ocf.features.feature import Feature
 from ocf.features.number_dtypes import number_dtype
@@ -105,9 +106,43 @@ def middle(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int6
     Parameters
     ----------
     start, stop : (n,) int64
-        Keys, ``start <= stop``.
+        Keys.
     """
     return (start & stop) + ((start ^ stop) >> 1)
+
+
+#: Float64 numbers in their order.
+_FLOATS = Lattice(np.dtype(np.float64))
+
+
+def first_numbers(holds: Callable[[FloatArray], BoolArray], bad: FloatArray, good: FloatArray) -> FloatArray:
+    """The numbers nearest to `bad` for which conditions hold that fail at `bad` and hold at `good`, (n,).
+
+    Parameters
+    ----------
+    holds : callable
+        Each of the n conditions at a number of its own; monotone between the two.
+    bad, good : (n,) float64
+    """
+    start, stop = _FLOATS.keys(bad), _FLOATS.keys(good)
+    farthest = max((abs(a - b) for a, b in zip(start.tolist(), stop.tolist(), strict=True)), default=0)
+    for _ in range(max(farthest - 1, 0).bit_length()):
+        half = middle(start, stop)
+        found = holds(_FLOATS.values(half))
+        start, stop = np.where(found, start, half), np.where(found, half, stop)
+    return _FLOATS.values(stop)
+
+
+def first_number(holds: Callable[[float], bool], bad: float, good: float) -> float:
+    """As `first_numbers`, of a single condition.
+
+    Parameters
+    ----------
+    holds : callable
+    bad, good : float
+    """
+    found = first_numbers(lambda x: np.array([holds(float(x[0]))]), np.array([bad]), np.array([good]))
+    return float(found[0])
 
 
 def rounded(space: FeatureSpace, coded: FloatArray) -> FloatArray:

@@ -23,14 +23,19 @@ from functools import cached_property
 import numpy as np
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.features.lattice import Lattice, middle
-from ocf.problem.requirements import BOUNDLESS, Requirements, ScoreBox, joined_requirements, score_row, scores_at
-from ocf.problem.totals import never, score_ends
+from ocf.features.lattice import first_numbers
+from ocf.problem.requirements import (
+    BOUNDLESS,
+    Requirements,
+    ScoreBox,
+    joined_requirements,
+    never,
+    score_row,
+    scores_at,
+)
+from ocf.problem.score_boxes import BoxedCurve, score_ends
 from ocf.trees.ensemble import Ensemble, FinalTrees
 from ocf.trees.totals import Term
-
-#: Float64 numbers in their order.
-_LINE = Lattice(np.dtype(np.float64))
 
 #: Boxes into which a target is split before any solver sees it; the others come where a solver asks for them.
 _BOXES = 8
@@ -54,7 +59,7 @@ def final_alternatives(ensemble: Ensemble, asked: Sequence[Requirements]) -> tup
     edges = score_edges(final, low, high)
     boxes: list[FinalBox] = []
     for wanted in asked:
-        whole = FinalBox(ensemble, final, wanted, edges, tuple(low.tolist()), tuple(high.tolist())).shrunk()
+        whole = FinalBox(ensemble, tuple(low.tolist()), tuple(high.tolist()), final, wanted, edges).shrunk()
         boxes += whole.divided() if whole is not None else ()
     return tuple(box.rows() for box in boxes) or (never(ensemble),)
 
@@ -86,57 +91,36 @@ def _last(term: Term, cuts: FloatArray, ends: tuple[float, float], side: int) ->
     def holds(scores: FloatArray) -> BoolArray:
         return np.asarray((term.between(scores, scores, exact=False)[side] <= cuts) == term.rises)
 
-    first, last = _LINE.keys(np.array([np.nextafter(ends[0], -np.inf), ends[1]]))
-    low, high = np.full(len(cuts), first), np.full(len(cuts), last)
-    low = np.where(holds(_LINE.values(high)), high, low)
-    while (low < high - 1).any():
-        half = middle(low, high)
-        good = holds(_LINE.values(half))
-        low, high = np.where(good, half, low), np.where(good, high, half)
-    return _LINE.values(low)
+    before, end = np.full(len(cuts), np.nextafter(ends[0], -np.inf)), np.full(len(cuts), ends[1])
+    return first_numbers(holds, end, np.where(holds(end), end, before))
 
 
 @dataclass(frozen=True, eq=False)
-class FinalBox:
+class FinalBox(BoxedCurve):
     """The final trees meet what a target asks of them, within a box of scores.
 
     Attributes
     ----------
-    ensemble : Ensemble
     final : FinalTrees
     asked : Requirements
         Over the leaves of the final trees.
     edges : mapping of int to (n,) float64
         See `score_edges`.
-    low, high : tuple of float
-        The library's own scores lie between them, (n_outputs,).
     """
 
-    ensemble: Ensemble
     final: FinalTrees
     asked: Requirements
     edges: Mapping[int, FloatArray]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
 
-    def over(self, ensemble: Ensemble) -> FinalBox:
-        """The same of an ensemble with more trees."""
-        return replace(self, ensemble=ensemble)
+    @property
+    def outputs(self) -> range:
+        """Columns of all scores."""
+        return range(len(self.low))
 
     @property
     def box(self) -> ScoreBox:
-        """Between which numbers the rows hold scores."""
+        """Between which numbers the rows hold scores: those that the trees are given."""
         return {k: (self.low[k], self.high[k]) for k in self._used}
-
-    def within(self, box: ScoreBox) -> FinalBox:
-        """The same where other rows hold scores in a box; in an empty one any bounds will do."""
-        low, high = np.array(self.low), np.array(self.high)
-        for k, (first, last) in box.items():
-            low[k], high[k] = max(low[k], first), min(high[k], last)
-        return self if (low > high).any() else self._at(low, high)
-
-    def _at(self, low: FloatArray, high: FloatArray) -> FinalBox:
-        return replace(self, low=tuple(low.tolist()), high=tuple(high.tolist()))
 
     @cached_property
     def _used(self) -> tuple[int, ...]:
@@ -208,7 +192,7 @@ class FinalBox:
                 low[k] = np.nextafter(edges[first - 1], np.inf)
             if last:
                 high[k] = edges[len(edges) - last]
-        return self._at(low, high)
+        return self.at(low, high)
 
     def halves(self, k: int, edge: float) -> Iterator[FinalBox]:
         """What is left of the two parts of the box at an edge.
@@ -222,7 +206,7 @@ class FinalBox:
         low, high = np.array(self.low), np.array(self.high)
         for first, last in ((self.low[k], edge), (float(np.nextafter(edge, np.inf)), self.high[k])):
             low[k], high[k] = first, last
-            part = self._at(low, high).shrunk()
+            part = self.at(low, high).shrunk()
             if part is not None:
                 yield part
 
@@ -324,7 +308,7 @@ class FinalBox:
                 if bottom <= top:
                     ends = low.copy(), high.copy()
                     ends[0][k], ends[1][k] = bottom, top
-                    part = self._at(*ends).shrunk()
+                    part = self.at(*ends).shrunk()
                     parts += [part.rows()] if part is not None else []
             low[k], high[k] = first[k], last[k]
         return parts or [replace(never(self.ensemble), curve=self)]

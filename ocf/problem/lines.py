@@ -18,10 +18,10 @@ import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import DataError
+from ocf.features.lattice import first_number
 from ocf.features.space import FeatureSpace
 from ocf.problem.requirements import SoftmaxThreshold
 from ocf.problem.targets import ClassSetTarget, ClassTarget, IntervalTarget, ProbabilityTarget, Target
-from ocf.problem.totals import first_number
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.links import odds_around
 from ocf.trees.totals import Term, Total, identity

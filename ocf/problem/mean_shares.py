@@ -24,8 +24,9 @@ from functools import cached_property
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
-from ocf.problem.requirements import Requirements, ScoreBox, joined_requirements, score_row, scores_at
-from ocf.problem.totals import TotalThreshold, branched, narrowed, never, score_ends
+from ocf.problem.requirements import Requirements, joined_requirements, never, score_row, scores_at
+from ocf.problem.score_boxes import BranchingCurve, score_ends
+from ocf.problem.totals import TotalThreshold
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.totals import Term, Total
 
@@ -51,46 +52,28 @@ def mean_share_rows(ensemble: Ensemble, weights: Sequence[float]) -> Requirement
     """
     terms = tuple(total.terms[0] for totals in ensemble.decision.rounds for total in totals)
     low, high = (end[[term.output for term in terms]] for end in score_ends(ensemble))
-    return MeanOfShares(ensemble, terms, tuple(weights), tuple(low.tolist()), tuple(high.tolist())).rows(first=True)
+    return MeanOfShares(ensemble, tuple(low.tolist()), tuple(high.tolist()), terms, tuple(weights)).rows(first=True)
 
 
 @dataclass(frozen=True)
-class MeanOfShares:
-    """A mean of shares reaches a value, within a box of scores.
+class MeanOfShares(BranchingCurve):
+    """A mean of shares reaches a value, within a box of the scores of its terms.
 
     Attributes
     ----------
-    ensemble : Ensemble
     terms : tuple of Term
         Of each class in each round; each sees another score and is not negative.
     weights : tuple of float
         One per class.
-    low, high : tuple of float
-        The library's own score of each term lies between them.
     """
 
-    ensemble: Ensemble
     terms: tuple[Term, ...]
     weights: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-    def over(self, ensemble: Ensemble) -> MeanOfShares:
-        """The same of an ensemble with more trees."""
-        return replace(self, ensemble=ensemble)
 
     @property
-    def box(self) -> ScoreBox:
-        """Between which numbers the rows hold scores."""
-        return {t.output: ends for t, *ends in zip(self.terms, self.low, self.high, strict=True)}  # type: ignore[misc]
-
-    def within(self, box: ScoreBox) -> MeanOfShares:
-        """The same where other rows hold scores in a box; in an empty one any bounds will do."""
-        ends = narrowed(self.terms, self.low, self.high, box)
-        return self if ends is None else replace(self, low=ends[0], high=ends[1])
-
-    def _at(self, low: FloatArray, high: FloatArray) -> MeanOfShares:
-        return replace(self, low=tuple(low.tolist()), high=tuple(high.tolist()))
+    def outputs(self) -> list[int]:
+        """Columns of the scores that the terms see."""
+        return [term.output for term in self.terms]
 
     # -- the relaxation ------------------------------------------------------------------------------------
 
@@ -119,7 +102,7 @@ class MeanOfShares:
         terms = tuple(self.terms[k].times(float(slopes[k])) for k in self.places)
         total = Total(terms, sum(height for _, height in lines) + _ROUNDING, replayed=False)
         low, high = (tuple(np.array(end)[self.places].tolist()) for end in (self.low, self.high))
-        return TotalThreshold(self.ensemble, total, 0.0, False, low, high)
+        return TotalThreshold(self.ensemble, low, high, total, 0.0, False)
 
     def tangent(self, point: FloatArray) -> Requirements:
         """A requirement of one row that holds wherever the condition does.
@@ -138,7 +121,7 @@ class MeanOfShares:
             return None
         low, high = np.array(self.low), np.array(self.high)
         low[self.places], high[self.places] = inner.low, inner.high
-        return self._at(low, high)
+        return self.at(low, high)
 
     def rows(self, *refused: FloatArray, first: bool = False) -> Requirements:
         """The box, and tangents at some scores, or where the relaxation just passes.
@@ -177,7 +160,7 @@ class MeanOfShares:
             return first, np.where(weights < 0, high - share * (high - low), high)
 
         def passes(share: float) -> bool:
-            least, most = self._at(*part(share)).ranges
+            least, most = self.at(*part(share)).ranges
             first = (np.where(np.array(self.weights) > 0, least, most) * self.weights).sum(axis=1)
             size = np.where(first >= 0, most.sum(axis=1), least.sum(axis=1))
             return bool((size > 0).all() and (first / size).sum() > _ROUNDING)
@@ -197,9 +180,9 @@ class MeanOfShares:
 
         None where the mean passes at the point, as far as rounding tells.
         """
-        point = scores_at(self.ensemble, leaves)[[term.output for term in self.terms]]
-        there = self._at(point, point)
-        return [] if there.shrunk() is not None else branched(self, leaves, point)
+        point = scores_at(self.ensemble, leaves)[self.outputs]
+        there = self.at(point, point)
+        return [] if there.shrunk() is not None else self.branches(leaves, point)
 
     def split(self, point: FloatArray) -> tuple[MeanOfShares, MeanOfShares] | None:
         """Two boxes, split beside the point at the score whose term may vary most; None where none does.
@@ -218,9 +201,7 @@ class MeanOfShares:
             above, below = float(point[k]) + room, float(point[k]) - room
             at = above if above < self.high[k] else below if below >= self.low[k] else None
             if spread[k] > _NARROW and at is not None:
-                upper = (*self.high[:k], at, *self.high[k + 1 :])
-                lower = (*self.low[:k], float(np.nextafter(at, np.inf)), *self.low[k + 1 :])
-                return replace(self, high=upper), replace(self, low=lower)
+                return self.halves(k, at)
         return None
 
 

@@ -316,6 +316,11 @@ def nothing_needed(ensemble: Ensemble) -> Requirements:
     return score_row(ensemble, np.zeros(ensemble.n_outputs), -math.inf, -math.inf)
 
 
+def never(ensemble: Ensemble) -> Requirements:
+    """Requirements that no choice of leaves meets."""
+    return score_row(ensemble, np.zeros(ensemble.n_outputs), math.inf, math.inf)
+
+
 def joined_requirements(parts: Sequence[Requirements], curve: ScoreCurve | None = None) -> Requirements:
     """Requirements that hold where all parts hold.
 

@@ -18,46 +18,35 @@ hull       piecewise linear and concave, at least ``g_k`` on the interval, round
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from ocf.arrays import FloatArray, IntArray
 from ocf.errors import UnsupportedModelError
-from ocf.features.lattice import Lattice
+from ocf.features.lattice import first_number
 from ocf.problem.requirements import (
     TANGENT,
     Requirements,
-    ScoreBox,
-    ScoreCurve,
     joined_requirements,
     mean_row,
+    never,
     reach,
     score_row,
     scores_at,
 )
+from ocf.problem.score_boxes import BranchingCurve, score_ends
 from ocf.trees.ensemble import Ensemble
 from ocf.trees.totals import FLOAT64, Term, Total
-
-#: Float64 numbers in their order.
-_LINE = Lattice(np.dtype(np.float64))
 
 #: Points of an interval at which its hull is built, besides those close to its ends and the edges of a map.
 _GRID = 65
 
 #: Gap of a hull, relative to the sizes of the terms, that is not worth a branch.
 _NARROW = 1e-12
-
-#: Of a score that nothing bounds.
-_ALL = (-math.inf, math.inf)
-
-#: Most boxes that one refused point splits a box into, less one. Isotonic forests of three folds on breast cancer took
-#: about a fifth longer with 3.
-_SPLITS = 6
 
 
 def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) -> Requirements:
@@ -83,20 +72,7 @@ def total_rows(ensemble: Ensemble, total: Total, value: float, *, strict: bool) 
     box = _box(ensemble, total)
     if len(terms) == 1:
         return _single_row(ensemble, total, value, strict, box)
-    return TotalThreshold(ensemble, total, value, strict, *box).rows(first=True)
-
-
-def never(ensemble: Ensemble) -> Requirements:
-    """Requirements that no choice of leaves meets."""
-    return score_row(ensemble, np.zeros(ensemble.n_outputs), math.inf, math.inf)
-
-
-def score_ends(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest scores that the library can give, whatever the leaves, each (n_outputs,)."""
-    starts = ensemble.leaf_offsets[:-1]
-    low = np.minimum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score - 2 * ensemble.rounding
-    high = np.maximum.reduceat(ensemble.contributions, starts).sum(axis=0) + ensemble.base_score + 2 * ensemble.rounding
-    return low, high
+    return TotalThreshold(ensemble, *box, total, value, strict).rows(first=True)
 
 
 def _box(ensemble: Ensemble, total: Total) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -125,22 +101,6 @@ def _linear_row(ensemble: Ensemble, total: Total, value: float, strict: bool) ->
 
 
 # -- one score ---------------------------------------------------------------------------------------------------
-
-
-def first_number(holds: Callable[[float], bool], bad: float, good: float) -> float:
-    """The number nearest to `bad` for which a condition holds that fails at `bad` and holds at `good`.
-
-    Parameters
-    ----------
-    holds : callable
-        Monotone between the two.
-    bad, good : float
-    """
-    low, high = (int(_LINE.keys(np.array([v]))[0]) for v in (bad, good))
-    while abs(high - low) > 1:
-        half = (low + high) // 2
-        low, high = (low, half) if holds(float(_LINE.values(np.array([half]))[0])) else (half, high)
-    return float(_LINE.values(np.array([high]))[0])
 
 
 def _single_row(
@@ -218,62 +178,29 @@ def _bounds(
     return least[0], most[0]
 
 
-def narrowed(
-    terms: Sequence[Term], low: Sequence[float], high: Sequence[float], box: ScoreBox
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """The ends of intervals of scores, one a term, within a box; None where one is empty.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-    low, high : sequence of float
-    box : mapping
-        Between which numbers other rows hold scores.
-    """
-    within = [box.get(term.output, _ALL) for term in terms]
-    lows = tuple(max(a, first) for a, (first, _) in zip(low, within, strict=True))
-    highs = tuple(min(b, last) for b, (_, last) in zip(high, within, strict=True))
-    return None if any(a > b for a, b in zip(lows, highs, strict=True)) else (lows, highs)
-
-
 # -- several scores ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class TotalThreshold:
-    """A total of several scores reaches a value, within a box of scores.
+class TotalThreshold(BranchingCurve):
+    """A total of several scores reaches a value, within a box of the scores of its terms.
 
     Attributes
     ----------
-    ensemble : Ensemble
     total : Total
         Each term sees another score.
     value : float
     strict : bool
-    low, high : tuple of float
-        The library's own score of each term lies between them.
     """
 
-    ensemble: Ensemble
     total: Total
     value: float
     strict: bool
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-    def over(self, ensemble: Ensemble) -> TotalThreshold:
-        """The same of an ensemble with more trees."""
-        return replace(self, ensemble=ensemble)
 
     @property
-    def box(self) -> ScoreBox:
-        """Between which numbers the rows hold scores."""
-        return {term.output: (low, high) for term, low, high in self._intervals}
-
-    def within(self, box: ScoreBox) -> TotalThreshold:
-        """The same where other rows hold scores in a box; in an empty one any bounds will do."""
-        ends = narrowed(self.total.terms, self.low, self.high, box)
-        return self if ends is None else replace(self, low=ends[0], high=ends[1])
+    def outputs(self) -> list[int]:
+        """Columns of the scores that the terms see."""
+        return [term.output for term in self.total.terms]
 
     # -- rows ----------------------------------------------------------------------------------------------
 
@@ -359,7 +286,7 @@ class TotalThreshold:
                 worse[k] = first_number(holds, float(worse[k]), float(better[k]))
         rises = [term.rises for term in self.total.terms]
         low, high = np.where(rises, worse, better), np.where(rises, better, worse)
-        return replace(self, low=tuple(low.tolist()), high=tuple(high.tolist()))
+        return self.at(low, high)
 
     def sure_corner(self) -> FloatArray:
         """Scores from which on the total certainly passes; infinite where none are."""
@@ -426,10 +353,10 @@ class TotalThreshold:
 
         None where the total passes at the point, as far as rounding tells.
         """
-        point = scores_at(self.ensemble, leaves)[[term.output for term in self.total.terms]]
+        point = scores_at(self.ensemble, leaves)[self.outputs]
         if _passes(float(_bounds(self.total, point.tolist(), point.tolist())[1]), self.value, self.strict):
             return []
-        return branched(self, leaves, point)
+        return self.branches(leaves, point)
 
     def split(self, point: FloatArray) -> tuple[TotalThreshold, TotalThreshold] | None:
         """Two boxes, split at the score whose hull lies farthest above its term; None where all are close.
@@ -445,9 +372,7 @@ class TotalThreshold:
         for k in np.argsort(-gaps, kind="stable").tolist():
             at = self._splitting(k, float(point[k]))
             if gaps[k] > _NARROW * size and at is not None:
-                upper = (*self.high[:k], at, *self.high[k + 1 :])
-                lower = (*self.low[:k], math.nextafter(at, math.inf), *self.low[k + 1 :])
-                return replace(self, high=upper), replace(self, low=lower)
+                return self.halves(k, at)
         return None
 
     def _splitting(self, k: int, score: float) -> float | None:
@@ -465,65 +390,6 @@ class TotalThreshold:
                 end = float(alike[-1]) if self.total.terms[k].rises else math.nextafter(float(alike[0]), -math.inf)
                 score = end if self.low[k] <= end < self.high[k] else score
         return score if self.low[k] <= score < self.high[k] else None
-
-
-#: Any one of them.
-Boxed = TypeVar("Boxed", bound="BoxedCurve")
-
-
-class BoxedCurve(ScoreCurve, Protocol):
-    """A condition on scores within a box of them, which tangents hold from outside."""
-
-    @property
-    def low(self) -> tuple[float, ...]:
-        """Lowest scores."""
-
-    @property
-    def high(self) -> tuple[float, ...]:
-        """Highest scores."""
-
-    def tangent(self, point: FloatArray) -> Requirements:
-        """A requirement of one row that holds wherever the condition does."""
-
-    def rows(self, *refused: FloatArray) -> Requirements:
-        """The box, and tangents at some scores."""
-
-    def split(self, point: FloatArray) -> tuple[Self, Self] | None:
-        """Two parts of the box; None where that leads no further."""
-
-    def shrunk(self) -> Self | None:
-        """The same in a smaller box; None where it holds nowhere."""
-
-
-def branched(curve: Boxed, leaves: IntArray, point: FloatArray) -> Sequence[Requirements]:
-    """Tangents at a refused point, in the parts of a box between which the condition is split.
-
-    Parameters
-    ----------
-    curve : BoxedCurve
-    leaves : (n_trees,) int64
-        Of the point.
-    point : (n_terms,) float64
-        Its scores, in the order of the box.
-    """
-    parts: list[Requirements] = []
-    here = curve
-    for splits in range(_SPLITS + 1):
-        inside = np.clip(point, here.low, here.high)
-        row = here.tangent(inside)
-        if row.gain[leaves].sum() < row.need[0]:
-            return [here.rows(inside) if splits else replace(row, curve=here), *parts]
-        halves = here.split(inside) if splits < _SPLITS else None
-        if halves is None:
-            return [here.rows(inside), *parts] if splits else []
-        own = 0 if all(a <= b for a, b in zip(inside, halves[0].high, strict=True)) else 1
-        other, shrunk = halves[1 - own].shrunk(), halves[own].shrunk()
-        if other is not None:
-            parts.append(other.rows())
-        if shrunk is None:
-            return parts or [replace(never(curve.ensemble), curve=curve)]
-        here = shrunk
-    raise AssertionError  # the last round returns
 
 
 def _line_over(x: FloatArray, y: FloatArray, at: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.errors import ModelError
 from ocf.problem.requirements import Requirements, scores_at
 from ocf.problem.targets import ClassTarget, IntervalTarget, ProbabilityTarget
-from ocf.problem.totals import narrowed, total_rows
+from ocf.problem.totals import TotalThreshold, total_rows
 from ocf.trees.ensemble import Decision, Ensemble
 from ocf.trees.totals import FLOAT32, Map, Term, Total
 
@@ -216,7 +216,10 @@ def test_damaged_maps_are_refused(broken: dict, message: str) -> None:
 
 
 def test_intervals_of_scores_are_cut_by_a_box() -> None:
-    terms = [Term(0), Term(2)]
-    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {0: (1.0, 9.0), 2: (-np.inf, 2.0)}) == ((1.0, 1.0), (4.0, 2.0))
-    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {}) == ((0.0, 1.0), (4.0, 5.0))
-    assert narrowed(terms, (0.0, 1.0), (4.0, 5.0), {2: (6.0, 7.0)}) is None
+    total = Total((Term(0), Term(2)))
+    ensemble = stumps(np.zeros((1, 2, 3)), Decision("argmax", (0, 1, 2)))
+    curve = TotalThreshold(ensemble, (0.0, 1.0), (4.0, 5.0), total, 0.0, False)
+    assert curve.box == {0: (0.0, 4.0), 2: (1.0, 5.0)}
+    assert curve.within({0: (1.0, 9.0), 2: (-np.inf, 2.0)}).box == {0: (1.0, 4.0), 2: (1.0, 2.0)}
+    assert curve.within({}).box == curve.box
+    assert curve.within({2: (6.0, 7.0)}).box == curve.box  # empty
