@@ -71,6 +71,11 @@ class CellProblem:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     @cached_property
+    def settled(self) -> dict[object, float]:
+        """Bounds of reductions that came to an end with this object, by what they were asked; a copy has none."""
+        return {}
+
+    @cached_property
     def infeasible(self) -> bool:
         """Whether some feature has no open cell or some tree no live leaf: then there is no solution."""
         part = self.partition
@@ -181,7 +186,7 @@ def cell_values(problem: Problem, part: Partition) -> tuple[FloatArray, FloatArr
     """
     value = np.empty(part.n_cells)
     cost = np.empty(part.n_cells)
-    kept: dict[Any, tuple[Feature, FloatArray, FloatArray]] = vars(part).setdefault("_levels", {})
+    kept: dict[Any, tuple[Feature, FloatArray, FloatArray]] = part.derived.setdefault("levels", {})
     for i, (feature, origin) in enumerate(zip(problem.space.features, problem.origin.tolist(), strict=True)):
         span = part.cells_of(i)
         if np.isnan(origin):

@@ -107,10 +107,8 @@ class SearchArrays(NamedTuple):
 
 def search_arrays(part: Partition) -> SearchArrays:
     """Search arrays of a partition, made once and kept with it."""
-    # kept where cached_property keeps its values, so that they live exactly as long as the partition
-    store: dict[str, Any] = vars(part)
-    if "_search_arrays" not in store:
-        store["_search_arrays"] = SearchArrays(
+    if "search arrays" not in part.derived:
+        part.derived["search arrays"] = SearchArrays(
             search_trees(part),
             _boxes(part),
             part.offsets.astype(np.int64),
@@ -119,7 +117,7 @@ def search_arrays(part: Partition) -> SearchArrays:
             part.ensemble.leaf_offsets.astype(np.int64),
             int(part.ensemble.depth.max()),
         )
-    arrays: SearchArrays = store["_search_arrays"]
+    arrays: SearchArrays = part.derived["search arrays"]
     return arrays
 
 

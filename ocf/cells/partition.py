@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,11 @@ class Partition:
                 "formulation='hyperplanes', or "
                 "'oblique' for a single tree"
             )
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What others have worked out from these cells, for all rows, by its name."""
+        return {}
 
     @cached_property
     def widths(self) -> IntArray:

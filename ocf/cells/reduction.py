@@ -116,8 +116,8 @@ def reduce(
     Reduction
     """
     asked = (upper, max_rounds, max_pairs, merge)
-    if vars(cells).get("_reduced_by", ((), 0.0))[0] == asked:
-        return _unchanged(cells, vars(cells)["_reduced_by"][1])
+    if asked in cells.settled:
+        return _unchanged(cells, cells.settled[asked])
     arrays = search_arrays(cells.partition)
     gain = np.ascontiguousarray(cells.requirements.gain)
     need = cells.requirements.need
@@ -128,8 +128,8 @@ def reduce(
     sets = int(min(SETS * max_pairs, SETS_A_SECOND * max(seconds_left(), 0.0)))
     # first, for it takes less than a round of the others
     proved = cells.infeasible or not _drop_beyond_sets(cells, cost, live, limit, sets)
-    bound, rounds = -np.inf, 0
-    while not proved and rounds < max_rounds and seconds_left() > 0:
+    bound, rounds, in_time = -np.inf, 0, True
+    while not proved and rounds < max_rounds and (in_time := seconds_left() > 0):
         rounds += 1
         before = _size(cost, live)
         found = _shrink(arrays, gain, need, cost, live, limit)
@@ -150,8 +150,8 @@ def reduce(
         _merge(arrays, cost, live)
     bound = upper if proved else min(bound, upper)
     reduced = cells.with_(open=np.isfinite(cost), live=live)
-    if not proved:  # kept with this object alone, so that copies with other leaves or requirements have none of it
-        vars(reduced)["_reduced_by"] = (asked, float(bound))
+    if not proved and in_time:
+        reduced.settled[asked] = float(bound)
     logger.debug("reduction: %d rounds, proved %s, bound %g", rounds, proved, bound)
     return Reduction(
         reduced,

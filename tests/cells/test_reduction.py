@@ -18,6 +18,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
 from ocf.readers.sklearn import read
+from ocf.support.limits import within
 
 SEEDS = st.integers(0, 10**6)
 
@@ -63,6 +64,24 @@ def test_reducing_a_reduced_problem_again(seed: int) -> None:
     first = reduce(cells, optimum * 2 if np.isfinite(optimum) else np.inf)
     if not first.proved:
         check(first.cells, optimum * 1.01 if np.isfinite(optimum) else np.inf)
+
+
+def test_what_ran_out_of_time_goes_on_later() -> None:
+    shrunk = 0
+    for seed in range(20):
+        cells = random_problem(seed)
+        with within(0.0):
+            unfinished = reduce(cells, merge=False)
+        assert unfinished.rounds == 0
+        later, whole = reduce(unfinished.cells, merge=False), reduce(cells, merge=False)
+        assert later.proved == whole.proved
+        if not whole.proved:
+            assert later.bound == whole.bound
+            assert (later.cells.open == whole.cells.open).all()
+            assert (later.cells.live == whole.cells.live).all()
+            assert reduce(later.cells, merge=False).rounds == 0  # nothing is left to do
+        shrunk += later.rounds > 0
+    assert shrunk > 10
 
 
 @settings(max_examples=60, deadline=None)
