@@ -7,8 +7,8 @@ Adding a solver is one file with a class that follows `Solver`, and one line in 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from ocf.errors import SolverError
 from ocf.solvers.protocols import CellSolver, Solver
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import Reduced, StandardForm, compile_model
+from ocf.support.messages import nearest
 
 __all__ = [
     "CELL_SOLVERS",
@@ -33,6 +34,8 @@ __all__ = [
     "check_options",
     "compile_model",
     "get_solver",
+    "matrix_solver",
+    "other_matrix_solvers",
 ]
 
 #: Name of a solver -> its module and class, imported when it is asked for.
@@ -72,15 +75,36 @@ def get_solver(name: str) -> Solver | CellSolver:
     """
     known = SOLVERS | CELL_SOLVERS
     if name not in known:
-        near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise SolverError(f"there is no solver {name!r}: {hint}The solvers are {', '.join(known)}")
+        raise SolverError(f"there is no solver {nearest(name, known)}")
     module, cls = known[name]
     try:
         return cast(Solver | CellSolver, getattr(import_module(module), cls)())
     except ImportError as error:
         package = error.name or "its package"
         raise SolverError(f"the solver {name!r} cannot be loaded ({error}): pip install {package}") from error
+
+
+def matrix_solver(name: str) -> Solver:
+    """Make a solver of matrices by its name.
+
+    Raises
+    ------
+    SolverError
+        As of `get_solver`, and of a solver that searches cells.
+    """
+    if name in CELL_SOLVERS:
+        raise SolverError(f"the solver {name!r} searches cells, and this needs one of matrices: {' or '.join(SOLVERS)}")
+    return cast(Solver, get_solver(name))
+
+
+def other_matrix_solvers(first: str) -> list[Solver]:
+    """All solvers of matrices but the first that can be loaded, in the order of `SOLVERS`."""
+    others = []
+    for name in SOLVERS:
+        if name != first:
+            with suppress(SolverError):
+                others.append(matrix_solver(name))
+    return others
 
 
 def check_options(raw: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -330,13 +330,10 @@ def _streed(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Te
 
 def _flowoct(tree: SurrogateTree, bits: NDArray[Any], labels: NDArray[Any]) -> Tests | None:
     from ocf.formulations import flowoct
-    from ocf.solvers import compile_model, get_solver
-    from ocf.solvers.protocols import CellSolver
+    from ocf.solvers import compile_model, matrix_solver
     from ocf.solvers.result import SolverOptions, Status
 
-    solver = get_solver(tree.solver)
-    if isinstance(solver, CellSolver):
-        raise ProblemError(f"the solver {tree.solver!r} searches cells; flowoct needs 'highs' or 'scip'")
+    solver = matrix_solver(tree.solver)
     problem = flowoct.TreeProblem.of(bits, labels, len(tree.classes_), int(tree.max_depth), tree.leaf_penalty)
     try:
         with within(tree.time_limit, default_memory()):

@@ -24,8 +24,7 @@ from ocf.models.lift import lift
 from ocf.problem.costs import Cost
 from ocf.readers.isolation import read_isolation_forest
 from ocf.rules.fitting import one_hot_encoding
-from ocf.solvers import SolverOptions, Status, compile_model, get_solver
-from ocf.solvers.protocols import CellSolver
+from ocf.solvers import SolverOptions, Status, compile_model, matrix_solver
 from ocf.support.numba_cache import array_helper, array_kernel, helper
 
 
@@ -239,10 +238,7 @@ def most_plausible_point(
     built = plausible_point.build(part, held, options_of)
     variables = [*built.choices, *built.model.component_data_objects(pyo.Var)]
     form = compile_model(built.model, list({id(v): v for v in variables}.values()))
-    engine = get_solver(solver)
-    if isinstance(engine, CellSolver):
-        raise SolverError(f"{solver} takes no matrices: give highs or scip")
-    result = engine.solve(form, options)
+    result = matrix_solver(solver).solve(form, options)
     if result.x is None and result.status is not Status.UNKNOWN:
         raise SolverError(f"{solver} failed on the rule ({result.status.value}): ask another solver or method")
     point = cheapest_point(trees.space, origin, intervals, cost)

@@ -24,8 +24,7 @@ from ocf.regional.query import ProbabilityQuery, reaches
 from ocf.rules.families import Families
 from ocf.rules.family_kernels import OPEN, OUT
 from ocf.rules.search import LEAST_GAIN, FoundBox, divergent_set
-from ocf.solvers import SOLVERS, SolverOptions, StandardForm, Status, compile_model, get_solver
-from ocf.solvers.protocols import CellSolver, Solver
+from ocf.solvers import SolverOptions, StandardForm, Status, compile_model, matrix_solver, other_matrix_solvers
 from ocf.support.limits import check, seconds_left, within
 
 
@@ -110,10 +109,12 @@ def solve_most_divergent_set(
 def _next_set(
     built: SetModel, form: StandardForm, place: slice, solver: str, options: SolverOptions | None
 ) -> tuple[int, ...] | None:
-    result = _matrix_solver(solver).solve(form, options)
+    result = matrix_solver(solver).solve(form, options)
     if result.ended and not result.proven:  # sets that are as good within the solver's tolerances
-        (other,) = (name for name in SOLVERS if name != solver)
-        result = _matrix_solver(other).solve(form, None if options is None else replace(options, options={}))
+        for other in other_matrix_solvers(solver):
+            result = other.solve(form, None if options is None else replace(options, options={}))
+            if result.proven:
+                break
     if result.status is Status.INFEASIBLE:
         return None
     if result.status is not Status.OPTIMAL or result.x is None:
@@ -185,7 +186,7 @@ def _solved_box(
         check()
         left = seconds_left()
         limited = options if left == np.inf else replace(options, time_limit=left)
-        result = _matrix_solver(solver).solve(form, limited, warm_start=first)
+        result = matrix_solver(solver).solve(form, limited, warm_start=first)
         nodes += result.nodes
         seconds = time.perf_counter() - begin
         bound = max(0.0, -result.bound)
@@ -248,10 +249,3 @@ def _row(form: StandardForm, place: slice, coefficients: np.ndarray[Any, Any]) -
     row = np.zeros(form.n_cols)
     row[place] = coefficients
     return row
-
-
-def _matrix_solver(name: str) -> Solver:
-    solver = get_solver(name)
-    if isinstance(solver, CellSolver):
-        raise SolverError(f"{name} searches cells of a model's trees; rules need a solver of matrices: highs or scip")
-    return solver

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ocf.cells.cell_problem import CellProblem, cell_values
 from ocf.cells.forms import to_alternatives
 from ocf.cells.nearby import Nearby, Pruner
 from ocf.cells.partition import Partition
-from ocf.errors import ProblemError
+from ocf.errors import ProblemError, SolverError
 from ocf.formulations import VALUE_FORMULATIONS
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
@@ -44,7 +44,6 @@ from ocf.solve.method import (
     BOUNDS_FROM,
     Way,
     choose,
-    other_linear_solvers,
     other_linear_way,
     other_solvers,
     second_value_way,
@@ -55,7 +54,7 @@ from ocf.solve.prepared import KeptMatrices, Matrices, PreparedModel
 from ocf.solve.stand_in import STAND_IN
 from ocf.solve.task import Task
 from ocf.solve.ties import same_cost, tied_points
-from ocf.solvers import CellSolver, Solver, get_solver
+from ocf.solvers import CellSolver, Solver, matrix_solver, other_matrix_solvers
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import seconds_left
 from ocf.support.tolerances import with_ties
@@ -721,17 +720,15 @@ class LeafEngine(_TreeEngine):
 # -- linear models ---------------------------------------------------------------------------------------------
 
 
-#: Of a solver that takes no matrix.
-_NO_MATRIX = "the solver {!r} searches cells of trees; linear models need 'highs' or 'scip'"
-
-
 class LinearEngine(Engine[LinearProblem]):
     """Linear models: a score that is a sum over features."""
 
     def accepts(self, task: Task) -> str:
         """Any solver that takes a matrix."""
-        if isinstance(get_solver(_matrix_solver(task.solver)), CellSolver):
-            return _NO_MATRIX.format(task.solver)
+        try:
+            matrix_solver(_solver_of(task))
+        except SolverError as error:
+            return f"linear models: {error}"
         return ""
 
     def second_way(self, request: Request[LinearProblem]) -> Way:
@@ -744,20 +741,15 @@ class LinearEngine(Engine[LinearProblem]):
         from ocf.solve.linear_search import solve_linear
 
         problem, task = request.problem, request.task
-        way = request.way or Way("linear", _matrix_solver(task.solver))
-        solver = get_solver(way.solver)
-        if isinstance(solver, CellSolver):
-            raise ProblemError(_NO_MATRIX.format(way.solver))
-
-        def others() -> list[Solver]:
-            return [cast(Solver, get_solver(name)) for name in other_linear_solvers(way.solver)]
-
-        going_on = others if task.solver == AUTO else tuple
-        outcome = solve_linear(problem, solver, task.options, request.judge, task.split_margin, going_on)
+        way = request.way or Way("linear", _solver_of(task))
+        going_on = partial(other_matrix_solvers, way.solver) if task.solver == AUTO else tuple
+        outcome = solve_linear(
+            problem, matrix_solver(way.solver), task.options, request.judge, task.split_margin, going_on
+        )
         method = task.method(way, outcome) | {"reduction": False}
         return Finding(problem, outcome, way, method, {})
 
 
-def _matrix_solver(name: str) -> str:
+def _solver_of(task: Task) -> str:
     """The solver that a linear model goes to."""
-    return "highs" if name == AUTO else name
+    return "highs" if task.solver == AUTO else task.solver

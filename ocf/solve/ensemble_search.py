@@ -27,7 +27,7 @@ from ocf.solve.outcome import Outcome
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
 from ocf.solve.small_models import solve_small
 from ocf.solve.turns import FIRST_STALL
-from ocf.solvers import Solver, get_solver
+from ocf.solvers import matrix_solver
 from ocf.solvers.result import STALLED, Progress, SolveResult, Status, relative_gap
 from ocf.solvers.standard_form import compile_model
 from ocf.solvers.tangents import Tangents
@@ -325,7 +325,7 @@ class _Global:
         watched = self._may_switch and not options.options and (left is None or left > 2 * FIRST_STALL)
         if part.seconds < np.inf:
             watched, left = False, min(part.seconds, np.inf if left is None else left)
-        solver = cast(Solver, get_solver(self._solver))
+        solver = matrix_solver(self._solver)
         if left is not None and left <= 0:
             return SolveResult(Status.UNKNOWN, solver=solver.name, version=solver.version)
         asked = replace(options, time_limit=left, stall_limit=FIRST_STALL if watched else None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.errors import MemoryLimitError, SolverError
 from ocf.formulations.base import decode
 from ocf.solve.method import BOUNDS_FROM, Way, usable_solver
-from ocf.solvers import SOLVERS, Reduced, Solver, get_solver
+from ocf.solvers import SOLVERS, Reduced, get_solver, matrix_solver
 from ocf.solvers.box import solve_cells
 from ocf.solvers.box.branching import try_cuts
 from ocf.solvers.box.instance import count_changes
@@ -181,7 +181,7 @@ class _Ending(Worker):
 
     def __init__(self, ends: _Ends, search: Shared) -> None:
         super().__init__(search)
-        self._ends, self._solver = ends, cast(Solver, get_solver(ends.solver))  # an object of this thread alone
+        self._ends, self._solver = ends, matrix_solver(ends.solver)  # an object of this thread alone
 
     def before_lp(self, bound: float, multipliers: Multipliers) -> list[OpenNode] | None:
         """Small problems are for the solver as they are; in a small box the LP comes first, which closes most."""

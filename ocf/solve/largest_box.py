@@ -31,9 +31,8 @@ from ocf.errors import ProblemError, TimeLimitError
 from ocf.formulations.largest_box import Chain, build
 from ocf.problem.requirements import Requirements
 from ocf.solve.compile import compile_formulation
-from ocf.solvers import compile_model, get_solver
+from ocf.solvers import compile_model, matrix_solver
 from ocf.solvers.box import solve_cells
-from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.support.limits import check, seconds_left
 
@@ -260,10 +259,9 @@ class LargestBox:
         form = self._form.append_rows(a, -np.inf, np.array([len(r) - 1.0 for r in rows])) if rows else self._form
         if not form.n_cols:
             return np.zeros(0, bool), self._base
-        solver = get_solver("highs")
-        assert not isinstance(solver, CellSolver)
         left = seconds_left()
-        result = solver.solve(form, SolverOptions(time_limit=None if left == math.inf else max(left, 1e-3)))
+        options = SolverOptions(time_limit=None if left == math.inf else max(left, 1e-3))
+        result = matrix_solver("highs").solve(form, options)
         taken = result.x > 0.5 if result.x is not None and result.status is Status.OPTIMAL else None
         return taken, self._base - result.bound
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
 from ocf.solve.tree_search import TreeSearch
-from ocf.solvers import SOLVERS, Solver, get_solver
+from ocf.solvers import SOLVERS, matrix_solver
 from ocf.solvers.result import SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 from ocf.support.tolerances import meets
@@ -151,7 +150,7 @@ class Query:
         best = replace(known, bound=np.inf) if known.point is not None else replace(EMPTY, leaf=task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
-        solver = cast(Solver, get_solver(name))
+        solver = matrix_solver(name)
         loose = form.integer & (form.lower < form.upper)
         binary = loose & (form.lower == 0) & (form.upper == 1)
         undecided = np.inf  # bound of the choices of which rounding left open what they cost, if they have a point
@@ -199,7 +198,7 @@ class Query:
             return known
         # what SCIP cannot settle, the branching may in no time
         options = replace(self.options, time_limit=None if left is None else left / 2)
-        result = cast(Solver, get_solver("scip")).solve(form, options, cutoff=limit if np.isfinite(limit) else None)
+        result = matrix_solver("scip").solve(form, options, cutoff=limit if np.isfinite(limit) else None)
         self.run.note(result)
         if result.x is None:
             return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ocf.solve.leaf_rounding import LeafRounding
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.multipliers import multipliers_at
 from ocf.solve.polytope import Polytope
-from ocf.solvers import Solver, get_solver
+from ocf.solvers import matrix_solver
 from ocf.solvers.adapter import Claim
 from ocf.solvers.continuous import ColdSolver
 from ocf.solvers.highs_warm import WarmHighs, cleaned
@@ -275,7 +275,7 @@ class SmoothLeaves:
         own_options = self.options if name == (self.solver or "highs") else replace(self.options, options={})
         if name == "highs":
             return WarmHighs(form, own_options), np.asarray(shift)
-        return ColdSolver(form, cast(Solver, get_solver(name)), own_options), np.asarray(shift)
+        return ColdSolver(form, matrix_solver(name), own_options), np.asarray(shift)
 
     def _opened(self, task: LeafTask, own: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds of columns, with those whose l0 binary is closed held at 0."""

@@ -232,11 +232,6 @@ def other_linear_way(first: Way) -> Way:
     return Way(first.formulation, solver)
 
 
-def other_linear_solvers(first: str) -> list[str]:
-    """Names of the solvers that go on with a linear model, in turn, where the first one errs."""
-    return [name for name in SOLVERS if name != first and usable_solver(name) is not None]
-
-
 def usable_solver(name: str) -> Solver | CellSolver | None:
     """The solver, None when it cannot be imported."""
     try:

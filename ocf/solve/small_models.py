@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 from ocf.errors import MemoryLimitError, SolverError
-from ocf.solvers import Solver, get_solver
+from ocf.solvers import Solver, matrix_solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm
 
@@ -37,7 +36,7 @@ def solve_small(
         With the status ERROR also where a solver raises an error, or there is no memory for the model.
     """
     try:
-        highs = cast(Solver, get_solver("highs"))
+        highs = matrix_solver("highs")
         first = highs.solve(form.relaxed(), options, cutoff=cutoff, interrupt=interrupt)
         left = None if options.time_limit is None else options.time_limit - first.seconds
         if first.status is Status.INFEASIBLE:

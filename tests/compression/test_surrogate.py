@@ -171,12 +171,13 @@ def test_bad_settings_say_what_is_wrong():
         ({"method": "best"}, "unknown method 'best'"),
         ({"max_depth": 0}, "max_depth"),
         ({"leaf_penalty": -1.0}, "leaf_penalty"),
-        ({"method": "flowoct", "solver": "box"}, "needs 'highs' or 'scip'"),
     ):
         with pytest.raises(ProblemError, match=message):
             SurrogateTree(**bad).fit(bits, y)
     with pytest.raises(DataError, match="more than two values"):
         SurrogateTree().fit(np.arange(10.0)[:, None], np.arange(10) % 2)
+    with pytest.raises(SolverError, match="one of matrices: highs or scip"):
+        SurrogateTree(method="flowoct", solver="box").fit(bits, y)
     with pytest.raises(SolverError, match="raise time_limit or Q"):
         SurrogateTree(method="flowoct", time_limit=1e-6).fit(*random_rows(2, n=200, features=8))
     assert SurrogateTree(method="optimal", leaf_penalty=1e6).fit(bits, y).n_leaves_ == 1

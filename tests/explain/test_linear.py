@@ -314,7 +314,7 @@ def test_what_is_refused():
         explainer.explain(X.iloc[:1])
     with pytest.raises(ProblemError, match="no class 7"):
         explainer.explain(X.iloc[:1], target=7)
-    with pytest.raises(ProblemError, match="need 'highs' or 'scip'"):
+    with pytest.raises(ProblemError, match="one of matrices: highs or scip"):
         explainer.explain(X.iloc[:1], target=1, solver="box")
     with pytest.raises(ProblemError, match="margin"):
         explainer.explain(X.iloc[:1], target=1, margin=-1)

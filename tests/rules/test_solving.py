@@ -31,7 +31,7 @@ def test_a_set_that_is_not_proven_is_not_given(band: ProbabilityQuery, monkeypat
         def solve(self, *_: object) -> SolveResult:
             return SolveResult(Status.UNKNOWN)
 
-    monkeypatch.setattr(rule_solving, "get_solver", lambda _: OutOfTime())
+    monkeypatch.setattr(rule_solving, "matrix_solver", lambda _: OutOfTime())
     with pytest.raises(SolverError, match="sets='exhaustive'"):
         rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
 
@@ -46,9 +46,11 @@ def test_a_set_within_tolerances_is_proven_by_the_other_solver(
             found = get_solver("highs").solve(form, options)
             return replace(found, status=Status.FEASIBLE, bound=found.bound - 1e-6, raw_status="Optimal")
 
-    monkeypatch.setattr(rule_solving, "get_solver", lambda name: Tolerant() if name == "highs" else get_solver(name))
+    monkeypatch.setattr(rule_solving, "matrix_solver", lambda _: Tolerant())
     assert rule_solving.solve_minimal_sets(band, [0, 1], 0.2) == right
-    monkeypatch.setattr(rule_solving, "get_solver", lambda _: Tolerant())
+    monkeypatch.setattr(rule_solving, "other_matrix_solvers", lambda _: [Tolerant(), get_solver("scip"), Tolerant()])
+    assert rule_solving.solve_minimal_sets(band, [0, 1], 0.2) == right
+    monkeypatch.setattr(rule_solving, "other_matrix_solvers", lambda _: [Tolerant()])
     with pytest.raises(SolverError, match="sets='exhaustive'"):
         rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
 
