@@ -10,13 +10,10 @@ and a ``finished`` line behind all that was asked for. A line is on the disk bef
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import logging
-import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +21,8 @@ from typing import Any
 
 from ocf.compare.schemas import LINES
 from ocf.errors import DataError
-from ocf.support.documents import as_table, fit, keep_aside, parse_json
+from ocf.support.documents import as_table, fit, parse_json
+from ocf.support.journal import Journal
 from ocf.support.json_dtypes import plain
 
 logger = logging.getLogger(__name__)
@@ -143,16 +141,11 @@ class Writer:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"cannot write {self.path}: {error.strerror or error}") from None
-        self._fd = self._open()
+        self._journal = Journal(self.path, f"another ocf compare is writing to {self.path}: wait for it, or give -o")
         try:
-            self._lock()
-            while os.fstat(self._fd).st_ino != self.path.stat().st_ino:  # another process has just put lines aside
-                os.close(self._fd)
-                self._fd = self._open()
-                self._lock()
             self.lines = self._existing(suite)
         except BaseException:
-            os.close(self._fd)
+            self._journal.close()
             raise
 
     def __enter__(self) -> Writer:
@@ -161,31 +154,11 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._fd)
-
-    def _open(self) -> int:
-        try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror or error}") from None
-
-    def _lock(self) -> None:
-        import fcntl
-
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError(f"another ocf compare is writing to {self.path}: wait for it, or give -o") from None
-        except OSError as error:  # some network file systems have no locks
-            logger.info("cannot lock %s: %s", self.path, error)
+        self._journal.close()
 
     def _existing(self, suite: Mapping[str, Any]) -> list[dict[str, Any]]:
-        size = os.fstat(self._fd).st_size
-        content = os.pread(self._fd, size, 0) if size else b""
-        complete = content.rfind(b"\n") + 1
-        if not complete:
-            if content:
-                os.ftruncate(self._fd, 0)  # not even the first line was finished
+        if not self._journal.lines:
+            self._journal.clean(())  # not even the first line was finished
             self.add({"kind": "suite", "schema": SCHEMA, **suite})
             return []
         found = read(self.path)
@@ -194,29 +167,8 @@ class Writer:
                 f"{self.path} holds results of another suite ({found.suite['name']!r}, fingerprint "
                 f"{found.suite['fingerprint']}, not {suite['fingerprint']}): give another folder with -o, or delete it"
             )
-        if complete < size:
-            os.ftruncate(self._fd, complete)
-        if found.unreadable:
-            self._put_aside(content[:complete], found.unreadable)
+        self._journal.clean(found.unreadable)
         return found.lines
-
-    def _put_aside(self, content: bytes, unreadable: Sequence[bytes]) -> None:
-        """Move lines to the file beside this one, which another file with the others then replaces."""
-        bad = set(unreadable)
-        fresh = self.path.with_name(self.path.name + ".new")
-        try:
-            aside = keep_aside(self.path, unreadable)
-            with fresh.open("wb") as file:
-                file.writelines(line + b"\n" for line in content.split(b"\n")[:-1] if line not in bad)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self.path)
-        except OSError as error:
-            raise DataError(f"cannot move unreadable lines of {self.path}: {error.strerror or error}") from None
-        logger.warning("%d lines of %s are moved to %s", len(unreadable), self.path, aside.name)
-        old, self._fd = self._fd, self._open()
-        self._lock()
-        os.close(old)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append one line; when this returns, it is on the disk.
@@ -226,18 +178,5 @@ class Writer:
         DataError
             The disk is full, or the like; what was there before is still there.
         """
-        data = json.dumps(plain(line), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        before = os.fstat(self._fd).st_size
-        try:
-            written = 0
-            while written < len(data):
-                written += os.write(self._fd, data[written:])
-            os.fsync(self._fd)
-        except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._fd, before)
-            reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
-            raise DataError(
-                f"cannot write {self.path}: {reason}. The finished rows are kept; give the same command again, once "
-                "there is room, to go on"
-            ) from None
+        data = json.dumps(plain(line), ensure_ascii=False, allow_nan=False)
+        self._journal.append(data.encode(), sync=True)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from ocf.errors import DataError
-from ocf.support.documents import as_table, fit, keep_aside, parse_json
+from ocf.support.documents import as_table, fit, parse_json
+from ocf.support.journal import Journal
 from ocf.support.schemas import HeadSchema, RowSchema
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 
@@ -65,23 +59,20 @@ class Checkpoint:
         self.done: dict[int, dict[str, Any]] = {}
         self._fingerprint = fingerprint
         self._check = check
-        self._file: IO[str] | None = None
+        self._journal: Journal | None = None
 
     def __enter__(self) -> Checkpoint:
         if self.path is None:
             return self
+        who = "another process or thread: wait for its end, or give another path"
+        self._journal = Journal(self.path, f"the checkpoint {self.path} is in use, by {who}")
         try:
-            self._file = self._own(self.path)
-            kept = self._read(self.path.read_bytes())
-            if self.path.stat().st_size != len(kept):
-                self._file = self._keep_only(kept, self._file)
-            if not kept:
-                self._write({"schema": SCHEMA, "fingerprint": self._fingerprint})
-        except BaseException as error:
+            self._journal.clean(self._read(self._journal))
+            if not self._journal.lines:
+                self._write(self._journal, {"schema": SCHEMA, "fingerprint": self._fingerprint})
+        except BaseException:
             self._close()
-            if not isinstance(error, OSError):
-                raise
-            raise DataError(f"cannot use the checkpoint {self.path}: {error.strerror or error}") from None
+            raise
         return self
 
     def __exit__(
@@ -90,9 +81,9 @@ class Checkpoint:
         self._close()
 
     def _close(self) -> None:
-        if self._file is not None:
-            _release(self._file)
-            self._file = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
 
     def add(self, row: int, record: Mapping[str, Any]) -> None:
         """Keep the record of a finished row.
@@ -103,78 +94,35 @@ class Checkpoint:
             Position in the batch.
         record : mapping
             JSON-ready.
+
+        Raises
+        ------
+        DataError
+            It cannot be written; see `ocf.support.journal.Journal.append`.
         """
-        self.done[row] = dict(record)
-        if self._file is not None:
+        if self._journal is not None:
             line = {"row": row, **record}
-            self._write({**line, "check": _checksum(line)})
+            self._write(self._journal, {**line, "check": _checksum(line)})
+        self.done[row] = dict(record)
 
-    def _write(self, data: Mapping[str, Any]) -> None:
-        assert self._file is not None
-        self._file.write(json.dumps(data, allow_nan=False) + "\n")
-        self._file.flush()
+    @staticmethod
+    def _write(journal: Journal, data: Mapping[str, Any]) -> None:
+        journal.append(json.dumps(data, allow_nan=False).encode())
 
-    def _own(self, path: Path) -> IO[str]:
-        """Open a file to go on with, which nobody else goes on with meanwhile."""
-        while True:
-            file = path.open("a", encoding="utf-8")
-            try:
-                if _locked(file) and not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
-                    file.close()
-                    continue  # who had it has replaced it
-                return file
-            except BlockingIOError:
-                file.close()
-                raise DataError(
-                    f"the checkpoint {self.path} is in use, by another process or thread: wait for its end, or give "
-                    "another path"
-                ) from None
-            except BaseException:
-                file.close()
-                raise
-
-    def _keep_only(self, kept: bytes, opened: IO[str]) -> IO[str]:
-        """Leave nothing but these bytes in the file; what was there is there until they are on the disk."""
-        assert self.path is not None
-        path = self.path.with_name(self.path.name + ".new")
-        with path.open("wb") as file:
-            file.write(kept)
-            file.flush()
-            os.fsync(file.fileno())
-        if fcntl is None:  # Windows replaces no open files
-            opened.close()
-            path.replace(self.path)
-            return self._own(self.path)
-        fresh = self._own(path)  # before anyone can see it
-        try:
-            path.replace(self.path)
-        except BaseException:
-            _release(fresh)
-            raise
-        _release(opened)
-        return fresh
-
-    def _read(self, data: bytes) -> bytes:
-        """Take over the whole lines; returns those that can be read."""
-        assert self.path is not None
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole and data.strip():
-            raise self._foreign()
-        head, *lines = whole.split(b"\n")[:-1] or [b""]
-        if not whole:
-            return b""
+    def _read(self, journal: Journal) -> list[bytes]:
+        """Take over the lines that can be read; returns the others."""
+        if not journal.lines:
+            if journal.tail.strip():
+                raise self._foreign()
+            return []
+        head, *lines = journal.lines
         self._check_head(head)
         rows = [self._row(line, f"{self.path}, line {number}") for number, line in enumerate(lines, 2)]
         twice = {row for row, lines_of in self._lines_of(rows, lines).items() if len(lines_of) > 1}
         for row in sorted(twice):
             logger.warning("%s: row %d has several records: they are put aside, and it is done again", self.path, row)
             del self.done[row]
-        bad = [line for row, line in zip(rows, lines, strict=True) if row is None or row in twice]
-        if bad:
-            keep_aside(self.path, bad)
-            logger.warning("%d lines of %s are moved to %s.unreadable", len(bad), self.path, self.path.name)
-        good = [line for row, line in zip(rows, lines, strict=True) if row is not None and row not in twice]
-        return b"".join(line + b"\n" for line in (head, *good))
+        return [line for row, line in zip(rows, lines, strict=True) if row is None or row in twice]
 
     @staticmethod
     def _lines_of(rows: Sequence[int | None], lines: Sequence[bytes]) -> dict[int, set[bytes]]:
@@ -231,35 +179,6 @@ class Checkpoint:
         return DataError(
             f"{self.path} is no checkpoint of this version of ocf, or its first line is damaged: give another path"
         )
-
-
-def _locked(file: IO[str]) -> bool:
-    """Keep a file from others until it is released; raises BlockingIOError where somebody has it.
-
-    Returns
-    -------
-    bool
-        Whether it is kept: some systems and some file systems have no locks.
-    """
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        logger.debug("%s is not locked: %s", file.name, error)
-        return False
-    return True
-
-
-def _release(file: IO[str]) -> None:
-    """Close a file for all: a process that forked from this one may have it open still."""
-    with file:
-        file.flush()
-        if fcntl is not None:
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _checksum(line: dict[str, Any]) -> int:

@@ -96,7 +96,7 @@ def test_disk_that_fills_up_keeps_the_finished_lines(tmp_path: Path, monkeypatch
         writer.add(run("a"))
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", full)
-            with pytest.raises(DataError, match=r"the disk is full\. The finished rows are kept; give the same"):
+            with pytest.raises(DataError, match=r"the disk is full\. The finished rows are kept; do the same"):
                 writer.add(run("b"))
         assert [r["key"] for r in read(tmp_path).of("run")] == ["a"]
         writer.add(run("c"))

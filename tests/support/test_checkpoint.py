@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -15,6 +16,10 @@ def write(path, fingerprint="a", rows=3):
     with Checkpoint(path, fingerprint) as kept:
         for k in range(rows):
             kept.add(k, {"status": "optimal", "cost": k / 3})
+
+
+def spoil_last(path):
+    path.write_bytes(path.read_bytes()[:-2] + b"\n")
 
 
 def test_rows_come_back_to_the_last_bit(tmp_path):
@@ -43,7 +48,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path, lost):
 def test_a_file_that_is_in_use_is_refused_until_it_is_closed(tmp_path):
     path = tmp_path / "rows"
     write(path)
-    path.write_bytes(path.read_bytes()[:-1])  # it is written anew when it is opened, and locked still
+    spoil_last(path)  # it is written anew when it is opened, and locked still
     with Checkpoint(path, "a") as kept:
         with pytest.raises(DataError, match="in use, by another process or thread"), Checkpoint(path, "a"):
             pass
@@ -58,7 +63,7 @@ def test_a_file_that_is_in_use_is_refused_until_it_is_closed(tmp_path):
 def test_a_file_that_could_not_be_replaced_is_free_again(tmp_path, monkeypatch):
     path = tmp_path / "rows"
     write(path)
-    path.write_bytes(path.read_bytes()[:-1])
+    spoil_last(path)
 
     def replace(self, other):
         raise PermissionError(13, "Permission denied")
@@ -169,8 +174,23 @@ def test_records_that_the_caller_refuses_are_kept_aside(tmp_path):
 
 
 def test_a_place_that_cannot_be_written(tmp_path):
-    with pytest.raises(DataError, match="cannot use the checkpoint"), Checkpoint(tmp_path / "no" / "rows", "a"):
+    with pytest.raises(DataError, match=r"cannot write .*: No such file"), Checkpoint(tmp_path / "no" / "rows", "a"):
         pass
+
+
+def test_a_row_that_finds_no_room_is_not_kept(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Checkpoint(tmp_path / "rows", "a") as kept:
+        kept.add(0, {"status": "optimal"})
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(DataError, match=r"the disk is full\. The finished rows are kept"):
+                kept.add(1, {"status": "optimal"})
+        assert sorted(kept.done) == [0]
+    with Checkpoint(tmp_path / "rows", "a") as kept:
+        assert sorted(kept.done) == [0]
 
 
 def test_without_a_path_rows_are_kept_in_memory():
