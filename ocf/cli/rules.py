@@ -138,7 +138,8 @@ def rules(
     For example: ocf rules model.json applicants.csv --rows 0:10 --target 1 --reference train.csv --drop granted
     """
     from ocf.features.inference import infer_space
-    from ocf.rules.explainer import TIME_LIMIT, CounterfactualRules
+    from ocf.rules.explainer import CounterfactualRules
+    from ocf.rules.finding import TIME_LIMIT
 
     if output is not None:
         check_output(output, (".json", ".csv"), (model, data, problem, reference))

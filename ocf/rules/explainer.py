@@ -36,21 +36,21 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
-from ocf.errors import ConformanceError, DataError, ModelError, ProblemError
+from ocf.errors import DataError, ModelError, ProblemError
 from ocf.features.asked_rows import frames_of, rows_of
 from ocf.features.feature import Feature
-from ocf.features.frames import PANDAS, FrameKind, kind_of, table_of
+from ocf.features.frames import kind_of, table_of
 from ocf.features.inference import as_table, infer_space
 from ocf.features.space import FeatureSpace
-from ocf.models.labels import class_array
-from ocf.models.user_model import UserModel, working
+from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.problem.targets import wanted_class
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
+from ocf.rules.answering import AnsweringModel, distinct
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
     RegionalSet,
@@ -61,7 +61,7 @@ from ocf.rules.covering import (
     cover,
     proposed_regions,
 )
-from ocf.rules.finding import PREFERENCES, RuleSearch, check_choice, find_boxes, find_features
+from ocf.rules.finding import PREFERENCES, TIME_LIMIT, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
 from ocf.rules.objects import ChangeSet, Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
@@ -84,10 +84,6 @@ from ocf.support.limits import memory_of, within
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
-
-#: Seconds that the search for a rule takes at most by default. In ten the rules found on the data sets at hand were no
-#: larger, and a row took thirteen.
-TIME_LIMIT = 1.0
 
 POINT_METHODS = ("annealing", "milp", "cheapest")
 
@@ -168,15 +164,13 @@ class CounterfactualRules:
         memory_of(memory_limit)  # refuses what is no amount
         self.memory_limit = memory_limit
         self.level, self.rule_level, self.seed = float(level), float(rule_level), seed
-        self._array = table_of(X) is None
         table, self._frames = as_table(X), kind_of(X)
-        self.model = model.in_frames(self._frames, table.head(1)) if isinstance(model, UserModel) else model
-        self._asked = _frames_asked(model, self._frames, table.head(1))
         own = features if isinstance(features, FeatureSpace) else infer_space(table, features, groups=groups)
         self.space = _varying(own, features_to_vary)
-        self._categories = _category_dtypes(self.space, table)
+        self._answering = AnsweringModel(model, self.space, table, self._frames, array=table_of(X) is None)
+        self.model = self._answering.model
         self.rows = self.space.from_frame(table)
-        predicted = None if self.model is None else self._answers_to_data(self._frames.labelled(table))
+        predicted = None if model is None else self._answering.to_data(table, self.rows)
         answers = np.asarray(predicted if y is None else y)
         if answers.dtype == object and answers.ndim == 1:  # numbers may stand among objects
             answers = pd.Series(answers).infer_objects().to_numpy()
@@ -185,7 +179,7 @@ class CounterfactualRules:
             raise DataError("answers must be one per row, without missing ones")
         if self.regression and answers.dtype.kind == "f" and not np.isfinite(answers).all():
             raise DataError("answers must be finite numbers: leave out the rows where they are infinite")
-        self.classes = () if self.regression else _classes(answers)
+        self.classes = () if self.regression else distinct(answers)
         if not self.regression and len(self.classes) < 2:
             raise DataError(f"all answers are {self.classes[0]!r}: there is nothing that a change could turn")
         self.forest = fit_forest(
@@ -250,14 +244,17 @@ class CounterfactualRules:
         RuleSet
         """
         begin = time.perf_counter()
-        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set)
+        search = self._search(
+            level, rule_level, n_rules=n_rules, prefer=prefer, sets=sets, method=method, solver=solver,
+            time_limit=time_limit, every_set=every_set,
+        )  # fmt: skip
         table, coded = self._row(x)
-        predicted = None if self.model is None else _plain(self._predicted(coded)[0])
+        predicted = self._answering.first(coded)
         wanted = self._wanted(target, predicted)
         original = dict(zip(self.space.names, map(Feature.label, self.space.features, coded[0]), strict=True))
-        blank = RuleSet(table.index[0], "local", predicted, wanted.words, (), original, (), 0.0, False, "already", ())
+        blank = RuleSet(table.index[0], "local", predicted, wanted.words, original=original)
         if predicted is not None and wanted.holds(np.array([predicted]))[0]:
-            return replace(blank, seconds=time.perf_counter() - begin)
+            return replace(blank, status="already", seconds=time.perf_counter() - begin)
         return self._solve(self._local_query(coded, wanted), blank, begin, search)
 
     def query(
@@ -308,21 +305,7 @@ class CounterfactualRules:
         table = self._rows(rows)
         return _each(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
 
-    def regional(
-        self,
-        region: Subgroup | Mapping[str, Any],
-        target: Any = None,
-        *,
-        level: float | None = None,
-        rule_level: float | None = None,
-        n_rules: int = 1,
-        prefer: str = "large",
-        sets: str = "exhaustive",
-        method: str = "search",
-        solver: str = "highs",
-        time_limit: float | None = TIME_LIMIT,
-        every_set: bool = False,
-    ) -> RuleSet:
+    def regional(self, region: Subgroup | Mapping[str, Any], target: Any = None, **settings: Any) -> RuleSet:
         """Rules for all rows of a region.
 
         Parameters
@@ -330,15 +313,16 @@ class CounterfactualRules:
         region : Subgroup or mapping
             Of `regions` or `region_of`, or by feature ``(lowest, highest)`` with None for open ends, dates where it
             holds such, or a list of levels. The features that it does not name are not held.
-        target, level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set
-            As in `local`; the target must be named.
+        target : object
+            As in `local`; it must be named.
+        **settings
+            See `local`.
         """
         begin = time.perf_counter()
-        search = self._search(level, rule_level, n_rules, prefer, sets, method, solver, time_limit, every_set)
+        search = self._search(**settings)
         wanted = self._wanted(target, None)
         query = self._regional_query(region, wanted)
-        conditions = conditions_of(self.forest, self.space, query.held)
-        blank = RuleSet(None, "regional", None, wanted.words, conditions, {}, (), 0.0, False, "already", ())
+        blank = RuleSet(None, "regional", None, wanted.words, conditions_of(self.forest, self.space, query.held))
         return self._solve(query, blank, begin, search)
 
     def lacks(self, rows: pd.DataFrame | ArrayLike, target: Any) -> BoolArray:
@@ -353,7 +337,7 @@ class CounterfactualRules:
         coded = self.space.from_frame(self._rows(rows))
         if self.model is None:
             return np.ones(len(coded), bool)
-        return ~self._wanted(target, None).holds(self._predicted(coded))
+        return ~self._wanted(target, None).holds(self._answering.predicted(coded))
 
     def regions(
         self,
@@ -602,9 +586,9 @@ class CounterfactualRules:
             found = most_plausible_point(
                 self.isolation, origin, rule.intervals, solver=solver, options=SolverOptions(time_limit=time_limit)
             )
-        frame = self._table(found.point)
+        frame = self._answering.table(found.point)
         frame.index = table.index
-        decided = None if self.model is None else _plain(self._predicted(found.point[None, :])[0])
+        decided = self._answering.first(found.point[None, :])
         wanted = None if target is None or decided is None else self._wanted(target, None)
         return RulePoint(
             frames_of(x, self._frames).native(frame),
@@ -661,8 +645,8 @@ class CounterfactualRules:
         points = np.array([own.point for own in found]).reshape(len(found), len(self.space))
         reached: list[bool | None] = [None] * len(found)
         if self.model is not None and found:
-            predicted = _plain(self._predicted(coded)[0])
-            reached = self._wanted(target, predicted).holds(self._predicted(points)).tolist()
+            predicted = self._answering.first(coded)
+            reached = self._wanted(target, predicted).holds(self._answering.predicted(points)).tolist()
         told = pd.DataFrame(
             {
                 "level": np.array([own.level for own in found], float),
@@ -672,13 +656,13 @@ class CounterfactualRules:
                 "rule": pd.Series([str(own.rule) for own in found], dtype=str),
             }
         )
-        table = pd.concat([told, self._table(points)], axis=1)
+        table = pd.concat([told, self._answering.table(points)], axis=1)
         return frames_of(x, self._frames).native(table)
 
     def _most_probable_part(self, rule: Rule, coded: FloatArray, target: Any) -> Rule:
         """The largest box within a rule that is as probable for a row as any leaf there; the rule where none is."""
         assert rule.region is not None
-        predicted = None if self.model is None else _plain(self._predicted(coded)[0])
+        predicted = self._answering.first(coded)
         features = tuple(interval.feature for interval in rule.intervals)
         query = self._local_query(coded, self._wanted(target, predicted)).with_free(rule.region)
         level = min(max(query.crp(features, rule.region), LEAST_LEVEL), 1.0)
@@ -692,11 +676,10 @@ class CounterfactualRules:
 
     # -- answers -------------------------------------------------------------------------------------------
 
-    def _search(self, level: float | None, rule_level: float | None, *settings: Any) -> RuleSearch:
+    def _search(self, level: float | None = None, rule_level: float | None = None, **settings: Any) -> RuleSearch:
         """What is asked for, at the levels of the class where the call says none."""
-        return RuleSearch(
-            self.level if level is None else level, self.rule_level if rule_level is None else rule_level, *settings
-        )
+        own = self.level if level is None else level
+        return RuleSearch(own, self.rule_level if rule_level is None else rule_level, **settings)
 
     def _solve(self, query: ProbabilityQuery, blank: RuleSet, begin: float, search: RuleSearch) -> RuleSet:
         with within(memory=memory_of(self.memory_limit)):
@@ -761,42 +744,6 @@ class CounterfactualRules:
             raise DataError(f"one row is asked for, not {len(table)}: use local_many, or table.iloc[[k]]")
         return table, complete_rows(self.space, table)
 
-    def _table(self, coded: FloatArray) -> pd.DataFrame:
-        """Table of coded rows, with the labels of the data's columns and their categories in their order."""
-        return self._frames.labelled(self.space.to_frame(coded).astype(self._categories))
-
-    def _predicted(self, coded: FloatArray) -> NDArray[Any]:
-        """The explained model's answers to coded rows."""
-        return self._answers(self._table(coded))
-
-    def _answers_to_data(self, table: pd.DataFrame) -> NDArray[Any]:
-        """The model's answers to the data, if it gives them to what ocf makes of the coded rows too.
-
-        Raises
-        ------
-        ConformanceError
-            It does not, and would be asked about other values than those that rules name.
-        """
-        wanted, found = self._answers(table), self._predicted(self.rows)
-        close = np.isclose(wanted, found) if wanted.dtype.kind == "f" else wanted == found
-        others = np.flatnonzero(~(close | pd.isna(wanted)))
-        if len(others):
-            raise ConformanceError(
-                f"the model answers {len(others)} of {len(table)} rows of the data otherwise than the table that ocf "
-                f"makes of them (the first is row {others[0]}): fit it, and give it to ocf, on columns of plain "
-                "numbers, truth values, words or categories"
-            )
-        return wanted
-
-    def _answers(self, table: pd.DataFrame) -> NDArray[Any]:
-        """The explained model's answers to a table in the user's columns and dtypes."""
-        if isinstance(self.model, UserModel):
-            decided = self.model.decide(table)
-            classes = self.model.trees.ensemble.decision.classes
-            return class_array([classes[k] for k in decided]) if classes else np.asarray(decided)
-        with working(self.model, table):
-            return np.asarray(self.model.predict(table.to_numpy() if self._array else self._asked.native(table)))
-
     def _wanted(self, target: Any, predicted: Any) -> Wanted:
         if self.regression:
             return Wanted.interval(target)
@@ -808,19 +755,9 @@ class CounterfactualRules:
         return Wanted(self.classes[wanted_class(target, self.classes, current)])
 
 
-def _classes(answers: NDArray[Any]) -> tuple[Any, ...]:
-    """The different answers, in order."""
-    try:
-        return tuple(_plain(v) for v in pd.unique(np.sort(answers)))
-    except TypeError:
-        raise DataError(
-            "answers of several kinds, such as words and numbers, have no order: give words alone"
-        ) from None
-
-
 def _each(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> RuleSets:
     """What is asked of each row, in order; after Ctrl-C of those that are finished."""
-    found = RuleSets()
+    found: list[RuleSet] = []
     with ProgressBar(n_rows, progress) as bar, Interruption() as interruption:
         try:
             while len(found) < n_rows and not interruption.asked:
@@ -831,8 +768,7 @@ def _each(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> 
                 raise
     if len(found) < n_rows:
         logger.warning("interrupted: %d of %d rows are finished and kept", len(found), n_rows)
-        found.interrupted = True
-    return found
+    return RuleSets(found, interrupted=len(found) < n_rows)
 
 
 def _precision(own: RuleSet) -> float:
@@ -848,44 +784,3 @@ def _varying(space: FeatureSpace, names: Iterable[str] | Literal["all"]) -> Feat
         return space
     vary = {space.names[space.index(name)] for name in names}
     return space.updated({name: {"action": "fixed"} for name in space.names if name not in vary})
-
-
-def _category_dtypes(space: FeatureSpace, table: pd.DataFrame) -> dict[str, pd.CategoricalDtype]:
-    """Dtypes of the columns of categories; levels that only the features have stand behind the others."""
-    own = {f.columns[0]: (f.levels, table[f.columns[0]].dtype) for f in space.features if f.dtype == "category"}
-    return {
-        column: pd.CategoricalDtype(
-            [*dtype.categories, *(v for v in levels if v not in dtype.categories)], dtype.ordered
-        )
-        for column, (levels, dtype) in own.items()
-        if isinstance(dtype, pd.CategoricalDtype)
-    }
-
-
-def _frames_asked(model: Any, frames: FrameKind, table: pd.DataFrame) -> FrameKind:
-    """In which kind of table a model is asked; see `UserModel.in_frames`.
-
-    Parameters
-    ----------
-    model : object or None
-    frames : FrameKind
-        Of the data.
-    table : DataFrame (n, n_columns)
-        Some of the data.
-    """
-
-    def takes(kind: FrameKind) -> bool:
-        try:
-            model.predict(kind.native(table))
-        except Exception:  # each library has its own errors
-            return False
-        return True
-
-    if not frames or model is None or isinstance(model, UserModel):
-        return PANDAS
-    ways = (frames, PANDAS) if frames.library == "polars" else (PANDAS, frames)
-    return next((kind for kind in ways if takes(kind)), PANDAS)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

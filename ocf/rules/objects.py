@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -14,6 +14,7 @@ from ocf.arrays import BoolArray
 from ocf.features.feature import Feature, has_grid
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.rules.points import RuleInterval
+from ocf.support import json_records
 from ocf.support.json_dtypes import plain
 from ocf.support.optional import optional
 from ocf.support.pages import table_fragment
@@ -293,13 +294,13 @@ class RuleSet(Sequence[Rule]):
     kind: str
     predicted: Any
     target: str
-    held: tuple[Condition, ...]
-    original: dict[str, Any]
-    features: tuple[str, ...]
-    probability: float
-    divergent: bool
-    status: str
-    rules: tuple[Rule, ...]
+    held: tuple[Condition, ...] = ()
+    original: dict[str, Any] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    probability: float = 0.0
+    divergent: bool = False
+    status: str = "none"
+    rules: tuple[Rule, ...] = ()
     seconds: float = 0.0
     others: tuple[ChangeSet, ...] = ()
 
@@ -377,9 +378,16 @@ class RuleSet(Sequence[Rule]):
             "seconds": self.seconds,
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """Strict JSON."""
-        return json.dumps({"schema": SCHEMA, **self.to_dict()}, indent=indent, allow_nan=False, ensure_ascii=False)
+    def to_json(self, path: str | Path | None = None, *, indent: int | None = 2) -> str:
+        """Strict JSON of `to_dict`; written to `path` if one is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+        indent : int or None
+            As of `json.dumps`.
+        """
+        return json_records.dumps({"schema": SCHEMA, **self.to_dict()}, path, indent)
 
     def plot(self, ax: Any = None, rule: int = 0) -> Any:
         """Intervals of one rule, each on the range of its feature in the data, with the row's own value.
@@ -397,8 +405,8 @@ class RuleSet(Sequence[Rule]):
         return _plot(self, ax, rule)
 
 
-class RuleSets(list[RuleSet]):
-    """Rule sets of several rows, or regions.
+class RuleSets(Sequence[RuleSet]):
+    """Rule sets of several rows, or regions. Immutable.
 
     Parameters
     ----------
@@ -408,18 +416,37 @@ class RuleSets(list[RuleSet]):
     """
 
     def __init__(self, sets: Iterable[RuleSet] = (), *, interrupted: bool = False) -> None:
-        super().__init__(sets)
+        self._sets = tuple(sets)
         self.interrupted = interrupted
+
+    @overload
+    def __getitem__(self, k: int) -> RuleSet: ...
+    @overload
+    def __getitem__(self, k: slice) -> RuleSets: ...
+    def __getitem__(self, k: int | slice) -> RuleSet | RuleSets:
+        return RuleSets(self._sets[k]) if isinstance(k, slice) else self._sets[k]
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __repr__(self) -> str:
+        return f"<RuleSets: {list(self._sets)}>"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per condition of each rule of each row."""
         frames = [own.to_frame() for own in self if own.rules]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """Strict JSON."""
-        record = {"schema": SCHEMA, "rule_sets": [own.to_dict() for own in self]}
-        return json.dumps(record, indent=indent, allow_nan=False, ensure_ascii=False)
+    def to_json(self, path: str | Path | None = None, *, indent: int | None = 2) -> str:
+        """Strict JSON; written to `path` if one is given.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+        indent : int or None
+            As of `json.dumps`.
+        """
+        return json_records.dumps({"schema": SCHEMA, "rule_sets": [own.to_dict() for own in self]}, path, indent)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))

@@ -106,7 +106,7 @@ def unpack(data: Any) -> list[dict[str, Any]]:
     raise DataError(f"this is not an explanation that ocf wrote: its schema is {schema!r}, not {ONE!r} or {MANY!r}")
 
 
-def dumps(data: Mapping[str, Any], path: str | Path | None) -> str:
+def dumps(data: Mapping[str, Any], path: str | Path | None, indent: int | None = 1) -> str:
     """Strict JSON of plain data, written to `path` if there is one.
 
     Parameters
@@ -114,8 +114,10 @@ def dumps(data: Mapping[str, Any], path: str | Path | None) -> str:
     data : mapping
         JSON-ready.
     path : str or Path or None
+    indent : int or None
+        As of `json.dumps`.
     """
-    text = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=indent)
     if path is not None:
         Path(path).write_text(text + "\n", encoding="utf-8")
     return text

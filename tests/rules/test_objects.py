@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,20 @@ def test_tables_json_and_words(rules: CounterfactualRules, table: pd.DataFrame, 
     assert all(said[0].isalpha() for said in proofs)
     assert escape(str(many[0][0])) in page
     assert many[0]._repr_html_() in page
+
+
+def test_several_sets_are_immutable_and_written_to_files(
+    rules: CounterfactualRules, poor: pd.DataFrame, tmp_path: Path
+) -> None:
+    many = rules.local_many(pd.concat([poor, poor]), "granted")
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        many[0] = many[1]  # type: ignore[index]
+    assert [own.row for own in many[1:]] == [many[1].row]
+    assert repr(many).startswith("<RuleSets: [<RuleSet local")
+    for of, path in ((many, tmp_path / "many.json"), (many[0], tmp_path / "one.json")):
+        text = of.to_json(path)
+        assert path.read_text() == text + "\n"
+        assert json.loads(of.to_json(indent=None)) == json.loads(text)
 
 
 def test_sentences_say_what_probabilities_are_those_of(rules: CounterfactualRules, poor: pd.DataFrame) -> None:
