@@ -51,6 +51,7 @@ from ocf.problem.targets import wanted_class
 from ocf.regional.forest import CellBox
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.answering import AnsweringModel, distinct
+from ocf.rules.conditions import Condition, intervals_of
 from ocf.rules.covering import (
     SUFFICIENT_ROWS,
     RegionalSet,
@@ -63,7 +64,7 @@ from ocf.rules.covering import (
 )
 from ocf.rules.finding import PREFERENCES, TIME_LIMIT, RuleSearch, check_choice, find_boxes, find_features
 from ocf.rules.fitting import fit_forest
-from ocf.rules.objects import ChangeSet, Condition, Rule, RulePoint, RuleSet, RuleSets, Subgroup, intervals_of
+from ocf.rules.objects import ChangeSet, Rule, RulePoint, RuleSet, RuleSets, Subgroup
 from ocf.rules.points import FoundPoint, IsolationTrees, annealed_point, cheapest_point, most_plausible_point
 from ocf.rules.reachable import (
     complete_rows,

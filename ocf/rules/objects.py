@@ -11,165 +11,20 @@ import numpy as np
 import pandas as pd
 
 from ocf.arrays import BoolArray
-from ocf.features.feature import Feature, has_grid
-from ocf.regional.forest import CellBox, RegionalForest
+from ocf.regional.forest import CellBox
+from ocf.rules.conditions import Condition
+from ocf.rules.plots import plot_conditions
 from ocf.rules.points import RuleInterval
 from ocf.support import json_records
 from ocf.support.json_dtypes import plain
-from ocf.support.optional import optional
 from ocf.support.pages import table_fragment
-from ocf.support.wording import plain_number, word
+from ocf.support.wording import plain_number
 
 #: Schema of the JSON of rules.
 SCHEMA = "ocf.rules/1"
 
 #: Rows whose rules a notebook shows.
 MOST = 20
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What a rule or a region asks of one feature.
-
-    Attributes
-    ----------
-    feature : str
-    lower, upper : float, int, date, duration or None
-        Ends of numeric and integer features, in the user's units; None where nothing limits them. The upper end is
-        admitted.
-    open_below : bool
-        Whether values must lie *above* `lower`; features with a grid have their smallest admitted value there.
-    levels : tuple or None
-        Admitted levels of the other features.
-    known : tuple
-        All their levels, in order.
-    ordered : bool
-        Whether the levels have an order and the admitted ones follow each other in it.
-    span : tuple of two or None
-        Lowest and highest value of a numeric feature in the data.
-    """
-
-    feature: str
-    lower: Any = None
-    upper: Any = None
-    open_below: bool = False
-    levels: tuple[Any, ...] | None = None
-    known: tuple[Any, ...] = ()
-    ordered: bool = False
-    span: tuple[Any, Any] | None = None
-
-    @classmethod
-    def of(cls, feature: Feature, interval: RuleInterval) -> Condition:
-        """Condition in the units and words of a feature.
-
-        Parameters
-        ----------
-        feature : Feature
-        interval : RuleInterval
-            Coded.
-        """
-        if feature.discrete:
-            codes = np.arange(len(feature.levels), dtype=np.float64)
-            held = np.flatnonzero(interval.holds(codes)).tolist()
-            return cls(
-                feature.name,
-                levels=tuple(feature.levels[c] for c in held),
-                known=feature.levels,
-                ordered=feature.kind == "ordinal" and held == list(range(held[0], held[-1] + 1)),
-            )
-        lower, upper, open_below = _ends(feature, interval)
-
-        def end(value: float) -> Any:
-            return feature.label(value) if feature.is_time else int(value) if feature.kind == "integer" else value
-
-        return cls(
-            feature.name,
-            lower=end(lower) if np.isfinite(lower) else None,
-            upper=end(upper) if np.isfinite(upper) else None,
-            open_below=open_below,
-            span=(end(feature.lower), end(feature.upper)) if feature.is_time else (feature.lower, feature.upper),
-        )
-
-    @property
-    def others(self) -> tuple[Any, ...]:
-        """Levels that are not admitted."""
-        return tuple(level for level in self.known if level not in (self.levels or ()))
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether every value in the data meets it."""
-        return self.lower is None and self.upper is None and not self.others
-
-    def __str__(self) -> str:
-        if self.levels is not None:
-            return self._level_words(self.levels)
-        low, high = (None if v is None else word(v) for v in (self.lower, self.upper))
-        if low is None and high is None:
-            return f"any {self.feature}"
-        if low is None:
-            return f"{self.feature} ≤ {high}"
-        if high is None:
-            return f"{self.feature} {'>' if self.open_below else '≥'} {low}"
-        if low == high and not self.open_below:
-            return f"{self.feature} = {low}"
-        return f"{self.feature} in {'(' if self.open_below else '['}{low}, {high}]"
-
-    def _level_words(self, levels: tuple[Any, ...]) -> str:
-        if self.vacuous:
-            return f"any {self.feature}"
-        if len(levels) == 1:
-            return f"{self.feature} = {levels[0]}"
-        if self.ordered and len(levels) > 2:
-            return f"{self.feature} from {levels[0]} to {levels[-1]}"
-        if len(self.others) == 1 and len(levels) > 2:
-            return f"{self.feature} ≠ {self.others[0]}"
-        return f"{self.feature} in {{{', '.join(map(str, levels))}}}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict."""
-        out: dict[str, Any] = {"feature": self.feature, "words": str(self)}
-        if self.levels is not None:
-            return out | {"levels": plain(self.levels)}
-        return out | {"lower": plain(self.lower), "upper": plain(self.upper), "open_below": self.open_below}
-
-
-def _ends(feature: Feature, interval: RuleInterval) -> tuple[float, float, bool]:
-    """Ends of what an interval admits of numbers, and whether the lower one is open.
-
-    Rows may lie beyond the bounds, so that only an end that is none is left out. Where the interval ends at a special
-    value beyond the bounds, which is no number among others, the bound is the end.
-    """
-    grid = has_grid(feature)
-    lower = float(feature.above(interval.lower)) if grid else interval.lower
-    upper = float(feature.at_most(interval.upper)) if grid else interval.upper
-    codes = feature.special_values[np.isfinite(feature.special_values)]
-    if (codes > interval.upper).any():
-        upper = min(upper, feature.upper)
-    if (codes <= interval.lower).any() and lower < feature.lower:
-        return feature.lower, upper, False
-    if feature.permitted is not None and not grid and lower == np.nextafter(float(feature.permitted[0]), -np.inf):
-        return float(feature.permitted[0]), upper, not np.isfinite(lower)
-    return lower, upper, not grid
-
-
-def intervals_of(forest: RegionalForest, region: CellBox, features: Iterable[int]) -> tuple[RuleInterval, ...]:
-    """Coded values of a region on some features.
-
-    Parameters
-    ----------
-    forest : RegionalForest
-    region : CellBox
-    features : iterable of int
-    """
-    part, out = forest.partition, []
-    for i in features:
-        at = np.flatnonzero(forest.cells_of(region, i))
-        if part.ordered[i]:
-            first = part.offsets[i]
-            out.append(RuleInterval(i, float(part.lower[first + at[0]]), float(part.upper[first + at[-1]])))
-        else:
-            out.append(RuleInterval(i, levels=tuple(at.tolist())))
-    return tuple(out)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -402,7 +257,11 @@ class RuleSet(Sequence[Rule]):
         -------
         matplotlib Axes
         """
-        return _plot(self, ax, rule)
+        if not self.rules:
+            return plot_conditions((), "0 rules", {}, ax)
+        shown = self.rules[rule]
+        title = f"→ {self.target} with probability {shown.precision:.2f}"
+        return plot_conditions(shown.conditions, title, self.original, ax)
 
 
 class RuleSets(Sequence[RuleSet]):
@@ -474,61 +333,6 @@ def _proof(rule: Rule) -> str:
     if np.isfinite(rule.bound):
         return f"; the search was cut short, and whether another rule holds more, {_share(rule.bound)} at most, is open"
     return "; another rule may hold more"
-
-
-def _plot(own: RuleSet, ax: Any, which: int) -> Any:
-    plt = optional("matplotlib.pyplot", "plot", "RuleSet.plot")
-    shown = own.rules[which].conditions if own.rules else ()
-    if ax is None:
-        _, ax = plt.subplots(figsize=(7, 1.3 + 0.5 * max(len(shown), 1)), layout="constrained")
-    title = (
-        f"{len(own.rules)} rules" if not shown else f"→ {own.target} with probability {own.rules[which].precision:.2f}"
-    )
-    ax.set_title(title.replace("$", r"\$"), loc="left", fontsize="medium")
-    ax.set_axis_off() if not shown else ax.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    for place, condition in enumerate(reversed(shown)):
-        _plot_condition(ax, place, condition, own.original.get(condition.feature))
-    ax.set_yticks(range(len(shown)), [c.feature.replace("$", r"\$") for c in reversed(shown)])
-    ax.tick_params(axis="y", length=0)
-    ax.set_xticks([])
-    ax.set_xlim(-0.02, 1.7)  # the words stand to the right of the bars
-    ax.set_ylim(-0.6, max(len(shown), 1) - 0.4)
-    return ax
-
-
-def _plot_condition(ax: Any, place: int, condition: Condition, value: Any) -> None:
-    """Grey: the feature's range or levels. Blue: what the rule admits. Red: the row's own value."""
-    ax.barh(place, 1.0, height=0.25, color="#dddddd")
-    for left, right in _admitted(condition):
-        ax.barh(place, max(right - left, 0.004), left=left, height=0.25, color="#4477aa")
-    at = _place(condition, value)
-    if at is not None:
-        ax.plot(at, place, "o", color="#ee6677", markersize=6)
-    words = str(condition) if value is None else f"{condition}  (now {word(value)})"
-    ax.annotate(words.replace("$", r"\$"), (1.03, place), va="center", fontsize="small")
-
-
-def _admitted(condition: Condition) -> list[tuple[float, float]]:
-    """What a condition admits, as parts of a bar from 0 to 1."""
-    if condition.levels is not None:
-        n = len(condition.known)
-        return [(k / n, (k + 1) / n) for k, level in enumerate(condition.known) if level in condition.levels]
-    ends = (
-        0.0 if condition.lower is None else _place(condition, condition.lower),
-        1.0 if condition.upper is None else _place(condition, condition.upper),
-    )
-    return [(left, right) for left, right in [ends] if left is not None and right is not None]
-
-
-def _place(condition: Condition, value: Any) -> float | None:
-    """Where a value lies on a bar from 0 to 1; None for no value."""
-    if value is None or (condition.levels is not None and value not in condition.known):
-        return None
-    if condition.levels is not None:
-        return (condition.known.index(value) + 0.5) / len(condition.known)
-    assert condition.span is not None
-    low, high = condition.span
-    return float(np.clip((value - low) / ((high - low) or 1.0), 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ from ocf.features.feature import Feature
 from ocf.features.number_dtypes import held
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import CellBox, RegionalForest
-from ocf.rules.objects import Condition, Subgroup, intervals_of
+from ocf.rules.conditions import Condition, intervals_of
+from ocf.rules.objects import Subgroup
 
 #: Which cells of feature i, given by their ends, a change may reach: ``admits(i, lower, upper)``.
 Admits = Callable[[int, FloatArray, FloatArray], BoolArray]

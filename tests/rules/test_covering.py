@@ -8,7 +8,7 @@ import pytest
 
 from ocf import CounterfactualRules
 from ocf.errors import ProblemError
-from ocf.rules.objects import Condition
+from ocf.rules.conditions import Condition
 
 from .bank import FEATURES, Bank, explain
 

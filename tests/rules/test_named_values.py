@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ocf import CounterfactualRules
-from ocf.rules.objects import Condition
+from ocf.rules.conditions import Condition
 from ocf.trees.ensemble import Ensemble, SplitKind
 
 #: Columns with gaps between the values, and what is said of them.
