@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 from small_problems import random_space
 
+from ocf.arrays import BoolArray
 from ocf.features.inference import infer_space
 from ocf.features.space import FeatureSpace
 from ocf.regional.forest import CellBox, RegionalForest
 from ocf.regional.query import ProbabilityQuery
 from ocf.rules.fitting import fit_forest
+from ocf.rules.search import box_of
 from ocf.trees.ensemble import SplitKind
 
 
@@ -117,3 +120,39 @@ def defined_weights(forest: RegionalForest, conditions: dict[int, set[int]]) -> 
 
 def condition(forest: RegionalForest, region: CellBox, features: Iterable[int]) -> dict[int, set[int]]:
     return {i: set(np.flatnonzero(forest.cells_of(region, i)).tolist()) for i in features}
+
+
+def best_box(
+    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = ()
+) -> tuple[CellBox | None, float]:
+    """The box on S that captures most weight subject to CRP_S >= level, by trying all boxes (definition 2.3).
+
+    None, and 0, when no box that holds a row of positive weight and is disjoint from the earlier ones reaches it.
+    """
+    forest, weights = query.forest, query.weights(features)
+    best: tuple[CellBox | None, float] = (None, 0.0)
+    for masks in product(*(ranges(query, i) for i in features)):
+        own = dict(zip(features, masks, strict=True))
+        inside = np.logical_and.reduce([mask[forest.cells[:, i]] for i, mask in own.items()])
+        weight = float(weights[inside].sum())
+        if weight <= best[1] + 1e-12:
+            continue
+        apart = all(any(not (own[i] & forest.cells_of(other, i)).any() for i in features) for other in earlier)
+        box = box_of(query, own)
+        if apart and query.precise(features, box, level):
+            best = (box, weight)
+    return best
+
+
+def ranges(query: ProbabilityQuery, i: int) -> Iterator[BoolArray]:
+    """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels."""
+    allowed = np.flatnonzero(query.forest.cells_of(query.free, i))
+    width = int(query.forest.partition.widths[i])
+    if query.forest.partition.ordered[i]:
+        picks = [allowed[a : b + 1] for a in range(len(allowed)) for b in range(a, len(allowed))]
+    else:
+        picks = [np.array(c) for k in range(1, len(allowed) + 1) for c in combinations(allowed.tolist(), k)]
+    for pick in picks:
+        mask = np.zeros(width, bool)
+        mask[pick] = True
+        yield mask

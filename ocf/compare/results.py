@@ -3,7 +3,7 @@
 A line that cannot be read is reported and left out; whoever appends to the file moves such lines to
 ``results.jsonl.unreadable`` beside it and does their runs again.
 
-The first line is the suite; then come ``session`` lines (date, command), ``machine`` lines, ``group`` lines (an
+The first line is the suite; then come ``session`` lines (date, command), ``machine`` lines, ``case`` lines (an
 ensemble that was prepared), ``skipped`` lines (what could not be run), one line for each ``run`` and ``relaxation``,
 and a ``finished`` line behind all that was asked for. A line is on the disk before the next run begins.
 """

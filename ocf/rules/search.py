@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby, product
+from itertools import combinations, groupby
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from ocf.regional.query import ProbabilityQuery, exact_probability, probability,
 from ocf.rules.families import Families
 from ocf.rules.family_kernels import RULE
 from ocf.solvers.result import Status
-
-#: Most boxes that `best_box` enumerates.
-MOST_BOXES = 2_000_000
 
 #: Boxes that capture more by no more than this are not looked for.
 LEAST_GAIN = 1e-12
@@ -155,76 +152,6 @@ def path_sets(forest: RegionalForest, changeable: BoolArray, most: int = MOST_PA
 
 
 # -- the largest box ---------------------------------------------------------------------------------------
-
-
-def best_box(
-    query: ProbabilityQuery, features: Sequence[int], level: float, earlier: Sequence[CellBox] = ()
-) -> tuple[CellBox | None, float]:
-    """The box on S that captures most weight subject to CRP_S >= level, by trying all boxes (definition 2.3).
-
-    Parameters
-    ----------
-    query : ProbabilityQuery
-    features : sequence of int
-        S.
-    level : float
-        The paper's pi_C.
-    earlier : sequence of CellBox
-        Boxes from which this one has to be disjoint.
-
-    Returns
-    -------
-    region : CellBox or None
-        None when no box that holds a row of positive weight reaches the level.
-    weight : float
-
-    Raises
-    ------
-    ProblemError
-        There are more than `MOST_BOXES`.
-    """
-    choices = [list(ranges(query, i)) for i in features]
-    n = math.prod(map(len, choices))
-    if n > MOST_BOXES:
-        raise ProblemError(f"{n} boxes are too many to try them all; use the mathematical model")
-    weights = query.weights(features)
-    holds = [[mask[query.forest.cells[:, i]] for mask in own] for i, own in zip(features, choices, strict=True)]
-    best: tuple[CellBox | None, float] = (None, 0.0)
-    for pick in product(*(range(len(own)) for own in choices)):
-        inside = np.logical_and.reduce([h[k] for h, k in zip(holds, pick, strict=True)])
-        weight = float(weights[inside].sum())
-        if weight <= best[1] + 1e-12:
-            continue
-        box = box_of(query, {i: own[k] for i, own, k in zip(features, choices, pick, strict=True)})
-        apart = all(_apart(query, features, box, other) for other in earlier)
-        if apart and query.precise(features, box, level):
-            best = (box, weight)
-    return best
-
-
-def ranges(query: ProbabilityQuery, i: int) -> Iterator[BoolArray]:
-    """All boxes of admissible cells of one feature: intervals, or non-empty sets of levels.
-
-    Parameters
-    ----------
-    query : ProbabilityQuery
-    i : int
-        The feature.
-
-    Yields
-    ------
-    (n_cells_of_feature,) bool
-    """
-    allowed = np.flatnonzero(query.forest.cells_of(query.free, i))
-    width = int(query.forest.partition.widths[i])
-    if query.forest.partition.ordered[i]:
-        picks = [allowed[a : b + 1] for a in range(len(allowed)) for b in range(a, len(allowed))]
-    else:
-        picks = [np.array(c) for k in range(1, len(allowed) + 1) for c in combinations(allowed.tolist(), k)]
-    for pick in picks:
-        mask = np.zeros(width, bool)
-        mask[pick] = True
-        yield mask
 
 
 def box_of(query: ProbabilityQuery, masks: dict[int, BoolArray]) -> CellBox:

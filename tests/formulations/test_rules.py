@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_problems import violation
-from small_rules import random_query
+from small_rules import best_box, random_query, ranges
 
 from ocf.formulations.blocks import tree_values
 from ocf.formulations.divergent_set import minimal_set
@@ -67,7 +67,7 @@ def test_maximal_rule_is_the_best_of_all_boxes(
     tree_values.MOST_STATES = most
     query, candidates = question(seed, regional)
     features = sorted(np.random.default_rng(seed).choice(candidates, size, replace=False).tolist())
-    box, weight = rule_search.best_box(query, features, level)
+    box, weight = best_box(query, features, level)
     found = rule_solving.solve_box(query, features, level, solver=solver)
     assert found.status is (Status.INFEASIBLE if box is None else Status.OPTIMAL)
     assert found.weight == pytest.approx(weight, abs=1e-9)
@@ -99,7 +99,7 @@ def test_further_rules_are_the_best_boxes_apart_from_the_first(seed: int, region
     if first.region is None:
         return
     second = rule_solving.solve_box(query, features, 0.6, earlier=[first.region])
-    box, weight = rule_search.best_box(query, features, 0.6, earlier=[first.region])
+    box, weight = best_box(query, features, 0.6, earlier=[first.region])
     assert (second.region is None) == (box is None)
     assert second.weight == pytest.approx(weight, abs=1e-9)
     searched = rule_search.largest_box(query, features, 0.6, earlier=[first.region])
@@ -118,7 +118,7 @@ def test_true_values_satisfy_the_models_and_give_the_true_probability(seed: int,
     assert amiss(sets) == 0
     assert share(sets.trees, query.forest.n_trees) == pytest.approx(query.cdp(features), abs=1e-12)
 
-    box = rule_search.box_of(query, {i: rng.choice(list(rule_search.ranges(query, i))) for i in features})
+    box = rule_search.box_of(query, {i: rng.choice(list(ranges(query, i))) for i in features})
     rules = maximal_rule(query, features, 0.0)
     rules.assign(box)
     assert amiss(rules) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from small_rules import best_box
 
 from ocf.errors import ProblemError, SolverError
 from ocf.features.inference import infer_space
@@ -21,7 +22,7 @@ from ocf.solvers import Status
 
 
 def test_the_rule_is_the_band(band: ProbabilityQuery) -> None:
-    box, weight = rule_search.best_box(band, [0], 0.9)
+    box, weight = best_box(band, [0], 0.9)
     assert box is not None
     np.testing.assert_array_equal(band.forest.inside(box), band.wanted)
     assert weight == pytest.approx(3 / 11)
@@ -85,7 +86,7 @@ def test_rules_keep_apart_from_boxes_that_end_where_no_split_is_met() -> None:
     assert query.cuts(0, met).tolist() == met
     assert query.cuts(0, met, [earlier]).tolist() == [met[0], cut, met[1]]
     assert query.with_free(earlier).cuts(0, met, [earlier]).tolist() == met[:1]
-    best, weight = rule_search.best_box(query, [0], 0.9, [earlier])
+    best, weight = best_box(query, [0], 0.9, [earlier])
     assert best is not None
     assert (best.low[0], best.high[0]) == (cut + 1, met[1])
     for found in (
@@ -111,10 +112,6 @@ def test_errors_name_the_remedy(band: ProbabilityQuery, monkeypatch: pytest.Monk
         patch.setattr(tree_values, "MOST_CONDITIONS", 1)
         with pytest.raises(ProblemError, match="more than 1 rows: search instead"):
             rule_solving.solve_minimal_sets(band, [0, 1], 0.2)
-    with monkeypatch.context() as patch:
-        patch.setattr(rule_search, "MOST_BOXES", 1)
-        with pytest.raises(ProblemError, match="too many"):
-            rule_search.best_box(band, [0], 0.9)
 
 
 def test_sets_of_decision_paths_are_those_that_trees_split_on(band: ProbabilityQuery) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_rules import random_query
+from small_rules import best_box, random_query
 
 from ocf.errors import SolverError
 from ocf.formulations.blocks import tree_values
@@ -70,7 +70,7 @@ def test_boxes_that_are_no_rules_are_cut_off_where_the_model_leaves_trees_out(
 ) -> None:
     query, space = random_query(np.random.default_rng(seed), regional=regional)
     features = sorted(np.random.default_rng(seed).choice(len(space), size, replace=False).tolist())
-    box, weight = rule_search.best_box(query, features, 0.75)
+    box, weight = best_box(query, features, 0.75)
     found = rule_solving.solve_box(query, features, 0.75, solver=solver)
     assert found.status is (Status.INFEASIBLE if box is None else Status.OPTIMAL)
     assert found.weight == pytest.approx(weight, abs=1e-9)
