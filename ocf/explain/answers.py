@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ocf.models.user_model import UserModel
     from ocf.problem.linear_problem import LinearProblem
     from ocf.problem.problem import Problem
-    from ocf.solve.engines import Finding
+    from ocf.solve.engine import Finding
     from ocf.solve.outcome import Outcome
     from ocf.solve.task import AskedRow
 

@@ -37,7 +37,7 @@ from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.problem import Problem
 from ocf.problem.targets import Target
 from ocf.readers.nesting import name_of
-from ocf.solve.engines import Engine, Finding, P, answer, engine_for, make_ready
+from ocf.solve.engine import Engine, Finding, P, answer, engine_for, make_ready
 from ocf.solve.outcome import unproven
 from ocf.solve.task import AskedRow, Task
 from ocf.solvers.result import SolverOptions

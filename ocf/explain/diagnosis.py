@@ -7,7 +7,7 @@ from dataclasses import replace
 from ocf.explain.explanation import Explanation
 from ocf.problem.conflicts import conflict, reasons
 from ocf.problem.problem import Problem
-from ocf.solve.engines import Engine, infeasible
+from ocf.solve.engine import Engine, infeasible
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
 

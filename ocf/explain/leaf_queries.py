@@ -25,7 +25,7 @@ from ocf.models.plausibility import Detector, Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
-from ocf.solve.engines import Finding, Judge, Request
+from ocf.solve.engine import Finding, Judge, Request
 from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_search import solve_leaves
 from ocf.solve.method import AUTO, Way

@@ -31,7 +31,7 @@ from ocf.models.giving import matching_columns
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem
 from ocf.problem.targets import wanted_class
-from ocf.solve.engines import LinearEngine
+from ocf.solve.linear_engine import LinearEngine
 from ocf.solve.method import AUTO
 from ocf.solve.prepared_linear import PreparedLinear
 from ocf.solve.task import AskedRow, Task

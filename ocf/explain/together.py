@@ -22,7 +22,7 @@ from ocf.arrays import FloatArray
 from ocf.explain.answers import AnswerTables, answer_tables
 from ocf.explain.explanation import Explanation
 from ocf.models.foreseen import Foreseen
-from ocf.solve.engines import Engine, Finding, Judge, P, answer, make_ready
+from ocf.solve.engine import Engine, Finding, Judge, P, answer, make_ready
 from ocf.support.limits import seconds_left, within
 
 if TYPE_CHECKING:

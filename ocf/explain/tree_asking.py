@@ -30,9 +30,11 @@ from ocf.problem.missing import Missing
 from ocf.problem.problem import Problem
 from ocf.problem.quadratic import names_mahalanobis, parse_norm, rows_with_numbers
 from ocf.problem.targets import parse_target
+from ocf.solve.cell_engine import CellEngine
 from ocf.solve.class_costs import checked_class_costs
 from ocf.solve.completed import completed_problem, completed_rows
-from ocf.solve.engines import CellEngine, LeafEngine, engine_for
+from ocf.solve.engine import engine_for
+from ocf.solve.leaf_engine import LeafEngine
 from ocf.solve.method import formulation_for
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task

@@ -32,7 +32,7 @@ from ocf.solve.fewest import nothing_is_less
 from ocf.solve.method import BOUNDS_FROM
 from ocf.solve.outcome import Outcome, Run
 from ocf.solve.stand_in import STAND_IN
-from ocf.solve.turns import Turns
+from ocf.solve.turns import Others, Turns
 from ocf.solvers.cell_form import CellModel
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import STALLED, Progress, SolveResult, SolverOptions, Status, monotone
@@ -123,7 +123,7 @@ def solve_alternatives(
     confirm: Callable[[FloatArray], bool],
     candidates: IntArray | None = None,
     use_reduction: bool = True,
-    others: Callable[[], Sequence[Solver | CellSolver]] = tuple,
+    others: Others = None,
     limit: float = np.inf,
     fewest: bool = False,
 ) -> Outcome:
@@ -144,7 +144,7 @@ def solve_alternatives(
         Cells of known rows of the target class.
     use_reduction : bool
         Off: neither incumbent nor reduction, the solver does everything.
-    others : callable
+    others : callable, optional
         Gives the solvers that go on, in turn, where the solver errs, and in turns of growing length where it finds no
         point.
     limit : float
@@ -407,7 +407,7 @@ class CellRun(Run):
         self,
         cells: CellProblem,
         solver: Solver | CellSolver,
-        others: Callable[[], Sequence[Solver | CellSolver]],
+        others: Others,
         options: SolverOptions,
         confirm: Callable[[FloatArray], bool],
         start: float,

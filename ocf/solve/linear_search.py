@@ -14,7 +14,7 @@ point: one that the model refuses, at a tie as a rule, is cut off by boxes aroun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +30,7 @@ from ocf.formulations import linear as formulation
 from ocf.formulations.linear import LinearFormulated
 from ocf.solve.column_boxes import ColumnBoxes
 from ocf.solve.outcome import ROUNDED, Outcome, Run
-from ocf.solve.turns import Turns
+from ocf.solve.turns import Others, Turns
 from ocf.solvers.protocols import Solver
 from ocf.solvers.result import SolveResult, SolverOptions, Status
 from ocf.solvers.standard_form import StandardForm, compile_model
@@ -63,7 +63,7 @@ def solve_linear(
     options: SolverOptions,
     confirm: Callable[[FloatArray], bool],
     margin: float = 0.0,
-    others: Callable[[], Sequence[Solver]] = tuple,
+    others: Others = None,
 ) -> Outcome:
     """Find the cheapest point to which the user's model gives the target.
 
@@ -77,7 +77,7 @@ def solve_linear(
         Whether the user's own model gives the target to a coded point.
     margin : float
         By how much the decision values must win.
-    others : callable
+    others : callable, optional
         Gives the solvers that go on, in turn, where the solver errs.
     """
     run = LinearRun(problem, Turns(solver, others), options, confirm, margin)

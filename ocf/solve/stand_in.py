@@ -15,10 +15,10 @@ what was asked before on a machine. ``ocf warm-up`` compiles all kernels.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ocf.solve.ahead import compile_beginning, compile_bounds, compile_coupled, compile_search
+from ocf.solve.turns import Others
 from ocf.solvers import CellSolver, Solver
 from ocf.solvers.box.branching import try_cuts
 from ocf.solvers.box.dive import dive
@@ -53,16 +53,16 @@ class StandIn:
     searched: bool = False
     coupled: bool = False
 
-    def solver(self, asked: Solver | CellSolver, others: Callable[[], Sequence[Solver | CellSolver]]) -> Solver | None:
+    def solver(self, asked: Solver | CellSolver, others: Others) -> Solver | None:
         """Who solves in the place of the box search; None: nobody.
 
         Parameters
         ----------
         asked : Solver or CellSolver
-        others : callable
+        others : callable or None
             Gives those that may take its place.
         """
-        if asked.name != "box" or self._over:
+        if asked.name != "box" or self._over or others is None:
             return None
         if _search_at_hand():
             self.left = 0.0

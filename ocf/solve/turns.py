@@ -9,6 +9,9 @@ from ocf.solvers import Solver
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import SolverOptions
 
+#: Gives the solvers that may go on where another ends without an answer; None where there are none.
+Others = Callable[[], Sequence[Solver | CellSolver]] | None
+
 #: Seconds of the first turn while nothing is found and others may try; each further turn is twice as long, and one that
 #: would be longer than the second number is not cut short.
 FIRST_TURN, LONGEST_TURN = 5.0, 3600.0
@@ -24,8 +27,8 @@ class Turns:
     Parameters
     ----------
     first : Solver or CellSolver
-    others : callable
-        Gives the solvers that may go on, in turn; ``tuple`` where there are none, and the first has all the time.
+    others : callable, optional
+        Gives the solvers that may go on, in turn; None where there are none, and the first has all the time.
 
     Attributes
     ----------
@@ -33,7 +36,7 @@ class Turns:
         Who solves.
     """
 
-    def __init__(self, first: Solver | CellSolver, others: Callable[[], Sequence[Solver | CellSolver]]) -> None:
+    def __init__(self, first: Solver | CellSolver, others: Others = None) -> None:
         self.now = self._first = first
         self._others = others
         self._left: list[Solver | CellSolver] | None = None
@@ -52,7 +55,7 @@ class Turns:
             Whether there is no point yet.
         """
         left = LONGEST_TURN if options.time_limit is None else options.time_limit
-        alone = self._others is tuple or self._left == []
+        alone = self._others is None or self._left == []
         alone = alone or bool(options.options)
         self._running = nothing and not alone and self._seconds < left
         if self._running:
@@ -106,5 +109,5 @@ class Turns:
     def _rest(self) -> list[Solver | CellSolver]:
         """The others, who are made when they are first needed."""
         if self._left is None:
-            self._left = list(self._others())
+            self._left = [] if self._others is None else list(self._others())
         return self._left

@@ -20,7 +20,7 @@ from ocf.models.user_model import UserModel, as_user_model
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget
-from ocf.solve.engines import Finding
+from ocf.solve.engine import Finding
 from ocf.solve.method import Way
 from ocf.solve.outcome import Outcome
 from ocf.solve.task import AskedRow

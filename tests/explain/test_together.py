@@ -16,7 +16,7 @@ from ocf import Explainer, Plausibility
 from ocf.features.one_row import Maker, held
 from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem
-from ocf.solve.engines import Finding, answer
+from ocf.solve.engine import Finding, answer
 from ocf.support.limits import seconds_left
 
 from .people import refused

@@ -240,7 +240,8 @@ class Models:
     def shared(self) -> Iterator[None]:
         """Have ocf take what is there."""
         with (
-            patch("ocf.solve.engines.to_alternatives", self._alternatives),
+            patch("ocf.solve.cell_engine.to_alternatives", self._alternatives),
+            patch("ocf.solve.equals.to_alternatives", self._alternatives),
             patch("ocf.solve.prepared.compile_formulation", self._compiled),
         ):
             yield

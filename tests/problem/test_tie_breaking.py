@@ -92,8 +92,8 @@ def test_changes_are_counted_by_another_model_only_where_one_is_free(
         counted.append(arguments)
         return among_equals(*arguments)
 
-    monkeypatch.setattr("ocf.solve.engines.among_equals", among)
-    monkeypatch.setattr("ocf.solve.engines.may_tie", lambda *_: True)
+    monkeypatch.setattr("ocf.solve.equals.among_equals", among)
+    monkeypatch.setattr("ocf.solve.equals.may_tie", lambda *_: True)
     monkeypatch.setattr("ocf.solve.fewest.may_tie", lambda *_: True)
     if larger:
         monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 0)
@@ -116,7 +116,7 @@ def test_several_classes_will_do(seed: int, solver: str, larger: bool, monkeypat
     score = ALL.to_numpy() @ rng.uniform(0.3, 1.0, 4) + rng.normal(0, 1.0, len(ALL))
     classes = np.digitize(score, np.quantile(score, [0.4, 0.6, 0.8]))
     model = RandomForestClassifier(5, max_depth=3, random_state=seed).fit(ALL, classes)
-    monkeypatch.setattr("ocf.solve.engines.among_equals", lambda *_: pytest.fail("another model counts"))
+    monkeypatch.setattr("ocf.solve.equals.among_equals", lambda *_: pytest.fail("another model counts"))
     if larger:
         monkeypatch.setattr("ocf.solve.prepared.MANY_LEAVES", 0)
     wanted = [2, 3, 1][: 2 + seed % 2]
@@ -218,7 +218,7 @@ def test_ties_are_on_the_clock(reduce: bool, monkeypatch: pytest.MonkeyPatch) ->
     assert listed.times["ties"] > 0
     for e in (broken, listed):
         assert sum(v for key, v in e.times.items() if key != "total") <= e.times["total"] * (1 + 1e-9)
-    monkeypatch.setattr("ocf.solve.engines.seconds_left", lambda: 0.0)
+    monkeypatch.setattr("ocf.solve.equals.seconds_left", lambda: 0.0)
     (late,) = explainer.explain(row, **asked)
     assert (late.status, late.cost, late.nodes) == ("optimal", plain.cost, plain.nodes)
     assert not late.method["ties"]["proven"]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
-import ocf.solve.engines
+import ocf.solve.cell_forms
 from ocf import Explainer, Explanation
 from ocf.cli.base import ExitCode
 from ocf.cli.solve import exit_code
@@ -86,7 +86,7 @@ def test_ways_agree(small, formulation, solver) -> None:
 
 def test_a_disagreement_is_loud(small, monkeypatch) -> None:
     explainer, rows = small
-    honest = ocf.solve.engines.solve_alternatives
+    honest = ocf.solve.cell_forms.solve_alternatives
 
     def lying(alternatives, compiled, solver, *args, **kwargs):
         found = honest(alternatives, compiled, solver, *args, **kwargs)
@@ -94,7 +94,7 @@ def test_a_disagreement_is_loud(small, monkeypatch) -> None:
             return found
         return replace(found, cost=None, point=None, bound=math.inf, status=Status.INFEASIBLE)
 
-    monkeypatch.setattr(ocf.solve.engines, "solve_alternatives", lying)
+    monkeypatch.setattr(ocf.solve.cell_forms, "solve_alternatives", lying)
     found = explainer.explain(rows, target=1, cross_check=True)
     for e in found:
         assert e.status == "error"

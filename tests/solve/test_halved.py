@@ -19,7 +19,7 @@ from ocf import Explainer, Explanation
 from ocf.arrays import IntArray
 from ocf.cells.cell_problem import CellProblem
 from ocf.problem.constraints import Linear
-from ocf.solve import engines, halved
+from ocf.solve import cell_forms, halved
 from ocf.solve.compile import compile_formulation
 from ocf.solve.halved import HalvedSolver, can_be_halved, gets_boxes
 from ocf.solve.method import Way
@@ -208,7 +208,7 @@ def test_a_forest_by_boxes_as_by_the_whole_matrix(
         by_box, by_boxes = (explainer.explain(row, 1, solver=name)[0] for name in ("box", solver))
         before = matrices.copy()
         with monkeypatch.context() as patch:
-            patch.setattr(engines, "gets_boxes", lambda *asked: False)
+            patch.setattr(cell_forms, "gets_boxes", lambda *asked: False)
             whole = explainer.explain(row, 1, solver=solver)[0]
         assert matrices[solver] - before[solver] <= 2
         for other in (by_box, whole):

@@ -43,7 +43,7 @@ def test_those_who_fail_do_not_come_back() -> None:
     assert asked.fail("no memory") == "box failed (no memory); highs went on"
     assert asked.fail("no memory") == "highs failed (no memory); scip went on"
     assert asked.fail("no memory") is None
-    assert Turns(get_solver("box"), tuple).fail("no memory") is None
+    assert Turns(get_solver("box")).fail("no memory") is None
 
 
 def test_a_proof_that_stalls_is_handed_on_and_the_last_has_the_rest_of_the_time() -> None:
@@ -63,7 +63,7 @@ def test_a_proof_is_watched_where_there_is_time_for_another_and_ends_by_other_li
     assert turns().begin(short, nothing=False) == short
     raw = SolverOptions(time_limit=100, options={"x": 1})
     assert turns().begin(raw, nothing=False) == raw
-    alone = Turns(get_solver("box"), tuple)
+    alone = Turns(get_solver("box"))
     assert alone.begin(SolverOptions(time_limit=100), nothing=False).stall_limit is None
     assert alone.end(nothing=False, stalled=True) is None
     assert turns().end(nothing=False) is None
