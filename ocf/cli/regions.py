@@ -12,6 +12,7 @@ from ocf.cli import options
 from ocf.cli.base import ExitCode, deliver, guarded
 from ocf.cli.tables import check_output, parse_norm, parse_rows
 from ocf.errors import DataError
+from ocf.support.messages import counted
 from ocf.support.optional import optional
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def regions(
         _draw(found, plot, x, y, held)
     cut_off = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
     cut = "" if found.complete else cut_off
-    typer.echo(f"{len(found)} region{'s' * (len(found) != 1)} within a cost of {radius:g}{cut}", err=True)
+    typer.echo(f"{counted(len(found), 'region')} within a cost of {radius:g}{cut}", err=True)
     if not delivered:
         raise typer.Exit(ExitCode.USAGE)
     if not found.complete:

@@ -25,7 +25,7 @@ from ocf.cli.tables import check_output, parse_rows
 from ocf.errors import DataError, ModelError, ProblemError
 from ocf.models.tables import drop_columns, fit_columns, in_words, label_column, read_table, said_levels
 from ocf.support.interruption import sigterm_as_ctrl_c
-from ocf.support.messages import listed
+from ocf.support.messages import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -184,8 +184,7 @@ def rules(
     of_regions = regional or cover is not None
     what = "region" if of_regions else "row"
     typer.echo(
-        f"{len(answer)} {what}{'s' * (len(answer) != 1)}: {len(answer) - missing} with rules or the target already, "
-        f"{missing} without",
+        f"{counted(len(answer), what)}: {len(answer) - missing} with rules or the target already, {missing} without",
         err=True,
     )
     if answer.interrupted:

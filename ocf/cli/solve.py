@@ -49,6 +49,7 @@ from ocf.cli.options import (
 from ocf.cli.tables import check_output, parse_norm, parse_round_to, parse_rows, parse_wish
 from ocf.errors import ProblemError
 from ocf.support.interruption import sigterm_as_ctrl_c, uninterrupted
+from ocf.support.messages import counted
 
 if TYPE_CHECKING:
     from ocf.cells.cell_problem import CellProblem
@@ -374,7 +375,7 @@ def _counted(explanations: Explanations) -> str:
     for explanation in explanations:
         counts.advance(explanation.status)
     verified = sum(explanation.verified for explanation in explanations)
-    return f"{len(explanations)} row{'s' * (len(explanations) != 1)}: {counts.summary()}; {verified} verified"
+    return f"{counted(len(explanations), 'row')}: {counts.summary()}; {verified} verified"
 
 
 @contextmanager

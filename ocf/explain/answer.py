@@ -16,6 +16,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.constraints import Constraint
 from ocf.problem.costs import Cost
 from ocf.solvers.result import Progress, Status
+from ocf.support.amounts import plain_value
 
 if TYPE_CHECKING:
     from ocf.problem.linear_problem import LinearProblem
@@ -157,7 +158,7 @@ def _label(feature: Feature, table: pd.DataFrame, code: float) -> Any:
     if feature.discrete:
         return feature.label(code)
     value = table[feature.columns[0]].iloc[0]
-    return None if pd.isna(value) else value.item() if isinstance(value, np.generic) else value
+    return None if pd.isna(value) else plain_value(value)
 
 
 def _difference(feature: Feature, origin: float, value: float) -> float:

@@ -44,7 +44,7 @@ from ocf.solvers.result import SolverOptions
 from ocf.support.checkpoint import Checkpoint
 from ocf.support.interruption import is_interruption
 from ocf.support.limits import REMEDY, default_memory, seconds_left, within
-from ocf.support.messages import listed
+from ocf.support.messages import listed, with_remark
 from ocf.support.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
@@ -489,7 +489,7 @@ class Asking(ABC, Generic[P]):
             found = replace(found, outcome=unproven(found.outcome, why), ties_complete=complete)
         rests_on = self._common.model.rests_on
         if rests_on:
-            said = "; ".join(filter(None, (found.outcome.message, rests_on)))
+            said = with_remark(found.outcome.message, rests_on)
             method = {**found.method, "rests_on": rests_on}
             found = replace(found, outcome=replace(found.outcome, message=said), method=method)
         return from_finding(

@@ -10,6 +10,7 @@ from ocf.problem.problem import Problem
 from ocf.solve.engine import Engine, infeasible
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
+from ocf.support.messages import with_remark
 
 #: Of an infeasible row that nobody asked to diagnose.
 ASK = "to learn which of your wishes stand in the way, ask with diagnose=True"
@@ -23,7 +24,7 @@ def with_hint(explanations: list[Explanation]) -> list[Explanation]:
     first = explanations[0]
     if first.status != "infeasible" or not (isinstance(first.problem, Problem) and reasons(first.problem)):
         return explanations
-    return [replace(first, message="; ".join(filter(None, [first.message, ASK]))), *explanations[1:]]
+    return [replace(first, message=with_remark(first.message, ASK)), *explanations[1:]]
 
 
 def diagnosed(
@@ -60,4 +61,4 @@ def diagnosed(
     found = conflict(problem, hopeless)
     said = "these cannot hold together" if len(found) > 1 else "what stands in the way"
     words = f"{said}: {'; '.join(found)}" if found else NO_CONFLICT
-    return replace(explanation, conflict=found, message="; ".join(filter(None, [explanation.message, words])))
+    return replace(explanation, conflict=found, message=with_remark(explanation.message, words))

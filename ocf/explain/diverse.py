@@ -11,6 +11,7 @@ from ocf.arrays import FloatArray, IntArray
 from ocf.errors import OcfError
 from ocf.problem.constraints import Constraint
 from ocf.problem.diversity import Apart, Keeps
+from ocf.support.messages import with_remark
 
 if TYPE_CHECKING:
     from ocf.explain.explanation import Explanation
@@ -65,7 +66,7 @@ def explain_several(first: Explanation, ask: AskAgain, problem: Problem, several
 def _ended(found: list[Explanation], several: Several, why: str) -> list[Explanation]:
     """The explanations, the last with the reason why there are no more."""
     said = f"{len(found)} of {several.n} explanations: {why}"
-    return [*found[:-1], replace(found[-1], message="; ".join(filter(None, [found[-1].message, said])))]
+    return [*found[:-1], replace(found[-1], message=with_remark(found[-1].message, said))]
 
 
 def _different(problem: Problem, point: FloatArray, several: Several, rank: int) -> Constraint:

@@ -297,7 +297,7 @@ class Explanations(Sequence[Explanation]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Explanations: {render.counted(self)}>"
+        return f"<Explanations: {render.counts_by_status(self)}>"
 
     def __str__(self) -> str:
         return render.batch_to_text(self)

@@ -13,7 +13,7 @@ from ocf.explain.text import (
     box,
     brief,
     change_rows,
-    counted,
+    counts_by_status,
     headline,
     level,
     moved,
@@ -73,7 +73,7 @@ def _summary(explanations: Sequence[Answer]) -> dict[str, Any]:
     counts = Counter(str(name) for e in found for name in e.own_changes["feature"])
     frequent = counts.most_common(MOST_FEATURES) if len(found) > 1 else []
     return {
-        "counted": counted(explanations),
+        "counted": counts_by_status(explanations),
         "read": [line.strip() for line in table_read(explanations)],
         "found": len(found),
         "frequent": frequent,

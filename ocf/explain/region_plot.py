@@ -9,6 +9,7 @@ import numpy as np
 
 from ocf.errors import ProblemError
 from ocf.features.feature import Feature
+from ocf.support.messages import counted
 from ocf.support.optional import optional
 from ocf.support.wording import plain_text
 
@@ -88,7 +89,7 @@ def plot(
 def _title(regions: DrawnRegions, n: int, held: bool) -> str:
     what = "at the row's other values" if held else "projected on two features"
     cut = "" if regions.complete else "; the limit cut the list off"
-    return f"{n} region{'s' * (n != 1)} within a cost of {regions.radius:g}, {what}{cut}"
+    return f"{counted(n, 'region')} within a cost of {regions.radius:g}, {what}{cut}"
 
 
 def _axes(regions: DrawnRegions, x: str | None, y: str | None) -> list[int]:

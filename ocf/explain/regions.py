@@ -27,6 +27,7 @@ from ocf.solvers.box import NearestBoxes, PureBox
 from ocf.solvers.result import SolverOptions
 from ocf.support.amounts import real_number
 from ocf.support.limits import within
+from ocf.support.messages import counted
 from ocf.support.pages import table_fragment
 from ocf.support.wording import number
 
@@ -142,7 +143,7 @@ class Regions:
         notes += [f"the nearest {SHOWN} of {len(self._found)}; to_frame() lists all"] if rest else []
         what = {None: "found so far", True: "all there are", False: "cut off"}[self.complete]
         n = len(self._found)
-        title = f"{n} region{'s' * (n != 1)} within a cost of {number(self.radius)}, {what}"
+        title = f"{counted(n, 'region')} within a cost of {number(self.radius)}, {what}"
         return table_fragment(title, ("cost", "prediction", "what the row must change"), rows, notes)
 
     def _more(self) -> bool:

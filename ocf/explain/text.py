@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ocf.explain.table_notes import table_notes
 from ocf.features.number_dtypes import as_read
 from ocf.models.plausibility import ROWS_BY
+from ocf.support.messages import counted
 from ocf.support.wording import interval, number, word
 
 if TYPE_CHECKING:
@@ -157,13 +158,13 @@ def data_used(e: Answer) -> list[str]:
     return ["; ".join(said)]
 
 
-def counted(explanations: Iterable[Answer]) -> str:
+def counts_by_status(explanations: Iterable[Answer]) -> str:
     """Number of rows, or of answers where rows have several, by status."""
     answers = list(explanations)
     counts = Counter(e.status for e in answers)
     parts = ", ".join(f"{n} {status}" for status, n in counts.most_common())
     firsts = sum(k == 0 or e.rank == 1 for k, e in enumerate(answers))
-    rows = f"{firsts} row{'s' * (firsts != 1)}"
+    rows = counted(firsts, "row")
     said = rows if firsts == len(answers) else f"{len(answers)} answers to {rows}"
     return said + (f" ({parts})" if parts else "")
 
@@ -292,7 +293,7 @@ def table_read(explanations: Iterable[Answer]) -> list[str]:
 
 def batch_to_text(explanations: Sequence[Answer]) -> str:
     """Counts, how the table was read, and each row's answer and changes."""
-    lines = [counted(explanations), *(f"  {said}" for said in table_read(explanations))]
+    lines = [counts_by_status(explanations), *(f"  {said}" for said in table_read(explanations))]
     for e in explanations[:MOST_ROWS]:
         changes = [brief(e)] if len(e.own_changes) else []
         lines += [f"  {headline(e)}", *(f"    {said}" for said in [*changes, *remarks(e)])]

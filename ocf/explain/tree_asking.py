@@ -38,6 +38,7 @@ from ocf.solve.leaf_engine import LeafEngine
 from ocf.solve.method import formulation_for
 from ocf.solve.prepared import PreparedModel
 from ocf.solve.task import AskedRow, Task
+from ocf.support.messages import with_remark
 
 
 class TreeAsking(Asking[Problem]):
@@ -298,5 +299,5 @@ class TreeAsking(Asking[Problem]):
             with task.within_limits(anew=True):
                 return replace(explanation, box=box_of(self.prepared, explanation).to_dict())
         except OcfError as error:
-            said = "; ".join(filter(None, [explanation.message, f"no box: {error}"]))
+            said = with_remark(explanation.message, f"no box: {error}")
             return replace(explanation, message=said)

@@ -23,6 +23,7 @@ from ocf.features.numbers import DECIMAL, decimal_places, dtype_of, numbers_of
 from ocf.features.reading import Reading, code_like
 from ocf.features.space import FeatureSpace
 from ocf.features.special import Special
+from ocf.support.amounts import plain_value
 from ocf.support.messages import nearest
 
 logger = logging.getLogger(__name__)
@@ -217,7 +218,7 @@ def _codes_of(said: Any) -> list[Any]:
     """Special values, as Python's own numbers."""
     if isinstance(said, str | bytes) or not isinstance(said, Iterable):
         raise DataError(f"special_values is a list of numbers such as [-9, -8], or such lists by feature, not {said!r}")
-    return [v.item() if isinstance(v, np.generic) else v for v in said]
+    return [plain_value(v) for v in said]
 
 
 def _has_numbers(values: pd.Series[Any], setting: Mapping[str, Any]) -> bool:
@@ -428,7 +429,7 @@ def _whole(values: pd.Series[Any]) -> bool:
 def _sorted_levels(values: pd.Series[Any]) -> list[Any]:
     if isinstance(values.dtype, pd.CategoricalDtype):
         return list(values.cat.categories)
-    unique = [v.item() if isinstance(v, np.generic) else v for v in values.unique()]
+    unique = [plain_value(v) for v in values.unique()]
     try:
         return sorted(unique)
     except TypeError:

@@ -13,7 +13,7 @@ import numpy as np
 from ocf.arrays import FloatArray
 from ocf.features.feature import Feature
 from ocf.support.documents import fit
-from ocf.support.messages import listed
+from ocf.support.messages import counted, listed
 from ocf.support.schemas import ReadingSchema
 from ocf.support.wording import word
 
@@ -86,18 +86,6 @@ class Reading:
         found = fit(data, ReadingSchema, "how the table was read")
         suspects = tuple((name, tuple(codes)) for name, codes in found.suspects.items())
         return cls(found.rows, tuple(found.told), tuple(found.groups), tuple(found.whole), suspects, found.asked)
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things.
-
-    Parameters
-    ----------
-    count : int
-    noun : str
-        Of one of them.
-    """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def rows_of_data(count: int) -> str:

@@ -21,6 +21,7 @@ from ocf.features.number_dtypes import holds_gaps, recast, recast_level
 from ocf.features.numbers import column_of, in_dtype, numbers_of
 from ocf.features.reading import Reading, lines_of
 from ocf.features.special import Special
+from ocf.support.amounts import plain_value
 from ocf.support.documents import fit
 from ocf.support.json_dtypes import plain
 from ocf.support.messages import listed, nearest
@@ -99,7 +100,7 @@ def _held(value: Any, dtype: Any) -> Any:
         column = pd.Series([value], dtype=dtype)
         held = column.iloc[0]
         # a NumPy scalar compares with a Python float in its own, lower precision; a Python number does not
-        if (held.item() if isinstance(held, np.generic) else held) == value:
+        if plain_value(held) == value:
             return column
     except (TypeError, ValueError, OverflowError):
         pass

@@ -13,6 +13,7 @@ from ocf.errors import DataError, ProblemError
 from ocf.features.frames import table_of
 from ocf.features.row_dtypes import conformed, exact_in
 from ocf.features.space import FeatureSpace
+from ocf.support.amounts import plain_value
 from ocf.support.messages import listed, quoted
 
 
@@ -56,7 +57,7 @@ class Imputed:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready dict."""
         held = self.values.astype(object).to_dict("list")
-        values = {name: [v.item() if isinstance(v, np.generic) else v for v in own] for name, own in held.items()}
+        values = {name: [plain_value(v) for v in own] for name, own in held.items()}
         return {"values": values, "share": self.share, "least": self.least}
 
 

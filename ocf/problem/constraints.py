@@ -39,7 +39,7 @@ from ocf.problem.rows import ONE, ZERO, Part, Row, satisfied
 from ocf.support.amounts import real_number
 from ocf.support.documents import fit, refused
 from ocf.support.json_dtypes import plain
-from ocf.support.messages import nearest
+from ocf.support.messages import counted, nearest
 from ocf.support.schemas import ConstraintSchema
 from ocf.support.wording import word
 
@@ -517,7 +517,7 @@ class MaxChanges(Constraint):
     def words(self) -> str:
         """What it says."""
         among = f" among {', '.join(self.among)}" if self.among else ""
-        return f"at most {self.most} change{'s' * (self.most != 1)}{among}"
+        return f"at most {counted(self.most, 'change')}{among}"
 
 
 def changed(origin: float) -> Part:

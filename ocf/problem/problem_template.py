@@ -8,7 +8,8 @@ from typing import Any
 
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace
-from ocf.support.toml_text import is_scalar, plain_value, toml_key, toml_value
+from ocf.support.amounts import plain_value
+from ocf.support.toml_text import is_scalar, toml_key, toml_value
 
 #: Columns at which lists of levels are wrapped.
 WIDTH = 100

@@ -14,6 +14,7 @@ from ocf.features.frames import PANDAS, FrameKind
 from ocf.features.space import FeatureSpace
 from ocf.models.labels import class_array
 from ocf.models.user_model import UserModel, working
+from ocf.support.amounts import plain_value
 
 
 class AnsweringModel:
@@ -108,7 +109,7 @@ def distinct(answers: NDArray[Any]) -> tuple[Any, ...]:
 
 def plain_answer(value: Any) -> Any:
     """An answer as Python has it."""
-    return value.item() if isinstance(value, np.generic) else value
+    return plain_value(value)
 
 
 def _category_dtypes(space: FeatureSpace, table: pd.DataFrame) -> dict[str, pd.CategoricalDtype]:

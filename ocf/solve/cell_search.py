@@ -585,7 +585,7 @@ class CellRun(Run):
         """Keep what a solver's result says of time and progress; whether the search goes on with it."""
         self.note(result)
         if not result.proven and current().full:
-            self.message = "; ".join(filter(None, [self.message, current().said_full]))
+            self.say(current().said_full)
         self.history += [
             Progress(offset + p.seconds, min(max(p.bound, self.bound), self.upper), min(p.incumbent, self.upper))
             for p in result.history

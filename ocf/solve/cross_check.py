@@ -10,6 +10,7 @@ from typing import Any
 from ocf.solve.method import Way
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Status
+from ocf.support.messages import with_remark
 from ocf.support.tolerances import slack
 
 #: Verdicts: one proven answer, no contradiction but no two proofs either, or a contradiction.
@@ -88,5 +89,5 @@ def judged(outcome: Outcome, check: Mapping[str, Any]) -> Outcome:
     if check["verdict"] == AGREES:
         return outcome
     if check["verdict"] == OPEN:
-        return replace(outcome, message="; ".join(filter(None, (outcome.message, check["why"]))))
+        return replace(outcome, message=with_remark(outcome.message, check["why"]))
     return replace(outcome, status=Status.ERROR, message=f"two ways of solving this row disagree: {check['why']}")

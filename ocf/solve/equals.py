@@ -23,12 +23,25 @@ from ocf.support.tolerances import with_ties
 
 
 def stages_of(problem: Problem, task: Task) -> list[Problem]:
-    """By what ties are broken, one after the other."""
+    """By what ties are broken, one after the other: problems with another cost.
+
+    Parameters
+    ----------
+    problem : Problem
+    task : Task
+    """
     return breakers(problem) if task.break_ties and task.options.mip_gap == 0 else []
 
 
 def counts_changes(problem: Problem, stages: Sequence[Problem]) -> bool:
-    """Whether ties are broken by the number of changes alone, which is no matter where an answer stands alone."""
+    """Whether ties are broken by the number of changes alone, which is no matter where an answer stands alone.
+
+    Parameters
+    ----------
+    problem : Problem
+    stages : sequence of Problem
+        Of `stages_of`.
+    """
     return len(stages) == 1 and stages[0].cost.l0 > 0 and not problem.cuts_cells
 
 

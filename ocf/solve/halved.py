@@ -34,6 +34,7 @@ from ocf.solvers.box.solver import as_result
 from ocf.solvers.box.worker import NodeRelaxation, Worker
 from ocf.solvers.cell_form import CellModel, Compiled
 from ocf.solvers.result import SolveResult, SolverOptions, Status
+from ocf.support.messages import with_remark
 from ocf.support.numba_cache import at_hand
 
 #: Leaves, beyond one a tree, of the boxes that a solver ends. With 500 HiGHS takes 0.2 s in the mean, with 100 and
@@ -131,7 +132,7 @@ class HalvedSolver:
         )
         who = self if ends.ended else get_solver("highs")
         result = as_result(found, who.name, who.version, options)
-        said = "; ".join(filter(None, [found.message, ends.said]))
+        said = with_remark(found.message, ends.said)
         counted = f"{result.raw_status}, {ends.ended} boxes ended by {self.name}"
         return replace(result, options=ends.settings, raw_status=counted, message=said)
 

@@ -15,6 +15,7 @@ from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied
 from ocf.solve.outcome import Outcome, unproven
 from ocf.solvers.result import Status
+from ocf.support.messages import with_remark
 
 #: Rows that the user's model is asked about, at most.
 MOST_ROWS = 32
@@ -48,7 +49,7 @@ def with_known_point(
             said = "the point is the nearest row of the data"
             if outcome.status is Status.INFEASIBLE:
                 outcome = unproven(outcome, "a row of the data refutes the solver's claim that there is no point")
-            said = "; ".join(filter(None, (outcome.message, said)))
+            said = with_remark(outcome.message, said)
             return replace(outcome, status=Status.FEASIBLE, point=points[k], cost=float(costs[k]), message=said)
     return outcome
 

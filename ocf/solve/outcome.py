@@ -16,6 +16,7 @@ from ocf.cells.incumbent import Incumbent
 from ocf.solvers.result import Progress, SolveResult, SolverOptions, Status, relative_gap
 from ocf.solvers.standard_form import StandardForm
 from ocf.support import limits
+from ocf.support.messages import with_remark
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -96,7 +97,7 @@ def unproven(outcome: Outcome, why: str) -> Outcome:
         bound=-np.inf,
         proved_by="",
         history=tuple(p._replace(bound=-np.inf) for p in outcome.history),
-        message="; ".join(filter(None, (outcome.message, why))),
+        message=with_remark(outcome.message, why),
     )
 
 
@@ -166,7 +167,7 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
     gap = relative_gap(outcome.cost, outcome.bound)
     if outcome.point is not None and gap <= CLOSE:
         left = f"no answer is cheaper by more than {gap:.1g} of its cost; rounding leaves that open"
-        return replace(outcome, message="; ".join(filter(None, (outcome.message, left))))
+        return replace(outcome, message=with_remark(outcome.message, left))
     if outcome.message.startswith(ROUNDED):
         return outcome
     limit = options.time_limit
@@ -178,7 +179,7 @@ def advised(outcome: Outcome, options: SolverOptions) -> Outcome:
         more += ", or let fewer features vary (features_to_vary=[…])"
     if outcome.message.startswith("the time limit"):  # says already what struck
         return replace(outcome, message=f"{outcome.message}: {more}")
-    return replace(outcome, message="; ".join(filter(None, (outcome.message, f"{struck}: {more}"))))
+    return replace(outcome, message=with_remark(outcome.message, f"{struck}: {more}"))
 
 
 class Run:
@@ -258,7 +259,7 @@ class Run:
 
     def say(self, words: str) -> None:
         """Add to the message."""
-        self.message = "; ".join(filter(None, [self.message, words]))
+        self.message = with_remark(self.message, words)
 
     def blame_rounding(self, status: Status) -> bool:
         """Say of an answer without proof that rounding leaves it open, where no limit does and nothing is said yet.

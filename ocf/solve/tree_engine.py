@@ -29,7 +29,14 @@ class TreeEngine(Engine[Problem]):
         self._prepared = prepared
 
     def completed(self, finding: Finding[Problem], request: Request[Problem]) -> Outcome:
-        """With the nearest row of the data, unless the solver is to be seen alone or more is asked than the target."""
+        """With the nearest row of the data, unless the solver is to be seen alone or more is asked than the target.
+
+        Parameters
+        ----------
+        finding : Finding
+        request : Request
+            That it answers.
+        """
         outcome, task = finding.outcome, request.task
         wanted = (Status.UNKNOWN,) if task.reduce else ()
         if outcome.status not in (*wanted, *self.doubted) or request.excluded or task.class_costs or task.split_margin:

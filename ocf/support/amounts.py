@@ -23,3 +23,8 @@ def real_number(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def plain_value(value: Any) -> Any:
+    """A scalar of NumPy as one of Python; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ocf.errors import DataError
+from ocf.support.amounts import plain_value
 from ocf.support.schemas import CategoriesSchema
 
 #: Names of dtypes; what makes an array of elements of any size is none.
@@ -147,13 +148,13 @@ def value_like(value: Any, column: pd.Series[Any]) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    value = value.item() if isinstance(value, np.generic) else value
+    value = plain_value(value)
     return isinstance(value, bool | int | float | str) or value is None or value is pd.NA or value is pd.NaT
 
 
 def _kind_of(values: Sequence[Any], dtype: Any, name: Any) -> str:
     """How the texts of values are to be read; "" where they stand for themselves."""
-    held = [v.item() if isinstance(v, np.generic) else v for v in values]
+    held = [plain_value(v) for v in values]
     others = [v for v in held if not _is_plain(v)]
     if not others:
         return ""

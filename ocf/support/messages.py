@@ -45,3 +45,25 @@ def listed(names: Sequence[str], most: int = 12) -> str:
         How many to name.
     """
     return ", ".join(names[:most]) + (f", … ({len(names)} in all)" if len(names) > most else "")
+
+
+def with_remark(message: str, remark: str) -> str:
+    """A message and what else is to be said, if anything is.
+
+    Parameters
+    ----------
+    message, remark : str
+    """
+    return "; ".join(filter(None, (message, remark)))
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    Parameters
+    ----------
+    count : int
+    noun : str
+        Of one of them.
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -119,7 +119,7 @@ class ProgressBar:
 
     def summary(self) -> str:
         """Counts in words, the most frequent first: ``"7 optimal, 1 infeasible"``."""
-        return ", ".join(f"{count} {status}" for status, count in self.counts.most_common())
+        return ", ".join(f"{count:,} {status}" for status, count in self.counts.most_common())
 
 
 def _print(line: str) -> None:

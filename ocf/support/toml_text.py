@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-import numpy as np
+from ocf.support.amounts import plain_value
 
 
 def is_scalar(value: Any) -> bool:
@@ -22,11 +22,6 @@ def toml_key(name: str) -> str:
 def _text(text: str) -> str:
     """Basic string of TOML: that of JSON, but for one control character that JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def plain_value(value: Any) -> Any:
-    """A scalar of NumPy as one of Python; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def toml_value(value: Any) -> str:

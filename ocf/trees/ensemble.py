@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from ocf.arrays import IntArray
 from ocf.errors import ModelError
+from ocf.support.amounts import plain_value
 from ocf.support.documents import fit
 from ocf.support.schemas import ArraySchema, EnsembleSchema, FinalSchema
 from ocf.trees.totals import Term, Total, plain, plain_term, term_of, total_of
@@ -433,7 +434,7 @@ class Ensemble:
                     "margin": None if value.margin is None else plain(value.margin),
                     "final": None if value.final is None else value.final.to_dict(),
                 }
-                value["classes"] = [c.item() if isinstance(c, np.generic) else c for c in value["classes"]]
+                value["classes"] = [plain_value(c) for c in value["classes"]]
             out[f.name] = value
         return out
 
