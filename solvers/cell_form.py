@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -79,7 +79,7 @@ class Compiled:
         cells : CellProblem
         most : int
         """
-        counted, constant = self._costs(cells.with_(cost=(cells.cost > 0).astype(np.float64), leaf_cost=None))
+        counted, constant = self._costs(replace(cells, cost=(cells.cost > 0).astype(np.float64), leaf_cost=None))
         row = sp.csr_array((reduced.P.T @ counted)[None])
         side = most - constant - float(counted @ reduced.x0)
         return Reduced(reduced.form.append_rows(row, np.array([-np.inf]), np.array([side])), reduced.P, reduced.x0)

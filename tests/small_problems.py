@@ -6,6 +6,7 @@ All but those of `whole_numbers` are built without any library of trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -212,7 +213,7 @@ def with_ties(seeds: Iterable[int]) -> Iterator[tuple[CellProblem, Exhaustive]]:
     """
     for seed in seeds:
         cells = random_problem(seed)
-        cells = cells.with_(cost=np.ceil(5 * cells.cost) / 5) if seed % 2 else cells
+        cells = replace(cells, cost=np.ceil(5 * cells.cost) / 5) if seed % 2 else cells
         everything = exhaustive(cells)
         if cells.leaf_cost is None and 0 < everything.optimum < np.inf:
             yield cells, everything
@@ -246,7 +247,7 @@ def refusing(cells: CellProblem, everything: Exhaustive) -> tuple[CellProblem, B
     """
     wide = np.full(len(cells.requirements.need), 0.7)
     requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
-    cells = cells.with_(requirements=requirements)
+    cells = replace(cells, requirements=requirements)
     leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
     uncertain = (everything.sums - cells.requirements.need < 0.7).any(axis=1)
     admitted = everything.feasible & ~(uncertain & (leaves.sum(axis=1) % 2 == 1))

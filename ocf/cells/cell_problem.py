@@ -66,10 +66,6 @@ class CellProblem:
     values: Values | None = None
     tangents: tuple[tuple[int, float], ...] = ()
 
-    def with_(self, **changes: object) -> CellProblem:
-        """Copy with some attributes replaced."""
-        return replace(self, **changes)  # type: ignore[arg-type]
-
     @cached_property
     def settled(self) -> dict[object, float]:
         """Bounds of reductions that came to an end with this object, by what they were asked; a copy has none."""

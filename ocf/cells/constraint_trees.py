@@ -57,10 +57,9 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
     forms, absolutes = _sums(problem, problem.cost.forms), _sums(problem, problem.cost.absolutes)
     sums = (*forms, *absolutes)
     if not rows and not sums:
-        return tuple(form.with_(problem=problem) for form in alternatives)
-    base = alternatives[0]
+        return tuple(replace(form, problem=problem) for form in alternatives)
+    base, part = alternatives[0], alternatives[0].partition
     constrained = sorted({i for row in (*rows, *sums) for i in row.parts if not np.isnan(origin[i])})
-    part = base.partition
     moving = np.array([any(i in form.parts and form.parts[i].moving for form in sums) for i in range(part.n_features)])
     near_gain = _amounts(base, rows, constrained, base.value)
     far_gain = _amounts(base, rows, constrained, _stepped(base.value, far))
@@ -96,7 +95,8 @@ def constrain(problem: Problem) -> tuple[CellProblem, ...]:
         absolutes,
     )
     return tuple(
-        form.with_(
+        replace(
+            form,
             problem=problem,
             partition=finer,
             requirements=_extended(form.requirements, grown, gain, need, error_bound),
@@ -209,7 +209,7 @@ def _anchored(forms: tuple[CellProblem, ...], far: FloatArray) -> tuple[tuple[Ce
             raise ProblemError(f"the cost of {feature.name!r} falls without end: give the feature bounds")
         value[span], far[span] = np.where(falls, far[span], value[span]), np.where(falls, value[span], far[span])
         cost[span] = np.where(falls, other, cost[span])
-    return tuple(form.with_(value=value, cost=cost) for form in forms), far
+    return tuple(replace(form, value=value, cost=cost) for form in forms), far
 
 
 def _far_ends(cells: CellProblem) -> FloatArray:

@@ -30,7 +30,7 @@ symbol                 meaning, shape
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def reduce(
     if merge and not proved:
         _merge(arrays, cost, live)
     bound = upper if proved else min(bound, upper)
-    reduced = cells.with_(open=np.isfinite(cost), live=live)
+    reduced = replace(cells, open=np.isfinite(cost), live=live)
     if not proved and in_time:
         reduced.settled[asked] = float(bound)
     logger.debug("reduction: %d rounds, proved %s, bound %g", rounds, proved, bound)

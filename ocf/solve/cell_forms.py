@@ -46,7 +46,7 @@ class CellForms:
         *,
         shared: bool = True,
     ) -> None:
-        self._alternatives = tuple(cells.with_(excluded=request.excluded) for cells in alternatives)
+        self._alternatives = tuple(replace(cells, excluded=request.excluded) for cells in alternatives)
         self._request, self._prepared = request, prepared
         task = request.task
         self._way = request.way or choose(self._alternatives[0], task.formulation, task.solver, task.options.cuts)

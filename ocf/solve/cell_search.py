@@ -319,7 +319,7 @@ def _with_first_tangents(cells: CellProblem, upper: float) -> CellProblem:
     """Cells whose values have forms, with tangents to begin with where a cost is known."""
     if cells.values is None or not cells.values.forms or cells.tangents or not np.isfinite(upper):
         return cells
-    return cells.with_(tangents=tuple(cells.values.first_tangents(upper)))
+    return replace(cells, tangents=tuple(cells.values.first_tangents(upper)))
 
 
 def _with_cuts(
@@ -351,7 +351,7 @@ def _beside(run: CellRun, *, closed: bool) -> CellProblem | None:
     if with_ties(run.upper) > run.limit:
         return None
     own = (run.cells.partition.leaves_at(best.cells),) if closed else ()
-    asked = run.original.with_(excluded=(*run.cells.excluded, *own), requirements=run.cells.requirements)
+    asked = replace(run.original, excluded=(*run.cells.excluded, *own), requirements=run.cells.requirements)
     return reduce(asked, with_ties(best.cost), max_pairs=FEW_PAIRS).cells
 
 
@@ -633,7 +633,7 @@ class CellRun(Run):
             logger.info("the model refuses a point; it is cut off and the search goes on")
             tightened = self.cells.requirements.tightened(leaves)
             if tightened:
-                self.cells, *others = (self.cells.with_(requirements=rows) for rows in tightened)
+                self.cells, *others = (replace(self.cells, requirements=rows) for rows in tightened)
                 self._parts += others
             else:
                 self._exclude(leaves if values is None else values.of_model(leaves))
@@ -649,7 +649,7 @@ class CellRun(Run):
             self._exclude(values.of_constraints(leaves))
             bends = list(values.tangents(self.cells.partition.offsets[:-1] + choice, placed.point))
             new = values.worthwhile(bends, self.cells.tangents, self.upper)
-            self.cells = self.cells.with_(tangents=(*self.cells.tangents, *new))
+            self.cells = replace(self.cells, tangents=(*self.cells.tangents, *new))
             self.shrink()
         elif result.status is Status.OPTIMAL and improved:
             # the solver's own tolerance is wider than ours: ask whether anything is cheaper than this point
@@ -663,4 +663,4 @@ class CellRun(Run):
         return placed is not None and self.confirm(placed.point)
 
     def _exclude(self, leaves: IntArray) -> None:
-        self.cells = self.cells.with_(excluded=(*self.cells.excluded, leaves))
+        self.cells = replace(self.cells, excluded=(*self.cells.excluded, leaves))

@@ -212,7 +212,7 @@ class _Ending(Worker):
         """Whether the solver has ended the box of `self.domain`; a point that it finds is put before the search."""
         search, compiled = self.search, self.search.compiled()
         assert compiled is not None  # else there is no LP
-        cells = restricted(search.cells, self.instance, self.domain).with_(excluded=search.refusals())
+        cells = replace(restricted(search.cells, self.instance, self.domain), excluded=search.refusals())
         model, equals = CellModel(compiled, cells, compiled.instance(cells)), search.equals
         search.sizes = search.sizes or model.reduced.form.sizes
         result = self._asked(model, model.reduced, min(equals.limit, search.limit))

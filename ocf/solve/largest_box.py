@@ -17,7 +17,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -160,7 +160,7 @@ class LargestBox:
             for chain in own:
                 for (j, _), far in zip(chain, np.cumsum([s for _, s in chain]), strict=True):
                     cost[start + j] = far
-        return self._cells.with_(requirements=rows, cost=cost, open=np.isfinite(cost), leaf_cost=None)
+        return replace(self._cells, requirements=rows, cost=cost, open=np.isfinite(cost), leaf_cost=None)
 
     # -- boxes -------------------------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class _Lacking:
         TimeLimitError
             That could not be decided.
         """
-        cells = self.cells.with_(open=self.cells.open & np.concatenate(box))
+        cells = replace(self.cells, open=self.cells.open & np.concatenate(box))
         left = seconds_left()
         found = solve_cells(
             cells,
@@ -387,5 +387,5 @@ def grown(
     # the cell of the point is part of the box, whatever the row may change
     opened = first.open.copy()
     opened[first.partition.offsets[:-1] + choice] = True
-    alternatives = [a.with_(open=opened) for a in alternatives]
+    alternatives = [replace(a, open=opened) for a in alternatives]
     return alternatives[0], LargestBox(alternatives, choice, judge).solve()

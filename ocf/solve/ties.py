@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def tied_points(
     stopped = False
     for cells, formulation in zip(alternatives, compiled, strict=True):
         while len(found) <= limit and not stopped:
-            left = reduce(cells.with_(excluded=tuple(leaves)), most + slack(most))
+            left = reduce(replace(cells, excluded=tuple(leaves)), most + slack(most))
             if left.proved:
                 break
             other = solve(left.cells, formulation, solver, options, confirm=confirm)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ def make_coupling(cells: CellProblem) -> tuple[Coupling, Instance]:
         near = np.where((low[span] <= 0) & (high[span] >= 0), 0.0, np.where(low[span] > 0, low[span], high[span]))
         of_form = np.where(near > 0, up[k], -down[k]) * near + diagonal[k] * near * near
         rest[span] = np.maximum(rest[span] - of_form * (1 + 16 * EPS), 0.0)
-    instance = make_instance(cells.with_(cost=rest))
+    instance = make_instance(replace(cells, cost=rest))
     opened = np.flatnonzero(cells.open)  # the cells of one feature follow those of another, as in the instance
     slot = np.full(part.n_features, -1, np.int64)
     slot[place] = np.arange(len(place))

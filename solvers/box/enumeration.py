@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ class NearestBoxes:
         if not cells.infeasible:
             # cells beyond the radius stay open: they may be part of a box
             live = cells.live & reduce_cells(cells, self._most * (1 + 1e-6) + 1e-9).cells.live
-            cells = cells.with_(live=live)
+            cells = replace(cells, live=live)
         if not cells.infeasible:
             shared.start(cells, 0.0)
             worker = _Enumerator(shared)

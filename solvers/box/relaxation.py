@@ -12,6 +12,7 @@ status or objective makes the search slower and never wrong.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -255,7 +256,7 @@ def restricted(cells: CellProblem, instance: Instance, hull: Domain) -> CellProb
     opened, live = np.zeros_like(cells.open), np.zeros_like(cells.live)
     opened[(part.offsets[feature] + instance.cell)[within]] = True
     live[instance.leaf[hull.live]] = True
-    return cells.with_(open=opened, live=live)
+    return replace(cells, open=opened, live=live)
 
 
 def _decided_share(instance: Instance, hull: Domain) -> FloatArray:

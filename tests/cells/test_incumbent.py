@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,7 +106,7 @@ def test_rows_outside_the_open_cells_are_used_as_far_as_they_go() -> None:
     everything = exhaustive(cells)
     closed = cells.open & (np.arange(len(cells.open)) % 5 > 0)
     rows = everything.choices[everything.feasible][:20]
-    narrow = cells.with_(open=closed)
+    narrow = replace(cells, open=closed)
     found = find(narrow, candidates=rows)
     if found is not None:
         assert closed[cells.partition.offsets[:-1] + found.cells].all()
@@ -115,7 +117,7 @@ def test_dead_leaves_are_avoided() -> None:
     for seed in range(30):
         cells = random_problem(seed)
         live = cells.live & (np.random.default_rng(seed).random(len(cells.live)) > 0.2)
-        cells = cells.with_(live=live)
+        cells = replace(cells, live=live)
         found = find(cells)
         if found is not None:
             used += 1
@@ -155,7 +157,7 @@ def test_excluded_leaves_are_not_offered() -> None:
     for seed in range(0, 100, 10):
         cells, first = feasible_problem(seed)
         excluded = cells.partition.leaves_at(first.cells)
-        second = find(cells.with_(excluded=(excluded,)), candidates=exhaustive(cells).choices[::7])
+        second = find(replace(cells, excluded=(excluded,)), candidates=exhaustive(cells).choices[::7])
         assert second is None or not np.array_equal(cells.partition.leaves_at(second.cells), excluded)
 
 
@@ -171,4 +173,4 @@ def test_nothing_feasible() -> None:
     cells = random_problem(2)
     requirements = cells.requirements
     unreachable = type(requirements)(requirements.gain, requirements.need + 1e6, requirements.error_bound)
-    assert find(cells.with_(requirements=unreachable)) is None
+    assert find(replace(cells, requirements=unreachable)) is None

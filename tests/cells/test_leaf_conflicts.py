@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -22,7 +23,7 @@ def problem(seed: int) -> CellProblem:
     space, rows = random_space(rng)
     ensemble = random_ensemble(rng, space, rows, 6, 3, 2)
     cells = to_cells(Problem(ensemble, space, rows[0], ClassTarget(1), Cost.parse("l1" if seed % 2 else "l2")))
-    return cells.with_(open=cells.open & ((rng.random(len(cells.open)) < 0.7) | (cells.cost == 0)))
+    return replace(cells, open=cells.open & ((rng.random(len(cells.open)) < 0.7) | (cells.cost == 0)))
 
 
 @pytest.mark.parametrize("seed", range(6))

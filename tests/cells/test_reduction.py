@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -89,7 +91,7 @@ def test_what_ran_out_of_time_goes_on_later() -> None:
 def test_dead_leaves_and_closed_cells_stay_so(seed: int, share: float) -> None:
     cells = random_problem(seed)
     rng = np.random.default_rng(seed)
-    cells = cells.with_(live=cells.live & (rng.random(len(cells.live)) > share))
+    cells = replace(cells, live=cells.live & (rng.random(len(cells.live)) > share))
     optimum = exhaustive(cells).optimum
     check(cells, optimum * 1.5 if np.isfinite(optimum) else np.inf)
 
@@ -129,7 +131,7 @@ def test_infeasible_cells_are_recognised() -> None:
     cells = random_problem(3)
     closed = cells.open.copy()
     closed[cells.partition.cells_of(0)] = False
-    result = reduce(cells.with_(open=closed))
+    result = reduce(replace(cells, open=closed))
     assert result.proved
     assert result.bound == np.inf
 

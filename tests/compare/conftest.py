@@ -49,7 +49,7 @@ class Liar:
         part, open_ = cells.partition, cells.open.copy()
         chosen = part.offsets[:-1] + find_incumbent(cells).cells
         open_[chosen[cells.cost[chosen] > 0]] = False
-        return find_incumbent(cells.with_(open=open_))
+        return find_incumbent(replace(cells, open=open_))
 
     def early(self, cells, cutoff):
         found = self.worse(cells)

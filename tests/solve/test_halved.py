@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_optima_and_cutoffs_equal_brute_force(seed: int, small: int, solver: str
         leaves = np.array([cells.partition.leaves_at(choice) for choice in everything.choices])
         own = cells.partition.leaves_at(result.x.astype(np.int64))
         left = everything.feasible & (leaves != own).any(axis=1)
-        closed = cells.with_(excluded=(own,))
+        closed = replace(cells, excluded=(own,))
         holds(closed, solved(closed, solver, options), everything.cost[left].min(initial=np.inf))
 
 
@@ -176,8 +177,8 @@ def test_leaves_that_cost_something(seed: int) -> None:
     cells = random_problem(seed)
     rng = np.random.default_rng(2)
     for _ in range(12):
-        cells = cells.with_(
-            leaf_cost=np.round(rng.uniform(0, 0.3, cells.partition.ensemble.n_leaves), rng.integers(1, 6))
+        cells = replace(
+            cells, leaf_cost=np.round(rng.uniform(0, 0.3, cells.partition.ensemble.n_leaves), rng.integers(1, 6))
         )
         everything = exhaustive(cells)
         of_leaves = [cells.leaf_cost[cells.partition.leaves_at(choice)].sum() for choice in everything.choices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_units_fit_the_tolerances() -> None:
     explainer = Explainer(model, data=table, check=False)
     cells = explainer.cells(explainer.problem(table.iloc[[0]], norm="mahalanobis"))
     assert cells.values is not None
-    cells = cells.with_(tangents=tuple(cells.values.first_tangents(0.02)))
+    cells = replace(cells, tangents=tuple(cells.values.first_tangents(0.02)))
     compiled = compile_formulation("interval", cells)
     plain, scaled = compiled.instance(cells), compiled.instance(cells, 0.02)
     assert compiled.slides is not None

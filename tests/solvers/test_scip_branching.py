@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_a_problem_that_takes_branching(rounded: bool, counted: list[int], caplo
         assert cells.cost_of(choice) == pytest.approx(found.cost, rel=1e-9)
         assert bound == pytest.approx(found.cost, rel=1e-9)
         assert cheapest(cells, found.cost)[0] is Status.INFEASIBLE
-        closed = cells.with_(excluded=(cells.partition.leaves_at(found.cells),))
+        closed = replace(cells, excluded=(cells.partition.leaves_at(found.cells),))
         again = solve_cells(closed, relaxation=compiled(closed), cutoff=2 * found.cost)
         status, choice, _ = cheapest(closed, 2 * found.cost)
         assert (status is Status.OPTIMAL, choice is not None) == (again.cells is not None, again.cells is not None)

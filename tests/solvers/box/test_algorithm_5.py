@@ -44,7 +44,7 @@ def test_what_drops_more_looks_at_no_more_and_finds_the_same(seed: int, nearest_
 def test_dead_leaves_closed_cells_and_cutoffs(seed: int, share: float) -> None:
     cells = random_problem(seed)
     rng = np.random.default_rng(seed)
-    cells = cells.with_(live=cells.live & (rng.random(len(cells.live)) > share / 4))
+    cells = replace(cells, live=cells.live & (rng.random(len(cells.live)) > share / 4))
     optimum = exhaustive(cells).optimum
     if cells.infeasible:
         return

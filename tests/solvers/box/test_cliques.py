@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -26,9 +27,9 @@ def problem(seed: int) -> CellProblem:
     cells = to_cells(Problem(ensemble, space, rows[0], ClassTarget(1), Cost.parse("l1" if seed % 2 else "l2")))
     first = cells.partition.ensemble.leaf_offsets[:-1]
     live = cells.live & ((rng.random(len(cells.live)) < 0.8) | np.isin(np.arange(len(cells.live)), first))
-    cells = cells.with_(open=cells.open & ((rng.random(len(cells.open)) < 0.8) | (cells.cost == 0)))
+    cells = replace(cells, open=cells.open & ((rng.random(len(cells.open)) < 0.8) | (cells.cost == 0)))
     some = [all(usable.any() for usable in cells.open_within(np.array([k]))) for k in range(len(live))]
-    return cells.with_(live=live & np.array(some))
+    return replace(cells, live=live & np.array(some))
 
 
 def table_of(cells: CellProblem, limit: float) -> tuple[Instance, Bits, np.ndarray]:

@@ -165,9 +165,9 @@ def test_refused_points_are_cut_off() -> None:
             return False
         return True
 
-    doubtful = cells.with_(requirements=replace(cells.requirements, error_bound=every))
+    doubtful = replace(cells, requirements=replace(cells.requirements, error_bound=every))
     found = CoupledSearch(doubtful, SolverOptions(), confirm=judge).run()
-    known = CoupledSearch(cells.with_(excluded=tuple(refused)), SolverOptions()).run()
+    known = CoupledSearch(replace(cells, excluded=tuple(refused)), SolverOptions()).run()
     assert (found.status.name, found.refused, len(refused)) == ("OPTIMAL", 2, 2)
     assert found.cost == known.cost
 
@@ -186,7 +186,7 @@ def test_excluded_leaves_are_not_searched() -> None:
         costs.append(found.cost)
         leaves = cells.values.of_model(cells.partition.leaves_at(found.cells))
         assert not cells.is_excluded(leaves)
-        cells = cells.with_(excluded=(*cells.excluded, leaves))
+        cells = replace(cells, excluded=(*cells.excluded, leaves))
     assert costs == sorted(costs)
 
 

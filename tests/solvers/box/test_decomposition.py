@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -82,4 +83,4 @@ def test_reduced_problems_and_limits() -> None:
 def _without(cells: CellProblem) -> CellProblem:
     closed = cells.open.copy()
     closed[cells.partition.cells_of(0)] = False
-    return cells.with_(open=closed)
+    return replace(cells, open=closed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,10 @@ def test_cutoffs_and_reduction_before(seed: int, use_lp: bool) -> None:
 def test_dead_leaves_and_closed_cells(seed: int, share: float, use_lp: bool) -> None:
     cells = random_problem(seed)
     rng = np.random.default_rng(seed)
-    cells = cells.with_(
-        live=cells.live & (rng.random(len(cells.live)) > share), open=cells.open & (rng.random(len(cells.open)) > share)
+    cells = replace(
+        cells,
+        live=cells.live & (rng.random(len(cells.live)) > share),
+        open=cells.open & (rng.random(len(cells.open)) > share),
     )
     if not cells.infeasible:
         result = solve_cells(cells, relaxation=compiled(cells) if use_lp else None)
@@ -97,7 +100,7 @@ def test_excluded_choices_of_leaves(seed: int, use_lp: bool) -> None:
             return
         chosen = cells.partition.leaves_at(result.cells)
         feasible &= (leaves != chosen).any(axis=1)
-        cells = cells.with_(excluded=(*cells.excluded, chosen))
+        cells = replace(cells, excluded=(*cells.excluded, chosen))
 
 
 @settings(max_examples=40, deadline=None)
@@ -107,7 +110,7 @@ def test_points_near_a_tie_are_asked_of_the_model(seed: int, use_lp: bool) -> No
     cells = random_problem(seed)
     wide = np.full(len(cells.requirements.need), 0.7)
     requirements = type(cells.requirements)(cells.requirements.gain, cells.requirements.need, wide)
-    cells = cells.with_(requirements=requirements)
+    cells = replace(cells, requirements=requirements)
     everything = exhaustive(cells)
     leaves = np.array([cells.partition.leaves_at(c) for c in everything.choices])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_a_failing_model_stops_every_thread(monkeypatch: pytest.MonkeyPatch) -> 
         raise RuntimeError("the model is gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        solve_cells(cells.with_(requirements=uncertain), SolverOptions(threads=3), confirm=confirm)
+        solve_cells(replace(cells, requirements=uncertain), SolverOptions(threads=3), confirm=confirm)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
