@@ -48,7 +48,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -66,6 +68,24 @@ TANGENTS = (0.05, 0.2, 0.5, 1.0)
 #: Parts of a scale in which moves are counted where they are squared. Solvers meet a row within an absolute tolerance
 #: of 1e-9 to 1e-7, which is much for the square of a tenth and nothing for that of a hundred.
 FINE = 1024.0
+
+
+class LinearMoves(NamedTuple):
+    """What a solution says of each feature.
+
+    Attributes
+    ----------
+    distances : dict of int to float
+        By numeric feature that may move: how far it goes, in units of its scale.
+    steps : dict of int to float
+        Number of steps that make up the value, by feature that lies on its grid.
+    levels : dict of int to int
+        Level that each discrete feature takes.
+    """
+
+    distances: dict[int, float]
+    steps: dict[int, float]
+    levels: dict[int, int]
 
 
 @dataclass(frozen=True)
@@ -104,6 +124,32 @@ class LinearFormulated:
         """The variables of `up`, `down`, their squares, `steps`, `on_grid` and `levels`, in this order."""
         parts = (self.up, self.down, self.square_up, self.square_down, self.steps, self.on_grid)
         return [*(v for part in parts for v in part.values()), *(v for own in self.levels.values() for v in own)]
+
+    @cached_property
+    def places(self) -> dict[str, dict[int, int]]:
+        """Where in `columns` the variable of each feature stands, by the name of its part; of levels the first."""
+        out: dict[str, dict[int, int]] = {}
+        n = 0
+        for name in ("up", "down", "square_up", "square_down", "steps", "on_grid"):
+            out[name] = {i: n + k for k, i in enumerate(getattr(self, name))}
+            n += len(out[name])
+        ends = accumulate((len(own) for own in self.levels.values()), initial=n)
+        return {**out, "levels": dict(zip(self.levels, ends, strict=False))}
+
+    def decode(self, x: FloatArray) -> LinearMoves:
+        """What the values of `columns`, (n_columns,), say."""
+        at = self.places
+        distances = {i: float(x[at["up"][i]]) / u - float(x[at["down"][i]]) / u for i, u in self.unit.items()}
+        on_grid = [i for i, j in at["on_grid"].items() if x[j] > 0.5]
+        steps = {i: self.first[i] + float(np.rint(x[at["steps"][i]])) for i in on_grid}
+        levels = {i: int(np.argmax(x[j : j + len(self.levels[i])])) for i, j in at["levels"].items()}
+        return LinearMoves(distances, steps, levels)
+
+    def choice_columns(self, x: FloatArray) -> list[int]:
+        """Columns that tell steps and levels at a solution, (n_columns,); of a level it is enough that it is taken."""
+        at = self.places
+        steps = [j for i in at["steps"] for j in (at["steps"][i], at["on_grid"][i])]
+        return [*steps, *(at["levels"][i] + level for i, level in self.decode(x).levels.items())]
 
 
 def build(problem: LinearProblem, margin: float = 0.0, slack: float = 1.0) -> LinearFormulated:
@@ -229,8 +275,8 @@ def _first_tangents(model: pyo.ConcreteModel, ranges: Mapping[int, Move], square
     for i in squared:
         for square, move, reach in ((model.q[i], model.u[i], ranges[i].up), (model.p[i], model.v[i], ranges[i].down)):
             for part in TANGENTS:
-                at = part * reach
-                model.tangents.add((-at * at, linear([(1.0, square), (-2 * at, move)]), None))
+                coefficient, side = tangent(part * reach)
+                model.tangents.add((side, linear([(1.0, square), (-coefficient, move)]), None))
 
 
 def _grids(

@@ -183,7 +183,8 @@ class LinearRun(Run):
                 if found is not None and added:
                     boxes.push(box)
                 else:
-                    boxes.push_around(box, *_choice_columns(built, result.x))
+                    columns = built.choice_columns(result.x)
+                    boxes.push_around(box, columns, np.rint(result.x[columns]))
             self.bound = max(self.bound, min(boxes.bound, self.upper))
 
     def conclude(self) -> None:
@@ -288,45 +289,14 @@ class LinearRun(Run):
 # -- from columns to points --------------------------------------------------------------------------------------
 
 
-def _distances(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[float, float]]:
-    """How far each numeric feature goes up and down, in units of its scale."""
-    n = len(built.up)
-    return {i: (float(x[k]) / built.unit[i], float(x[n + k]) / built.unit[i]) for k, i in enumerate(built.up)}
-
-
-def _grid_columns(built: LinearFormulated) -> dict[int, tuple[int, int]]:
-    """Columns of each grid's number of steps, and of whether that is the value."""
-    first, n = 2 * (len(built.up) + len(built.square_up)), len(built.steps)
-    return {i: (first + k, first + n + k) for k, i in enumerate(built.steps)}
-
-
-def _levels_taken(built: LinearFormulated, x: FloatArray) -> dict[int, tuple[int, int]]:
-    """Level that each discrete feature takes, and its column."""
-    at, out = 2 * (len(built.up) + len(built.square_up) + len(built.steps)), {}
-    for i, own in built.levels.items():
-        level = int(np.argmax(x[at : at + len(own)]))
-        out[i] = (level, at + level)
-        at += len(own)
-    return out
-
-
-def _choice_columns(built: LinearFormulated, x: FloatArray) -> tuple[list[int], FloatArray]:
-    """Columns that tell steps and levels, and their values; of a level it is enough that it is taken."""
-    columns = [j for pair in _grid_columns(built).values() for j in pair] + [
-        j for _, j in _levels_taken(built, x).values()
-    ]
-    return columns, np.rint(x[columns])
-
-
 def _starts(built: LinearFormulated, problem: LinearProblem, x: FloatArray) -> Iterator[tuple[FloatArray, list[int]]]:
     """Point of a solution and the features that may be moved on; once without changes that may be mere tolerance."""
     point = problem.origin.copy()
-    for i, (level, _) in _levels_taken(built, x).items():
+    distances, steps, levels = built.decode(x)
+    for i, level in levels.items():
         point[i] = float(level)
-    for i, (steps, moves) in _grid_columns(built).items():
-        if x[moves] > 0.5:
-            point[i] = problem.multiple(i, built.first[i] + float(np.rint(x[steps])))
-    distances = {i: up - down for i, (up, down) in _distances(built, x).items()}
+    for i, number in steps.items():
+        point[i] = problem.multiple(i, number)
     smooth = [i for i in distances if not has_grid(problem.space.features[i])]
     seen = set()
     for least in (NOISE, 0.0):
@@ -391,19 +361,15 @@ def _with_tangents(
     """Add the tangents of the squares at a solution and at the point that it became; says how many are new."""
     if not built.square_up:
         return form, 0
-    n = len(built.up)
+    at = built.places
     rows: list[tuple[int, int, float]] = []
-    for k, i in enumerate(built.up):
-        moves = [x[k], x[n + k]]
+    for i in built.square_up:
+        sides = [(at["up"][i], at["square_up"][i]), (at["down"][i], at["square_down"][i])]
+        # the solver's squares are too small by its distance from the nearest tangents
+        rows += [(j, q, float(x[j])) for j, q in sides if x[j] > 0 and x[q] < x[j] * x[j] * (1 - 1e-13)]
         if found is not None:
-            d = (found[i] - problem.origin[i]) / problem.space.features[i].scale * built.unit[i]
-            moves += [max(d, 0.0), max(-d, 0.0)]
-        for j, move in enumerate(moves):
-            column = k + n * (j % 2)
-            square = column + 2 * n
-            # the solver's squares are too small by its distance from the nearest tangents
-            if move > 0 and (j > 1 or x[square] < move * move * (1 - 1e-13)):
-                rows.append((column, square, float(move)))
+            d = float(found[i] - problem.origin[i]) / problem.space.features[i].scale * built.unit[i]
+            rows += [(j, q, move) for (j, q), move in zip(sides, (d, -d), strict=True) if move > 0]
     if not rows:
         return form, 0
     coefficients = np.array([formulation.tangent(move) for *_, move in rows])
