@@ -39,8 +39,8 @@ VALUE_FORMULATIONS = {
 #: A formulation over cells -> the one over values that is the same paper's, for trees with oblique splits.
 WITH_VALUES = {"ocean": "ocean_hyperplanes"}
 
-#: Instead of a name: "oblique" for a single tree with oblique splits or a cost of pairs, "hyperplanes" for several
-#: trees with oblique splits, "interval" otherwise.
+#: Instead of a name: with oblique splits "oblique" for a single tree and "hyperplanes" for several, "oblique" too where
+#: something is asked that only a model of a single tree knows, "interval" otherwise; see `ocf.solve.method`.
 AUTO = "auto"
 
 

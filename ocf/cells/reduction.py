@@ -612,8 +612,8 @@ def _affordable(
 ) -> bool:
     """Whether the cheapest point of two leaves' boxes together costs less than `spare` more than that of `leaf`.
 
-    The restrictions of `other` are ``first:last``. Arrays are passed one by one because this is called for every
-    pair of leaves, and counting references to the members of a tuple would take longer than the work.
+    The restrictions of `other` are ``first:last``. This is called for every pair of leaves: arrays are taken out of
+    their tuples before.
     """
     for k in range(first, last):
         f = rule[k, 0]

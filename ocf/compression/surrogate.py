@@ -143,7 +143,7 @@ class SurrogateTree(ClassifierMixin, BaseEstimator):
         Raises
         ------
         DataError
-            Without a discretizer: values that are neither 0 nor 1 … are cut at 0.5 by no one; discretise them.
+            Without a discretizer: a column has more than two values.
         MissingDependencyError
             ``method="optimal"`` without pystreed.
         SolverError

@@ -1,4 +1,4 @@
-"""Oblique decision trees: plain arrays that predict, and Tree Alternating Optimization that trains them.
+"""Tree Alternating Optimization, which trains oblique decision trees (`ocf.oblique.tree`).
 
 Nomenclature
 ------------
