@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,22 +115,7 @@ class SolverOptions:
             raise ProblemError(f"cuts is one of {', '.join(map(repr, CUTS))}, not {self.cuts!r}")
         if not isinstance(self.options, Mapping) or not all(isinstance(k, str) for k in self.options):
             raise ProblemError(f"options must map the solver's own option names to values, not {self.options!r}")
-        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle, for worker processes; a read-only view does not."""
-        fields = (
-            self.time_limit,
-            self.mip_gap,
-            self.threads,
-            self.seed,
-            self.log,
-            dict(self.options),
-            self.memory_limit,
-            self.cuts,
-            self.stall_limit,
-        )
-        return type(self), fields
+        object.__setattr__(self, "options", dict(self.options))  # whoever gave them may change his own
 
 
 @dataclass(frozen=True)

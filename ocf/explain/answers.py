@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -112,7 +111,7 @@ def from_finding(
         nodes=outcome.nodes,
         refused=outcome.refused,
         proved_by=outcome.proved_by,
-        method=_dicts(found.method) | _table_read(problem.space),
+        method=found.method | _table_read(problem.space),
         sizes=dict(outcome.sizes),
         history=outcome.history,
         verified=counterfactual is not None and not checks,
@@ -243,8 +242,3 @@ def _times(found: Finding[Any], seconds: float | None, verifying: float) -> dict
 def _table_read(space: FeatureSpace) -> dict[str, Any]:
     """What an answer keeps of how its table was read."""
     return {} if space.reading is None else {"table": space.reading.to_dict()}
-
-
-def _dicts(value: Any) -> Any:
-    """Mappings made dicts all the way down: read-only views do not travel between processes."""
-    return {k: _dicts(v) for k, v in value.items()} if isinstance(value, Mapping) else value

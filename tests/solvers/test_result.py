@@ -19,6 +19,13 @@ def test_options_travel_between_processes() -> None:
     assert pickle.loads(pickle.dumps(options)) == options
 
 
+def test_options_are_a_copy_of_what_was_given() -> None:
+    raw = {"presolve": "off"}
+    options = SolverOptions(options=raw)
+    raw["presolve"] = "on"
+    assert options.options == {"presolve": "off"}
+
+
 INF = np.inf
 
 
