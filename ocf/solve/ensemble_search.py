@@ -19,7 +19,7 @@ from ocf.problem.lines import LineCondition, line_conditions
 from ocf.problem.requirements import Requirements
 from ocf.solve.crew import Crew
 from ocf.solve.first_points import leaves_at
-from ocf.solve.leaf_answer import LeafAnswer
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim
 from ocf.solve.leaf_choices import LeafChoices
 from ocf.solve.leaf_query import Query
 from ocf.solve.narrowed import Narrowing
@@ -116,7 +116,8 @@ class _Global:
             problem, self.nearer = self.query.model.problem, point
             leaves = leaves_at(problem, point[None])[0]
             if any((own.gain[leaves].sum(axis=0) >= own.need).all() for own in problem.alternatives):
-                self.choices.settles(LeafAnswer(tuple(leaves.tolist()), point, relaxed.cost, self.floor, "solved"))
+                own = tuple(leaves.tolist())
+                self.choices.settles(LeafAnswer(own, point, relaxed.cost, self.floor, LeafClaim.SOLVED))
         self.run.history.append(Progress(time.perf_counter() - self.run.start, self.floor, self.choices.upper))
 
     @property

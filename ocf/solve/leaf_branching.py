@@ -22,7 +22,7 @@ import numpy as np
 from ocf.arrays import BoolArray, FloatArray
 from ocf.solve.column_boxes import ColumnBox, ColumnBoxes
 from ocf.solve.dual_ascent import ascend
-from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
 from ocf.solve.leaf_smooth import SmoothLeaves
@@ -84,7 +84,7 @@ class _ChoiceSearch:
 
     def __init__(self, of: LeafBranching, task: LeafTask, cutoff: float, known: LeafAnswer, run: LeafRun) -> None:
         self.model, self.smooth, self.task, self.clock, self.cutoff = of.model, of.smooth, task, run, cutoff
-        self.best = known if known.point is not None else replace(EMPTY, leaf=task.leaf)
+        self.best = known if known.point is not None else LeafAnswer.empty(task.leaf)
         self.gap = of.options.mip_gap
         self.form = self.model.standard_form(task)
         self.integer = self.form.integer
@@ -117,11 +117,9 @@ class _ChoiceSearch:
         """What the search has found."""
         bound = min(self.closed, self.boxes.bound)
         bound = max(min(bound, self.limit), 0.0 if self.model.domain.credit == 0 else -np.inf)
-        if self.best.point is None:
-            claim = "open" if bound < self.cutoff else "pruned" if np.isfinite(self.cutoff) else "empty"
-            return LeafAnswer(self.task.leaf, None, np.inf, bound, claim)
-        proven = meets(bound, self.best.cost)
-        return replace(self.best, bound=self.best.cost if proven else bound, claim="solved" if proven else "open")
+        if self.best.point is not None and meets(bound, self.best.cost):
+            bound = self.best.cost
+        return self.best.searched(bound, self.cutoff)
 
     def _is_dear(self, bound: float) -> bool:
         """Whether nothing in a box undercuts the best point by more than a hair; keeps its bound then."""
@@ -167,7 +165,7 @@ class _ChoiceSearch:
             return True
         if loose.any():
             return False
-        if found.claim == "open":
+        if found.claim is LeafClaim.OPEN:
             self.closed = min(self.closed, max(box.bound, found.bound))
         return True
 

@@ -14,7 +14,7 @@ from ocf.problem.lines import LineBound, LineCondition, line_bounds, tangent_con
 from ocf.problem.requirements import Requirements, ScoreCurve, SoftmaxThreshold
 from ocf.solve.first_points import leaves_at, pulled_back, ways
 from ocf.solve.first_points import meets as certainly_meets
-from ocf.solve.leaf_answer import EMPTY, LeafAnswer
+from ocf.solve.leaf_answer import LeafAnswer
 from ocf.solve.leaf_query import Query
 from ocf.solvers.result import Progress
 
@@ -135,7 +135,7 @@ class LeafChoices:
         scores = np.zeros(ensemble.n_outputs)
         for _ in range(MAX_TANGENTS):
             bounds = line_bounds(ensemble, [*conditions, *tangents], leaves, sure=False)
-            answer = EMPTY if bounds is None else self.query.solve_leaf(chosen, bounds=bounds)
+            answer = LeafAnswer.empty(chosen) if bounds is None else self.query.solve_leaf(chosen, bounds=bounds)
             settled = self.settles(answer)
             if settled:
                 break

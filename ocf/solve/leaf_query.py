@@ -11,7 +11,7 @@ from ocf.arrays import BoolArray, FloatArray
 from ocf.formulations.oblique import closest_in_boxes
 from ocf.problem.lines import LineBound
 from ocf.problem.problem import Problem
-from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask, Leaves
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask, Leaves
 from ocf.solve.leaf_branching import LeafBranching
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_run import LeafRun
@@ -88,7 +88,7 @@ class Query:
         model = self.model
         task = model.task(leaf, eps, bounds)
         if task is None:
-            return replace(EMPTY, leaf=leaf)
+            return LeafAnswer.empty(leaf)
         if not len(task.place) and model.form is None and not model.relations:
             closest = self._closest(task)
             if closest.point is not None and self._smooth.rounding.reaches(leaf, closest.point):
@@ -107,35 +107,33 @@ class Query:
             point[i] = domain.columns.value[column]
         self.run.called("closed form")
         cost = self.model.cost_of(point)
-        return LeafAnswer(task.leaf, point, cost, cost, "solved")
+        return LeafAnswer.solved(task.leaf, point, cost)
 
     # -- leaves with integers ---------------------------------------------------------------------------------
 
     def _with_integers(self, task: LeafTask, cutoff: float) -> LeafAnswer:
         """A leaf with integers: first where they are cheapest, then the choices that can be cheaper than that."""
         model = self.model
-        held = self._held(task) if cutoff == np.inf else replace(EMPTY, leaf=task.leaf)
+        held = self._held(task) if cutoff == np.inf else LeafAnswer.empty(task.leaf)
         limit = min(cutoff, held.cost)
         left = model.affordable(task, limit)
         if model.domain.is_empty(left.lower, left.upper):
-            found = LeafAnswer(task.leaf, None, np.inf, limit, "pruned")
+            found = LeafAnswer.pruned(task.leaf, limit)
         elif left.is_open(model.columns.integer):
             return self._mixed(left, limit, held)
         else:
             found = self._smooth.answer(left, limit, self.run)
-            if found.claim == "open":  # the solver may see what duality within rounding does not
+            if found.claim is LeafClaim.OPEN:  # the solver may see what duality within rounding does not
                 return self._mixed(left, limit, held)
         best = found if found.cost < held.cost else held
         bound = min(found.bound, limit, best.cost)
-        if best.point is None:
-            return replace(found, bound=bound, claim="pruned")
-        return replace(best, bound=bound, claim="solved" if bound == best.cost else "open")
+        return LeafAnswer.pruned(task.leaf, bound) if best.point is None else best.bounded(bound)
 
     def _held(self, task: LeafTask) -> LeafAnswer:
         """The cheapest point with every listed feature at its cheapest level and every grid where it is, if any."""
         domain, columns = self.model.domain, self.model.columns
         if (columns.role == "moved").any():
-            return LeafAnswer(task.leaf, None, np.inf, 0.0, "open")
+            return LeafAnswer.open(task.leaf, 0.0)
         x = np.clip(0.0, task.lower, task.upper)
         x[list(domain.cheapest_levels(task.upper).values())] = 1.0
         return self._smooth.answer(task.fixed(x, columns.integer), np.inf, self.run)
@@ -147,7 +145,7 @@ class Query:
         if separable and form.Q is not None:
             best = known if self.may_switch else self._by_scip(form, task, cutoff, known)
             return self._branching.answer(task, cutoff, best, self.run)
-        best = replace(known, bound=np.inf) if known.point is not None else replace(EMPTY, leaf=task.leaf)
+        best = replace(known, bound=np.inf) if known.point is not None else LeafAnswer.empty(task.leaf)
         name = "scip" if form.Q is not None else self.solver
         self.run.called(name)
         solver = matrix_solver(name)
@@ -158,19 +156,18 @@ class Query:
             limit = min(cutoff, best.cost)
             left = self.run.seconds_left()
             if left is not None and left <= 0:
-                return replace(best, bound=min(best.bound, 0.0) if best.point is None else 0.0, claim="open")
+                return best.bounded(0.0)
             result = solver.solve(
                 form, replace(self.options, time_limit=left), cutoff=limit if np.isfinite(limit) else None
             )
             self.run.note(result)
+            bound = min(result.bound, undecided)
             if result.status is Status.INFEASIBLE:
-                claim = "solved" if best.point is not None else "pruned" if np.isfinite(cutoff) else "empty"
-                bound = min(limit, result.bound, undecided)
-                return replace(best, bound=bound, claim="open" if undecided < limit else claim)
+                return best.searched(min(limit, bound), cutoff)
             if result.status is Status.ERROR and separable:
-                return self._branching.answer(task, cutoff, best, self.run)
+                break
             if result.x is None:
-                return replace(best, bound=min(result.bound, undecided), claim="open")
+                return best.bounded(bound)
             found = self._smooth.answer(task.fixed(result.x, form.integer), np.inf, self.run)
             if found.cost < best.cost:
                 best = replace(found, bound=best.bound)
@@ -180,15 +177,14 @@ class Query:
                 undecided = min(undecided, self._left_open(found, result.x))
             settled = result.ended and not binary[loose].all()
             if separable and settled and not near:
-                return self._branching.answer(task, cutoff, best, self.run)
+                break
             if near or settled or not result.ended or self.options.mip_gap > 0:
                 proven = near or (settled and result.bound >= best.cost * (1 - 1e-6) - 1e-12)
-                bound = min(best.cost if proven else min(result.bound, best.cost), undecided)
-                return replace(best, bound=bound, claim="solved" if best.point is not None else "open")
+                return best.bounded(min(best.cost, undecided, np.inf if proven else result.bound))
             form = _cut_off(form, binary, result.x > 0.5)
         if separable:
             return self._branching.answer(task, cutoff, best, self.run)
-        return replace(best, bound=min(result.bound, undecided), claim="open")
+        return best.bounded(min(result.bound, undecided))
 
     def _by_scip(self, form: StandardForm, task: LeafTask, cutoff: float, known: LeafAnswer) -> LeafAnswer:
         """SCIP's point of a leaf with squares, or the known one; its bound, within its tolerances, proves nothing."""
@@ -217,7 +213,7 @@ class Query:
         """
         columns = self.model.columns
         least = found.bound + float(columns.linear[(columns.role == "moved") & (x > 0.5)].sum())
-        return np.inf if found.claim != "open" or meets(least, found.cost) else least
+        return np.inf if found.claim is not LeafClaim.OPEN or meets(least, found.cost) else least
 
     def _form(self, task: LeafTask) -> StandardForm:
         """The leaf's problem as a matrix, on the clock."""

@@ -22,7 +22,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.cells.partition import Partition
 from ocf.problem.problem import Problem
-from ocf.solve.leaf_answer import LeafAnswer, Leaves
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, Leaves
 from ocf.solve.outcome import Outcome
 from ocf.solvers.result import Progress, Status
 from ocf.support.tolerances import meets
@@ -136,7 +136,7 @@ class _LeafSearch:
         done, pruned = list(self.answers), list[LeafAnswer]()
         for leaf in waiting:
             answer = self._answer(leaf, best)
-            (pruned if answer.claim == "pruned" else done).append(answer)
+            (pruned if answer.claim is LeafClaim.PRUNED else done).append(answer)
             if self._total(answer) < best:
                 best = self._total(answer)
                 self.run.history.append(Progress(time.perf_counter() - self.run.start, -np.inf, best))
@@ -152,11 +152,11 @@ class _LeafSearch:
         own, bound = self._offset(leaf), self.bounds[leaf]
         left = self.run.seconds_left()
         if left is not None and left <= 0:
-            return LeafAnswer(leaf, None, np.inf, max(bound - own, 0.0), "open")
+            return LeafAnswer.open(leaf, max(bound - own, 0.0))
         if bound == np.inf:
-            return LeafAnswer(leaf, None, np.inf, np.inf, "empty")
+            return LeafAnswer.empty(leaf)
         if bound >= best and not self.every:
-            return LeafAnswer(leaf, None, np.inf, bound - own, "pruned")
+            return LeafAnswer.pruned(leaf, bound - own)
         return self.query.solve_leaf(leaf, np.inf if self.every else best - own, self.eps)
 
     def _refused(self, answers: Sequence[LeafAnswer]) -> list[LeafAnswer]:
@@ -176,8 +176,8 @@ class _LeafSearch:
         logger.info("the model refuses a point of leaf %d", answer.leaf)
         if _is_certain(self.query.model.problem, answer.leaf):
             bound = self.bounds[answer.leaf] - self._offset(answer.leaf)
-            return LeafAnswer(answer.leaf, None, np.inf, bound, "open")
-        return LeafAnswer(answer.leaf, None, np.inf, np.inf, "empty")
+            return LeafAnswer.open(answer.leaf, bound)
+        return LeafAnswer.empty(answer.leaf)
 
     def outcome(self) -> Outcome:
         """Outcome of the best leaf."""
@@ -192,12 +192,12 @@ class _LeafSearch:
             else:
                 status = Status.FEASIBLE
         else:
-            status = Status.UNKNOWN if any(a.claim == "open" for a in answers) else Status.INFEASIBLE
+            status = Status.UNKNOWN if any(a.claim is LeafClaim.OPEN for a in answers) else Status.INFEASIBLE
         run.history.append(Progress(time.perf_counter() - run.start, bound, best.cost + own if best else np.inf))
         sizes = {
             "leaves": model.tree.n_leaves,
             "leaves_left": len(answers),
-            "leaves_solved": sum(a.claim in ("solved", "open") for a in answers),
+            "leaves_solved": sum(a.claim in (LeafClaim.SOLVED, LeafClaim.OPEN) for a in answers),
             "rows": len(model.planes),
             "columns": model.columns.n,
             "binaries": int(model.columns.integer.sum()),

@@ -12,7 +12,7 @@ import numpy as np
 from ocf.arrays import FloatArray, IntArray
 from ocf.solve.active_set import refine, solve_by_active_set
 from ocf.solve.dual_ascent import ascend
-from ocf.solve.leaf_answer import EMPTY, LeafAnswer, LeafTask
+from ocf.solve.leaf_answer import LeafAnswer, LeafClaim, LeafTask
 from ocf.solve.leaf_model import LeafModel
 from ocf.solve.leaf_number import OneNumber, is_one_number
 from ocf.solve.leaf_polytope import ContinuousPart, continuous_part
@@ -87,7 +87,7 @@ class SmoothLeaves:
         if inside is None:
             return self._of_numbers(part, cutoff, run)
         if not run.ask(self.judge, inside):  # for it is for the hyperplanes that all values of the numbers share
-            return replace(EMPTY, leaf=task.leaf)
+            return LeafAnswer.empty(task.leaf)
         return self._of_numbers(rest, cutoff, run, partial(run.ask, self.judge))
 
     def _surely_inside(self, part: ContinuousPart, run: LeafRun) -> FloatArray | None:
@@ -107,19 +107,21 @@ class SmoothLeaves:
         with run.timed("solve"):
             x, y, claim = self._cheapest(part, cutoff - spent, run)
         if claim is Claim.INFEASIBLE:
-            return replace(EMPTY, leaf=task.leaf)
+            return LeafAnswer.empty(task.leaf)
         if x is None or y is None:
             bound = -np.inf if y is None else polytope.bound(y, x) + spent
-            return LeafAnswer(task.leaf, None, np.inf, max(bound, 0.0), "pruned" if bound >= cutoff else "open")
+            if bound >= cutoff:
+                return LeafAnswer.pruned(task.leaf, max(bound, 0.0))
+            return LeafAnswer.open(task.leaf, max(bound, 0.0))
         point = self.rounding.inside(part, x, takes)
         cost = np.inf if point is None else model.cost_of(point)
         outer = self.rounding.widened(part, min(cost, cutoff) - spent)
         bound = max(outer.bound(y, x), -spent if model.domain.credit == 0 else -np.inf) + spent
         if point is None:
-            return LeafAnswer(task.leaf, None, np.inf, bound, "open")
+            return LeafAnswer.open(task.leaf, bound)
         if meets(min(bound, cost), cost) or cost - bound <= polytope.noise(point[part.used]):
-            return LeafAnswer(task.leaf, point, cost, cost, "solved")
-        return self._of_one_number(part, run, point) or LeafAnswer(task.leaf, point, cost, bound, "open")
+            return LeafAnswer.solved(task.leaf, point, cost)
+        return self._of_one_number(part, run, point) or LeafAnswer(task.leaf, point, cost, bound, LeafClaim.OPEN)
 
     def _of_one_number(self, part: ContinuousPart, run: LeafRun, known: FloatArray | None = None) -> LeafAnswer | None:
         """What rounding leaves open of a part with one number, by asking the user's model about its values.
@@ -137,9 +139,9 @@ class SmoothLeaves:
         if not settled:
             return None
         if point is None:
-            return replace(EMPTY, leaf=leaf)
+            return LeafAnswer.empty(leaf)
         cost = model.cost_of(point)
-        return LeafAnswer(leaf, point, cost, cost, "solved")
+        return LeafAnswer.solved(leaf, point, cost)
 
     def _of_one_point(self, part: ContinuousPart, run: LeafRun) -> LeafAnswer:
         """A leaf in which nothing is left to choose; where rounding decides its side, the user's model is asked."""
@@ -150,8 +152,8 @@ class SmoothLeaves:
             taken = run.ask(self.judge, point)
         cost = model.cost_of(point)
         if taken is None:
-            return LeafAnswer(leaf, None, np.inf, cost, "open")
-        return LeafAnswer(leaf, point, cost, cost, "solved") if taken else replace(EMPTY, leaf=leaf)
+            return LeafAnswer.open(leaf, cost)
+        return LeafAnswer.solved(leaf, point, cost) if taken else LeafAnswer.empty(leaf)
 
     def _cheapest(self, part: ContinuousPart, cutoff: float, run: LeafRun) -> Found:
         """Point and multipliers that are optimal as far as the solver's tolerances go."""

@@ -23,6 +23,7 @@ from ocf.errors import MemoryLimitError, ProblemError, SolverError
 from ocf.oblique.tao import TAOClassifier
 from ocf.problem.problem import Problem
 from ocf.solve import parts
+from ocf.solve.leaf_answer import LeafClaim
 from ocf.solve.parts import SECONDS, WHOLE_SECONDS, Halving, ModelPart
 from ocf.solve.turns import FIRST_STALL
 from ocf.solvers.highs import HighsSolver
@@ -307,7 +308,7 @@ def test_leaves_on_both_sides_of_one_threshold_have_no_common_point() -> None:
         query, (first, second, line, *_) = explainer.query(problem), problem.ensemble.leaf_offsets.tolist()
         for own, other in itertools.product(range(first, second), range(second, line)):
             claim = query.solve_leaf((own, other, line)).claim
-            assert (claim == "empty") == (other - second != own - first), (k, own, other)
+            assert (claim is LeafClaim.EMPTY) == (other - second != own - first), (k, own, other)
 
 
 def test_oceans_own_model_has_one_side_for_each_shared_hyperplane() -> None:
