@@ -184,7 +184,7 @@ def _extra_columns(table: pd.DataFrame, model: UserModel) -> list[str]:
 
 def _asked(said: ProblemFile, settings: dict[str, Any], model: UserModel, rows: pd.DataFrame) -> dict[str, Any]:
     """What the problem file and the flags say of features, of counterfactuals and of the search for them."""
-    from ocf.explain.asking import space_of_table
+    from ocf.explain.data_tables import space_of_table
     from ocf.explain.question import Question
     from ocf.problem.costs import Cost
 

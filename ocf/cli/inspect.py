@@ -124,7 +124,7 @@ def verify(
     user_model = as_user_model(model, trust_pickle=trust_pickle, output=model_output)
     recount = None
     if forest is not None:
-        from ocf.models.plausibility import recounter
+        from ocf.models.detector import recounter
         from ocf.readers.files import load_model
 
         recount = recounter(load_model(forest, trust_pickle=trust_pickle), user_model)

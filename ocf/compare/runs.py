@@ -22,7 +22,7 @@ from ocf.verify.check import verify_file
 if TYPE_CHECKING:
     from ocf.compare.programs import Programs
     from ocf.compare.recipes import Case
-    from ocf.models.plausibility import Detector
+    from ocf.models.detector import Detector
     from ocf.problem.problem import Problem
 
 

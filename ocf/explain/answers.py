@@ -18,7 +18,7 @@ from ocf.verify.partway import partway_shown, partway_tables
 
 if TYPE_CHECKING:
     from ocf.features.space import FeatureSpace
-    from ocf.models.plausibility import Detector
+    from ocf.models.detector import Detector
     from ocf.models.user_model import UserModel
     from ocf.problem.linear_problem import LinearProblem
     from ocf.problem.problem import Problem

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import DataError
 from ocf.explain.answer_box import AnswerBox, box_of
-from ocf.explain.asking import space_of_table, warn_of_few
 from ocf.explain.asking_back import ASK, ASKED, refuse_to_overwrite, write_down
+from ocf.explain.data_tables import space_of_table, warn_of_few
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import TIME_LIMIT, Question
 from ocf.explain.regions import Regions, refuse_without_boxes

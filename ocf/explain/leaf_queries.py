@@ -20,8 +20,9 @@ from ocf.errors import ProblemError
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.explain.question import OF_PROBLEM, Question
 from ocf.explain.said import with_file_defaults
+from ocf.models.detector import Detector
 from ocf.models.labels import labelled
-from ocf.models.plausibility import Detector, Plausibility
+from ocf.models.plausibility import Plausibility
 from ocf.problem.piecewise import exact_rows
 from ocf.problem.problem import Problem
 from ocf.problem.rows import satisfied

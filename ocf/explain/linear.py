@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import FloatArray
 from ocf.errors import DataError, ProblemError
-from ocf.explain.asking import Asking, space_of_table, table_of_model, warn_of_few
+from ocf.explain.asking import Asking
+from ocf.explain.data_tables import space_of_table, table_of_model, warn_of_few
 from ocf.explain.explainer import Explainer
 from ocf.explain.explanation import Explanations
 from ocf.explain.question import Question

@@ -34,7 +34,7 @@ from ocf.support.wording import number
 if TYPE_CHECKING:
     from ocf.cells.ranges import Range
     from ocf.features.feature import Feature
-    from ocf.models.plausibility import Detector
+    from ocf.models.detector import Detector
     from ocf.models.user_model import UserModel
     from ocf.solvers.cell_form import Compiled
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.explain.asking import Asking
-    from ocf.models.plausibility import Detector
+    from ocf.models.detector import Detector
     from ocf.models.user_model import UserModel
     from ocf.solve.task import AskedRow, Task
 

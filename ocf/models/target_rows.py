@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ocf.arrays import FloatArray
-from ocf.errors import ProblemError
+from ocf.errors import OcfError, ProblemError
 from ocf.features.space import FeatureSpace
 from ocf.models.known_rows import KnownRows, few
 from ocf.models.labels import LabelledRows
-from ocf.models.plausibility import TargetRows
 from ocf.models.user_model import UserModel
 from ocf.problem.targets import Target
+
+
+@dataclass(frozen=True, eq=False)
+class TargetRows:
+    """Rows of the data that are of a target.
+
+    Attributes
+    ----------
+    table : DataFrame (n, n_columns)
+        In the user's columns.
+    by : {"prediction", "label"}
+        Who says so.
+    left_out : str
+        What to say of the rows of the data of which it is not known.
+    """
+
+    table: pd.DataFrame
+    by: str = "prediction"
+    left_out: str = ""
+
+    def seen_by(self, given: Callable[[pd.DataFrame], Any]) -> TargetRows:
+        """Those of which a forest is given no gap.
+
+        Parameters
+        ----------
+        given : callable
+            Table in the user's columns -> the same rows as the forest's library takes them.
+        """
+        missing = self.table.isna().to_numpy()
+        if not missing.any():
+            return self
+        try:
+            gaps = pd.isna(np.asarray(given(self.table), object)).any(axis=1)
+        except (OcfError, ValueError, TypeError):  # the way to the forest takes no gaps
+            gaps = missing.any(axis=1)
+        return replace(self, table=self.table.iloc[np.flatnonzero(~gaps)])
 
 
 class RowsByTarget:

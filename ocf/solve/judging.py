@@ -9,7 +9,7 @@ import pandas as pd
 
 from ocf.arrays import FloatArray
 from ocf.features.space import counterfactual_frame
-from ocf.models.plausibility import Detector
+from ocf.models.detector import Detector
 from ocf.models.user_model import UserModel
 from ocf.problem.problem import Problem
 from ocf.solve.task import AskedRow

@@ -19,6 +19,7 @@ from ocf.cells.partition import Partition, partition
 from ocf.errors import DataError, ModelError, TimeLimitError
 from ocf.features.lattice import rounded
 from ocf.features.space import FeatureSpace
+from ocf.models.detector import Detector, make_detector
 from ocf.models.encoding import Encoder, Encoding
 from ocf.models.foreseen import seconds_to_judge
 from ocf.models.gaps import Gaps, posed
@@ -26,7 +27,7 @@ from ocf.models.indistinct import refuse_indistinct
 from ocf.models.known_rows import read_known_rows
 from ocf.models.labels import LabelledRows
 from ocf.models.lift import Lifted, check_lift, lift, why_unproven
-from ocf.models.plausibility import Detector, Plausibility, make_detector
+from ocf.models.plausibility import Plausibility
 from ocf.models.stepped_lines import with_steps
 from ocf.models.target_rows import RowsByTarget
 from ocf.models.three_ways import check_decisions, check_known, check_refused, check_three_ways, encoded, spread

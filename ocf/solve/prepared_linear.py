@@ -13,10 +13,11 @@ from ocf.errors import ConformanceError, DataError, ProblemError
 from ocf.features.feature import Feature
 from ocf.features.space import FeatureSpace, counterfactual_frame
 from ocf.models.additive import as_additive, as_linear_model, requirement_signs
+from ocf.models.detector import Detector
 from ocf.models.encoding import Encoding
 from ocf.models.foreseen import seconds_to_judge
 from ocf.models.known_rows import MAX_CANDIDATES
-from ocf.models.plausibility import Detector, Plausibility
+from ocf.models.plausibility import Plausibility
 from ocf.models.user_model import UserModel
 from ocf.problem.costs import Cost
 from ocf.problem.linear_problem import LinearProblem, Move

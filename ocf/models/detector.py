@@ -1,0 +1,328 @@
+"""Isolation forests beside a model: fitted on the rows of the target or given, and read as trees of its ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ocf.arrays import BoolArray, FloatArray
+from ocf.errors import DataError, OcfError, ProblemError
+from ocf.features.space import FeatureSpace, in_order
+from ocf.models.encoding import Encoder, Encoding
+from ocf.models.last_table import LastTable
+from ocf.models.plausibility import ROWS_BY, Plausibility, last_step
+from ocf.models.target_rows import TargetRows
+from ocf.models.user_model import UserModel, preprocessing_of
+from ocf.problem.isolation_depth import IsolationDepth
+from ocf.readers.isolation import IsolationModel, read_isolation_forest
+from ocf.readers.transformers import Ways
+from ocf.readers.transformers.column import Column
+from ocf.support.messages import listed
+from ocf.trees.ensemble import Ensemble
+from ocf.trees.joining import join_trees
+
+#: Table in the user's columns -> the same rows as a forest takes them.
+_Columns = Callable[[pd.DataFrame], Any]
+
+#: Such a callable, and what of it is to be read.
+_Way = tuple[_Columns, Ways]
+
+
+def recounter(forest: Any, model: UserModel) -> Callable[[pd.DataFrame], float]:
+    """Average depth of a row, a table of one, from its paths through the trees of a fitted isolation forest.
+
+    Parameters
+    ----------
+    forest : estimator or Pipeline
+        Isolation forest of scikit-learn or isotree.
+    model : UserModel
+
+    Raises
+    ------
+    ModelError
+        It is something else, or not fitted.
+    """
+    read = read_isolation_forest(last_step(forest))
+
+    def recount(table: pd.DataFrame) -> float:
+        return float(read.recount(_columns_of(forest, read, model, table)[0](table))[0])
+
+    return recount
+
+
+@dataclass(frozen=True, eq=False)
+class Detector:
+    """An isolation forest beside a model, over the user's table, and what is asked of it for one target.
+
+    Attributes
+    ----------
+    wish : Plausibility
+    key : tuple
+        Of the wish and the target.
+    forest : IsolationModel
+    given : callable
+        Table in the user's columns -> the same rows as the forest's library takes them.
+    preprocessing : Preprocessing or SideBySide
+        What stands between the table and the forest, to be read.
+    least : float or None
+        Least average depth.
+    rows : TargetRows or None
+        On which the forest was fitted, or from which the least depth was taken; None where they had no say.
+    """
+
+    wish: Plausibility
+    key: tuple[Any, ...]
+    forest: IsolationModel
+    given: _Columns
+    preprocessing: Ways
+    least: float | None
+    rows: TargetRows | None = None
+
+    def measure(self, table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+        """Depth and score of rows by the library itself, both (n,) float64; of the last table they are at hand."""
+        return self._measured(table)
+
+    @cached_property
+    def _measured(self) -> LastTable:
+        return LastTable(lambda table: self.forest.measure(self.given(table)))
+
+    def recount(self, table: pd.DataFrame) -> float:
+        """Average depth of a row, a table of one, from its paths through the library's own trees."""
+        return float(self.forest.recount(self.given(table))[0])
+
+    def accepts(self, table: pd.DataFrame) -> bool:
+        """Whether the library itself finds a row, a table of one, deep enough."""
+        return bool(self.deep_enough(self.measure(table)[0])[0])
+
+    def deep_enough(self, depth: FloatArray) -> BoolArray:
+        """Which of the average depths of rows, (n,), are as large as is asked for."""
+        return np.ones(len(depth), bool) if self.least is None else np.asarray(depth >= self.least)
+
+    def penalty(self, depth: FloatArray) -> FloatArray:
+        """What the soft term adds to the cost of rows of average depths, (n,)."""
+        return np.asarray(self.wish.weight * (self.deepest - depth))
+
+    def beside(self, ensemble: Ensemble, encoding: Encoding) -> tuple[Ensemble, Encoding]:
+        """Trees of the model and of the forest, over the columns of both, and the encoding into those columns.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+            The model, over its own columns.
+        encoding : Encoding
+            From features to these columns.
+        """
+        forest = self.forest.ensemble
+        if encoding.numbers is not None and forest.missing_left is None:
+            # zeros that a sparse matrix leaves out are missing to the model alone
+            forest = replace(forest, missing_left=np.zeros(len(forest.kind), bool))
+        joint = join_trees(ensemble, forest, ensemble.n_features)
+
+        def both(encode: Encoder) -> Encoder:
+            return lambda table: np.hstack([encode(table), self.forest_columns(table)])
+
+        def read(space: FeatureSpace, base: FloatArray, domain: Callable[[], FloatArray]) -> tuple[Column, ...]:
+            return encoding.read(space, base, domain) + self.preprocessing.read(space, base, domain)
+
+        numbers = encoding.numbers and both(encoding.numbers)
+        return joint, Encoding(encoding.space, both(encoding.encode), encoding.base, read, numbers)
+
+    def forest_columns(self, table: pd.DataFrame) -> FloatArray:
+        """What the forest sees of rows, (n, n_columns of the forest) float64."""
+        try:
+            return np.asarray(self.given(table), np.float64)
+        except OcfError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"the isolation forest takes numbers, but the table does not hold just numbers ({error}): put an "
+                "encoder before the forest in a Pipeline"
+            ) from None
+
+    def requirement(self, forest: Ensemble) -> IsolationDepth:
+        """The plausibility of a problem, with the isolation trees over its features."""
+        return IsolationDepth(forest, self.least, self.forest.error_bound, self.wish.weight)
+
+    @cached_property
+    def deepest(self) -> float:
+        """Largest average depth that the trees could give; the soft term counts from it."""
+        trees = self.forest.ensemble
+        return float(np.maximum.reduceat(trees.leaf_values[:, 0], trees.leaf_offsets[:-1]).sum() / trees.n_trees)
+
+    def report(self, table: pd.DataFrame, least: int = 1) -> dict[str, Any]:
+        """What an explanation says of the plausibility of a row, a table of one.
+
+        Parameters
+        ----------
+        table : DataFrame (n, n_columns)
+            The row, or its completions that have the target: then of the shallowest of the `least` deepest of them.
+        least : int
+        """
+        depths, scores = self.measure(table)
+        at = np.argsort(-depths, kind="stable")[min(least, len(depths)) - 1]
+        depth, score = float(depths[at]), float(scores[at])
+        return {
+            "depth": depth,
+            "least": self.least,
+            "score": score,
+            "weight": float(self.wish.weight),
+            "deepest": self.deepest,
+            "trees": self.forest.ensemble.n_trees,
+            "library": self.forest.library,
+        } | ({} if self.rows is None else {"rows": len(self.rows.table), "by": self.rows.by})
+
+
+def make_detector(wish: Plausibility, model: UserModel, known: TargetRows, key: tuple[Any, ...]) -> Detector:
+    """Fit the forest where that is asked for, read it, and find the least depth.
+
+    Parameters
+    ----------
+    wish : Plausibility
+    model : UserModel
+    known : TargetRows
+        Of the target. Those that lack a value which the forest sees are left out where they serve it.
+    key : tuple
+
+    Raises
+    ------
+    ProblemError
+        There are no rows to fit the forest or to take the quantile from.
+    DataError
+        The forest was fitted on other columns than the user's table or the model has.
+    """
+    native, way, seen = wish.forest, None, None
+    if native is None or not _is_fitted(native):
+        native, way, seen = _fitted(wish, model, known)
+    forest = read_isolation_forest(last_step(native))
+    given, preprocessing = way or _columns_of(native, forest, model, known.table)
+    given = _of_any_order(given, known.table)
+    least = None if wish.depth is None or not wish.required else float(wish.depth)
+    detector = Detector(wish, key, forest, given, preprocessing, least, seen)
+    if wish.required and least is None:
+        if not len(known.table):
+            raise ProblemError(
+                f"plausibility: no row of the data has the target {ROWS_BY[known.by]}{known.left_out}, so there is no "
+                "quantile to take: give data with such rows, or the least average depth itself as depth"
+            )
+        seen = known.seen_by(given)
+        if not len(seen.table):
+            raise ProblemError(
+                f"plausibility: all {len(known.table)} rows of the data that have the target {ROWS_BY[known.by]} lack "
+                "values that the isolation forest sees, so there is no quantile to take: give the least average depth "
+                "itself as depth"
+            )
+        detector.forest_columns(seen.table.iloc[:1])  # says what is wrong where the library's message would not
+        least = float(np.quantile(detector.measure(seen.table)[0], wish.quantile, method="lower"))
+        detector = replace(detector, least=least, rows=seen)
+    return detector
+
+
+def _of_any_order(given: _Columns, data: pd.DataFrame) -> _Columns:
+    """What a forest is given of tables that may have the columns of the data in another order."""
+    own = in_order(data.columns.tolist())
+    return lambda table: given(own(table))
+
+
+def _is_fitted(forest: Any) -> bool:
+    last = last_step(forest)
+    return hasattr(last, "estimators_") or bool(getattr(last, "is_fitted_", False))
+
+
+def _fitted(wish: Plausibility, model: UserModel, known: TargetRows) -> tuple[Any, _Way, TargetRows]:
+    """A forest fitted on rows of the target: on what the model sees of them; a Pipeline on the table itself.
+
+    With it come its way from the table and the rows that served.
+    """
+    from sklearn.base import clone
+    from sklearn.ensemble import IsolationForest
+
+    with_steps = hasattr(wish.forest, "steps")
+    given: _Columns = (lambda table: table) if with_steps else model.encode
+    seen = known.seen_by(given)
+    rows, lacking = seen.table, len(known.table) - len(seen.table)
+    if len(rows) < 2:
+        gaps = f"; {lacking} more lack values that it would see" if lacking else ""
+        raise ProblemError(
+            f"plausibility: {len(rows)} rows of the data have the target {ROWS_BY[known.by]}, too few to fit an "
+            f"isolation forest{gaps}{known.left_out}: give data with such rows, or a fitted forest"
+        )
+    if wish.forest is None:
+        samples = wish.samples or 2 ** int(np.clip(model.trees.ensemble.depth.max(), 1, 8))
+        native: Any = IsolationForest(
+            n_estimators=wish.trees, max_samples=min(samples, len(rows)), random_state=wish.seed
+        )
+    else:
+        native = clone(wish.forest)
+        last = last_step(native)
+        own = last.get_params()
+        # or each process would have its own; isotree's random_seed is heeded where it has no random_state
+        if "random_state" in own and own["random_state"] is None and own.get("random_seed") is None:
+            last.set_params(random_state=wish.seed)
+    try:
+        native.fit(given(rows))
+    except OcfError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ProblemError(f"plausibility: the isolation forest cannot be fitted on the data: {error}") from None
+    return native, _through_steps(native) if with_steps else (given, model.preprocessing), seen
+
+
+def _through_steps(pipeline: Any) -> _Way:
+    """What a Pipeline's isolation forest sees of a table."""
+    before, names = pipeline[:-1], getattr(pipeline, "feature_names_in_", None)
+    columns = None if names is None else tuple(map(str, names))
+
+    def first(table: pd.DataFrame) -> Any:
+        return table[list(names)] if names is not None else table.to_numpy()
+
+    def given(table: pd.DataFrame) -> Any:
+        encoded = before.transform(first(table))
+        return encoded.toarray() if hasattr(encoded, "toarray") else encoded
+
+    return given, preprocessing_of(columns, first, pipeline.steps[:-1])
+
+
+def _sees_the_table(model: UserModel, rows: pd.DataFrame) -> bool:
+    """Whether the model sees the numbers of the table as they are."""
+    try:
+        return bool(np.array_equal(model.encode(rows), rows.to_numpy(np.float64), equal_nan=True))
+    except (ValueError, TypeError):  # no numbers
+        return False
+
+
+def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.DataFrame) -> _Way:
+    """What a fitted forest was fitted on: the user's table, or, where that does not fit, what the model sees of it."""
+    if hasattr(native, "steps"):
+        return _through_steps(native)
+    names, width, seen = forest.names, forest.ensemble.n_features, model.trees.ensemble.n_features
+    columns = tuple(map(str, rows.columns))
+    if not names and len(columns) == width == seen and not _sees_the_table(model, rows):
+        raise DataError(
+            f"the isolation forest takes {width} columns without names: these may be those of the data, or the {seen} "
+            "that the model sees of them; give it in a Pipeline, or fit it on a table with column names"
+        )
+    if set(names) <= set(columns) if names else len(columns) == width:
+        known = tuple(map(str, names)) if names else None
+
+        def plain(table: pd.DataFrame) -> Any:
+            return table.to_numpy() if names is None else table[list(names)]
+
+        return plain, preprocessing_of(known, plain)
+    if width != seen:
+        shown = listed(names) if names else "without names"
+        raise DataError(
+            f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "
+            f"({listed(columns)}), and the model sees {seen}: fit it on the data or on what the model sees of them, or "
+            "give it in a Pipeline"
+        )
+
+    def matrix(table: pd.DataFrame) -> Any:
+        encoded = (model.numbers or model.encode)(table)
+        return encoded if names is None else pd.DataFrame(encoded, columns=list(names))
+
+    return matrix, model.preprocessing
