@@ -39,8 +39,9 @@ VALUE_FORMULATIONS = {
 #: A formulation over cells -> the one over values that is the same paper's, for trees with oblique splits.
 WITH_VALUES = {"ocean": "ocean_hyperplanes"}
 
-#: Instead of a name: with oblique splits "oblique" for a single tree and "hyperplanes" for several, "oblique" too where
-#: something is asked that only a model of a single tree knows, "interval" otherwise; see `ocf.solve.method`.
+#: Instead of the name of a formulation or of a solver. Of formulations it stands for "oblique" with oblique splits in a
+#: single tree and "hyperplanes" in several, "oblique" too where something is asked that only a model of a single tree
+#: knows, and "interval" otherwise; see `ocf.solve.method`.
 AUTO = "auto"
 
 

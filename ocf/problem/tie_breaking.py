@@ -21,7 +21,7 @@ from ocf.features.space import FeatureSpace
 from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.rows import ZERO, Part, Row
-from ocf.support.tolerances import equal_cost, slack
+from ocf.support.tolerances import equal_cost, equals_room
 
 #: Changes of an answer beyond which sums of the costs of fewer are not looked at, and most sums of two that are.
 MOST_SUMMED, MOST_PAIRS = 4, 100_000
@@ -117,7 +117,7 @@ def may_tie(cost: FloatArray, offsets: IntArray, total: float, changes: int) -> 
     feature = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     if changes > MOST_SUMMED or np.bincount(feature[cost == 0]).max(initial=0) > 1:
         return True
-    room = 2 * slack(total)
+    room = equals_room(total)
     near = (cost > 0) & (cost <= total + room)
     order = np.argsort(cost[near])
     each, of = cost[near][order], feature[near][order]

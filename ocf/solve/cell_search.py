@@ -69,7 +69,7 @@ SOME_LEAVES = 300
 #: Further searches before a matrix solver, and live leaves that must be left for them to pay: there the proof takes
 #: seconds, and twice as many where a better point comes up in it. On breast cancer, a random forest of 100 trees of
 #: depth 5, HiGHS takes 44 s without and 39 with them for 20 rows, of which three get a better point.
-SEEDS, MANY_LEAVES = (1, 2, 3), 1_000
+SEEDS, MORE_LEAVES = (1, 2, 3), 1_000
 
 #: Points that the model may refuse one by one where the search knows a curve up to rounding. After that many there is
 #: a tie, of which each next point is cut off by a tangent.
@@ -396,7 +396,7 @@ def _searches(run: CellRun) -> list[tuple[dict[str, int], int, int]]:
         return [] if np.isfinite(run.limit) else [(first, FEW_PAIRS, 0)]
     if by_cells:
         return [(first, FEW_PAIRS, 0), (second, FEW_PAIRS, 0)]
-    longer = [({}, MAX_PAIRS, SOME_LEAVES), *(({"seed": seed}, MAX_PAIRS, MANY_LEAVES) for seed in SEEDS)]
+    longer = [({}, MAX_PAIRS, SOME_LEAVES), *(({"seed": seed}, MAX_PAIRS, MORE_LEAVES) for seed in SEEDS)]
     return [(first, FEW_PAIRS, 0), (second, MAX_PAIRS, 0), *longer]
 
 

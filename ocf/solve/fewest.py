@@ -17,7 +17,7 @@ from ocf.cells.cell_problem import CellProblem
 from ocf.cells.kernels import open_costs
 from ocf.cells.reduction import reduce
 from ocf.problem.tie_breaking import may_tie
-from ocf.support.tolerances import slack
+from ocf.support.tolerances import equals_room
 
 #: Pairs of leaves that are probed, and sums of costs that are looked at, to see that a point stands alone.
 GLANCE, MOST_SUMS = 50_000, 10_000
@@ -50,7 +50,7 @@ def stands_alone(alternatives: Sequence[CellProblem], cost: float) -> bool:
     cost : float
         Of the point.
     """
-    most = cost + 2 * slack(cost)
+    most = cost + equals_room(cost)
     n_points = 0
     for cells in alternatives:
         left = reduce(cells, most, max_pairs=GLANCE, merge=False)

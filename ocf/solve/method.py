@@ -46,13 +46,11 @@ from dataclasses import dataclass
 
 from ocf.cells.cell_problem import CellProblem
 from ocf.errors import ProblemError, SolverError
+from ocf.formulations import AUTO as AUTO
 from ocf.formulations import VALUE_FORMULATIONS, WITH_VALUES, check_formulation
 from ocf.models.plausibility import Plausibility
 from ocf.solvers import CELL_SOLVERS, SOLVERS, CellSolver, Solver, get_solver
 from ocf.trees.ensemble import Ensemble
-
-#: Name under which the choice is left to `choose`.
-AUTO = "auto"
 
 #: The formulation that searches over cells take their bounds from, since it is the tightest.
 BOUNDS_FROM = "interval"

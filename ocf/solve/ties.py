@@ -25,7 +25,7 @@ from ocf.solve.cell_search import solve
 from ocf.solve.outcome import Outcome
 from ocf.solvers.protocols import CellSolver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.support.tolerances import slack
+from ocf.support.tolerances import listed_cost
 
 if TYPE_CHECKING:
     from ocf.problem.problem import Problem
@@ -66,7 +66,7 @@ def tied_points(
     if alternatives[0].couples:
         return [first.point], False
     related = _related(alternatives[0])
-    most = first.cost + slack(first.cost)
+    most = listed_cost(first.cost)
     leaves = [_leaves(alternatives[0], first.point)]
     found: dict[bytes, FloatArray] = {}
 
@@ -79,7 +79,7 @@ def tied_points(
     stopped = False
     for cells, formulation in zip(alternatives, compiled, strict=True):
         while len(found) <= limit and not stopped:
-            left = reduce(replace(cells, excluded=tuple(leaves)), most + slack(most))
+            left = reduce(replace(cells, excluded=tuple(leaves)), listed_cost(most))
             if left.proved:
                 break
             other = solve(left.cells, formulation, solver, options, confirm=confirm)

@@ -1,4 +1,4 @@
-"""When a bound meets a cost: the one tolerance of all proofs."""
+"""When a bound meets a cost, and when costs are the same: the one tolerance of all proofs, and its multiples."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def slack(cost: float, gap: float = 0.0) -> float:
 def with_ties(cost: float) -> float:
     """Cost below which a point costs as little as one of a cost, with room for the rounding of both."""
     return cost + 4 * slack(cost)
+
+
+def listed_cost(cost: float) -> float:
+    """Most that a point costs that is listed beside one of a cost as another of the same."""
+    return cost + slack(cost)
+
+
+def equals_room(cost: float) -> float:
+    """By how much a point may differ from a cost where it is left open whether it costs the same."""
+    return 2 * slack(cost)
 
 
 def equal_cost(cost: float) -> float:
