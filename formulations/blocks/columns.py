@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import pyomo.environ as pyo
@@ -22,6 +23,20 @@ from ocf.trees.ensemble import Ensemble
 MAX_LISTED = 5000
 
 
+class MoveColumn(NamedTuple):
+    """One column, with the fields of `MoveColumns`."""
+
+    feature: int
+    role: str
+    value: float
+    unit: float
+    lower: float
+    upper: float
+    integer: bool
+    linear: float
+    square: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class MoveColumns:
     """The columns of a problem's leaf models.
@@ -30,11 +45,12 @@ class MoveColumns:
     ----------
     feature : (n_cols,) int64
     role : (n_cols,) str
-        ``"delta"``, ``"up"``, ``"down"``, ``"level"`` or ``"moved"``.
+        ``"delta"``, ``"up"`` or ``"down"`` of a number's change, ``"level"`` of a listed value, ``"moved"`` of a binary
+        without which a number does not move in one direction.
     value : (n_cols,) float64
-        Coded value that a level stands for; NaN elsewhere.
+        Coded value that a level stands for; 1 where `moved` opens the way up, -1 where down; NaN of a change.
     unit : (n_cols,) float64
-        By how much x grows with the column; 0 for levels and `moved`.
+        By how much x grows with the column; 0 for levels, and the most that `moved` opens, its big-M.
     lower, upper : (n_cols,) float64
     integer : (n_cols,) bool
     linear, square : (n_cols,) float64
@@ -55,6 +71,11 @@ class MoveColumns:
     def n(self) -> int:
         """Number of columns."""
         return len(self.feature)
+
+    @cached_property
+    def is_number(self) -> BoolArray:
+        """Whether a column is a number's change, (n_cols,)."""
+        return np.isin(self.role, ("delta", "up", "down"))
 
     def of(self, i: int) -> IntArray:
         """Columns of feature i."""
@@ -81,7 +102,7 @@ def columns_of(problem: Problem) -> MoveColumns:
     """
     paired = {problem.space.names[i] for i in np.flatnonzero(np.diff(quadratic_form(problem).indptr))}
     relations = exact_rows(problem)
-    rows: list[tuple[Any, ...]] = []
+    columns: list[MoveColumn] = []
     for i, feature in enumerate(problem.space.features):
         origin = float(problem.origin[i])
         if np.isnan(origin):
@@ -93,12 +114,11 @@ def columns_of(problem: Problem) -> MoveColumns:
         if feature.discrete or shape.listed or (steps and feature.at_most(origin) != origin):
             if feature.name in paired:
                 raise ProblemError(f"the quadratic cost needs numbers on their grid, and {feature.name!r} is none")
-            rows += _level_columns(problem, i, feature, origin)
+            columns += _level_columns(problem, i, feature, origin)
         else:
-            rows += _number_columns(problem, i, feature, origin, steps, shape)
-    fields = list(zip(*rows, strict=True)) if rows else [()] * 9
-    kinds = [np.int64, str, float, float, float, float, bool, float, float]
-    return MoveColumns(*(np.array(f, dtype=k) for f, k in zip(fields, kinds, strict=True)))
+            columns += _number_columns(problem, i, feature, origin, steps, shape)
+    kinds = get_type_hints(MoveColumn)
+    return MoveColumns(**{name: np.array([getattr(c, name) for c in columns], kind) for name, kind in kinds.items()})
 
 
 def quadratic_form(problem: Problem) -> Any:
@@ -126,11 +146,11 @@ def grid_unit(feature: Feature) -> float:
     return 1.0 if feature.kind == "integer" else feature.step or 0.0
 
 
-def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) -> list[tuple[Any, ...]]:
+def _level_columns(problem: Problem, i: int, feature: Feature, origin: float) -> list[MoveColumn]:
     values = listed_values(feature, origin)
     cost = problem.cost.of(feature, origin, values)
     return [
-        (i, "level", value, 0.0, 0.0, 1.0, True, price, 0.0)
+        MoveColumn(i, "level", value, unit=0.0, lower=0.0, upper=1.0, integer=True, linear=price)
         for value, price in zip(values.tolist(), cost.tolist(), strict=True)
     ]
 
@@ -163,7 +183,7 @@ def listed_values(feature: Feature, origin: float) -> FloatArray:
 
 def _number_columns(
     problem: Problem, i: int, feature: Feature, origin: float, steps: float, shape: Shape
-) -> list[tuple[Any, ...]]:
+) -> list[MoveColumn]:
     low, high = feature.limits(origin)
     unit = steps or 1.0
     if steps:
@@ -190,10 +210,10 @@ def _number_columns(
         leaves = (shape.cost.jump_down, shape.cost.jump_up)
     smooth = down == up and down[0] == 0 and leaves == (0.0, 0.0)
     if smooth and not shape.split and not shape.counted:
-        return [(i, "delta", nan, unit, low, high, whole, 0.0, up[1])]
-    rows: list[tuple[Any, ...]] = [
-        (i, "up", nan, unit, max(0.0, low), max(0.0, high) if low <= high else -1.0, whole, *up),
-        (i, "down", nan, -unit, max(0.0, -high), max(0.0, -low), whole, *down),
+        return [MoveColumn(i, "delta", nan, unit, low, high, whole, 0.0, up[1])]
+    columns = [
+        MoveColumn(i, "up", nan, unit, max(0.0, low), max(0.0, high) if low <= high else -1.0, whole, *up),
+        MoveColumn(i, "down", nan, -unit, max(0.0, -high), max(0.0, -low), whole, *down),
     ]
     if leaves != (0.0, 0.0) or shape.counted:
         room = max(abs(low), abs(high))
@@ -202,10 +222,9 @@ def _number_columns(
                 f"counting changes needs finite bounds, and feature {feature.name!r} has none: give it some, for "
                 "example bounds = [0, 100], or permitted_range, or take a norm without l0"
             )
-        # the value says which direction the binary opens, and the unit is its big-M
-        rows.append((i, "moved", 1.0, room, 0.0, 1.0, True, leaves[1], 0.0))
-        rows.append((i, "moved", -1.0, room, 0.0, 1.0, True, leaves[0], 0.0))
-    return rows
+        for way, price in ((1.0, leaves[1]), (-1.0, leaves[0])):
+            columns.append(MoveColumn(i, "moved", way, unit=room, lower=0.0, upper=1.0, integer=True, linear=price))
+    return columns
 
 
 def build_columns(problem: Problem, columns: MoveColumns, name: str) -> tuple[pyo.ConcreteModel, list[Any]]:
@@ -313,7 +332,7 @@ def node_row(ensemble: Ensemble, v: int, columns: MoveColumns, origin: FloatArra
         else:
             indicator[i, float(code)] = indicator.get((i, float(code)), 0.0) + w
     level = columns.role == "level"
-    out = np.where(np.isin(columns.role, ("delta", "up", "down")), weight[columns.feature] * columns.unit, 0.0)
+    out = np.where(columns.is_number, weight[columns.feature] * columns.unit, 0.0)
     if level.any():
         out[level] = weight[columns.feature[level]] * columns.value[level]
         out[level] += [

@@ -161,7 +161,7 @@ class Side:
 
 def _ends(problem: Problem, columns: MoveColumns, row: FloatArray) -> tuple[float, float]:
     """Smallest and largest ``row . x`` within the bounds, with one level per listed feature."""
-    number = np.isin(columns.role, ("delta", "up", "down")) & (row != 0)
+    number = columns.is_number & (row != 0)
     free = number & ~(np.isfinite(columns.lower) & np.isfinite(columns.upper))
     if free.any():
         name = problem.space.names[int(columns.feature[free][0])]

@@ -46,7 +46,7 @@ def numbers_in_cells(part: Partition, columns: MoveColumns) -> list[int]:
     part : Partition
     columns : MoveColumns
     """
-    numbers = np.unique(columns.feature[np.isin(columns.role, ("delta", "up", "down"))])
+    numbers = np.unique(columns.feature[columns.is_number])
     return [i for i in numbers.tolist() if part.ordered[i] and part.widths[i] > 1]
 
 

@@ -59,7 +59,7 @@ class CheapBounds:
         """Least cost of reaching the left and the right side of each hyperplane within the limits, (2, n_planes)."""
         domain, columns, planes = self.domain, self.domain.columns, self.planes
         lower, upper = domain.limit_bounds()
-        number = np.isin(columns.role, ("delta", "up", "down"))
+        number = columns.is_number
         at = np.clip(0.0, lower, upper)[number]
         linear, square = columns.linear[number], columns.square[number]
         threshold = np.array([planes.tree.threshold[v] for v in planes.place])

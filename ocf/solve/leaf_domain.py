@@ -186,7 +186,7 @@ class RowDomain:
             at = columns.role == role
             lower[at], upper[at] = a[at], b[at]
         # of neighbouring ends the distances to the origin may be one number
-        empty = np.isin(columns.role, ("delta", "up", "down")) & (low > high)[columns.feature]
+        empty = columns.is_number & (low > high)[columns.feature]
         lower[empty], upper[empty] = 1.0, 0.0
         for i, own in self.levels.items():
             upper[own] = self.allowed(leaf, i)
@@ -213,7 +213,7 @@ class RowDomain:
         """
         columns = self.columns
         at = np.clip(0.0, lower, upper)
-        number = np.isin(columns.role, ("delta", "up", "down"))
+        number = columns.is_number
         total = float((columns.linear * at + columns.square * at * at)[number].sum())
         return total + float(sum(columns.linear[own][upper[own] > 0].min() for own in self.levels.values()))
 
