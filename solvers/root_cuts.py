@@ -87,7 +87,7 @@ class RootCuts:
 
     def tight_at(self, x: FloatArray) -> RootCuts:
         """Those that a point, (n_cols,), meets with equality."""
-        return self._some(np.flatnonzero(self.rows @ x > self.side - TIGHT))
+        return self._subset(np.flatnonzero(self.rows @ x > self.side - TIGHT))
 
     def proved_below(self, limit: float, cells: CellProblem) -> RootCuts:
         """These with their proofs that no point cheaper than a limit is lost; a cut that has none is left out.
@@ -101,9 +101,9 @@ class RootCuts:
         proved = np.array([k for k, proof in enumerate(proofs) if proof is not None], np.int64)
         if len(proved) < len(proofs):
             logger.error("%d cuts between trees had no proof and are left out", len(proofs) - len(proved))
-        return replace(self._some(proved), proofs=tuple(proof for proof in proofs if proof is not None))
+        return replace(self._subset(proved), proofs=tuple(proof for proof in proofs if proof is not None))
 
-    def _some(self, places: IntArray) -> RootCuts:
+    def _subset(self, places: IntArray) -> RootCuts:
         return replace(
             self,
             cliques=tuple(self.cliques[k] for k in places),

@@ -57,11 +57,11 @@ def disagreements(runs: pd.DataFrame, relaxations: pd.DataFrame) -> list[Disagre
             best[at] = run
     found = []
     for run in _records(runs):
-        found += [_at(run, message) for message in _refuted(run, best.get((run["instance"], run["case"])))]
+        found += [_disagreement(run, message) for message in _refuted(run, best.get((run["instance"], run["case"])))]
     for line in _records(relaxations):
         known = best.get((line["instance"], line["case"]))
-        if known and _above(line["bound"], known["cost"], LP_TOLERANCE):
-            found.append(_at(line, f"its LP bound {line['bound']!r} is above {_solution(known)}"))
+        if known and _exceeds(line["bound"], known["cost"], LP_TOLERANCE):
+            found.append(_disagreement(line, f"its LP bound {line['bound']!r} is above {_solution(known)}"))
     return found
 
 
@@ -77,9 +77,9 @@ def _refuted(run: Run, best: Run | None) -> Iterator[str]:
         return
     if run["answer"] == "infeasible":
         yield f"it claims that no admissible change exists, against {_solution(best)}"
-    elif run["answer"] == "optimal" and _above(run["cost"], best["cost"], TOLERANCE):
+    elif run["answer"] == "optimal" and _exceeds(run["cost"], best["cost"], TOLERANCE):
         yield f"it claims that {run['cost']!r} is optimal, against {_solution(best)}"
-    elif _above(run["bound"], best["cost"], TOLERANCE):
+    elif _exceeds(run["bound"], best["cost"], TOLERANCE):
         yield f"its bound {run['bound']!r} is above {_solution(best)}"
 
 
@@ -87,12 +87,12 @@ def _solution(best: Run) -> str:
     return f"the verified solution of {best['method']} that costs {best['cost']!r}"
 
 
-def _above(a: float, b: float, tolerance: float) -> bool:
+def _exceeds(a: float, b: float, tolerance: float) -> bool:
     """Whether a number is above another by more than rounding."""
     return not math.isnan(a) and a > b + tolerance * max(abs(b), tolerance)
 
 
-def _at(run: Run, message: str) -> Disagreement:
+def _disagreement(run: Run, message: str) -> Disagreement:
     method = run["method"] if run["kind"] == "run" else f"LP relaxation of {run['formulation']}"
     where = f"{run['data']}, {run['model']}, row {run['position']} {run['ask']}"
     return Disagreement(run["key"], where, method, message)

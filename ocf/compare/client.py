@@ -84,7 +84,7 @@ class Client:
             self.close()
             raise
         if not line:
-            code, said = self._process.wait(), self._said()
+            code, said = self._process.wait(), self._last_stderr_line()
             self.close()
             raise ServerError(f"the process that prepares runs died (exit code {code}){said}")
         answer: dict[str, Any] = json.loads(line)
@@ -93,7 +93,7 @@ class Client:
             raise ServerError(answer["failed"])
         return answer
 
-    def _said(self) -> str:
+    def _last_stderr_line(self) -> str:
         self._noise.seek(0)
         lines = self._noise.read().decode(errors="replace").strip().splitlines()
         return f": {lines[-1][:300]}" if lines else ""

@@ -283,7 +283,7 @@ def _scatter(c: Comparison, table: pd.DataFrame, a: str, b: str) -> Chart:
     labels = c.runs.drop_duplicates("instance").set_index("instance")
     places = np.minimum(table.to_numpy(), edge)
     words = np.array(
-        [_words(labels.loc[key], *times) for key, times in zip(table.index, table.to_numpy(), strict=True)]
+        [_mark_label(labels.loc[key], *times) for key, times in zip(table.index, table.to_numpy(), strict=True)]
     )
     failed = np.isinf(table.to_numpy()).any(axis=1)
     for chosen, hollow in ((~failed, False), (failed, True)):
@@ -298,7 +298,7 @@ def _scatter(c: Comparison, table: pd.DataFrame, a: str, b: str) -> Chart:
     return Chart(f"{a} against {b}", caption, figure.render())
 
 
-def _words(instance: pd.Series[Any], x: float, y: float) -> str:
+def _mark_label(instance: pd.Series[Any], x: float, y: float) -> str:
     """What a mark stands for."""
     return f"{instance['data']}, {instance['model']}, row {instance['position']}: {_time(x)} and {_time(y)}"
 

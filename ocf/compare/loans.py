@@ -42,18 +42,18 @@ def make_loans(n: int = 1000, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     age = rng.integers(20, 70, n)
     employed = np.minimum(rng.gamma(1.5, 5, n), age - 18).astype(int)
-    income = _hundreds(rng.lognormal(10.2, 0.35, n) * (1 + 0.012 * employed))
+    income = _rounded_to_hundreds(rng.lognormal(10.2, 0.35, n) * (1 + 0.012 * employed))
     table = pd.DataFrame(
         {
             "age": age,
             "income": income,
             "employed": employed,
-            "savings": _hundreds(rng.gamma(0.7, 0.25, n) * income),
+            "savings": _rounded_to_hundreds(rng.gamma(0.7, 0.25, n) * income),
             "open_credits": rng.poisson(1.6, n),
             "late_payments": rng.poisson(0.5, n),
             "housing": rng.choice(["family", "owner", "tenant"], n, p=[0.2, 0.3, 0.5]),
             "purpose": rng.choice(["business", "car", "education", "furniture"], n, p=[0.15, 0.4, 0.15, 0.3]),
-            "amount": _hundreds(rng.lognormal(8.7, 0.6, n)),
+            "amount": _rounded_to_hundreds(rng.lognormal(8.7, 0.6, n)),
             "months": 6 * rng.integers(1, 11, n),
         }
     )
@@ -63,7 +63,7 @@ def make_loans(n: int = 1000, seed: int = 0) -> pd.DataFrame:
     return table.assign(granted=granted, rate=rate)
 
 
-def _hundreds(amounts: FloatArray) -> FloatArray:
+def _rounded_to_hundreds(amounts: FloatArray) -> FloatArray:
     return (100 * np.round(amounts / 100)).astype(np.int64)
 
 

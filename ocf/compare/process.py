@@ -126,7 +126,7 @@ class Process:
         ------
         Ended
         """
-        deadline, reaped = time.monotonic() + seconds, _reaped()
+        deadline, reaped = time.monotonic() + seconds, _children_cpu_seconds()
         try:
             while self._read(deadline, seconds):
                 pass
@@ -134,10 +134,10 @@ class Process:
                 raise Ended("crash", self._ending())
             return parsed(bytes(self._said))
         except subprocess.TimeoutExpired:
-            raise _late(seconds) from None
+            raise _timed_out(seconds) from None
         finally:
             self.kill()
-            self.used = max(self.used, _reaped() - reaped)
+            self.used = max(self.used, _children_cpu_seconds() - reaped)
 
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
         """Write without waiting for ever for a program that does not read."""
@@ -151,7 +151,7 @@ class Process:
             except BrokenPipeError:
                 raise Ended("crash", self._ending()) from None
             if time.monotonic() > deadline:
-                raise _late(seconds)
+                raise _timed_out(seconds)
 
     def _readable(self, seconds: float) -> bool:
         assert self._process.stdout is not None
@@ -178,7 +178,7 @@ class Process:
             if self.look() > self.memory:
                 raise Ended("memory", endings.large(self.memory))
         if now > deadline:
-            raise _late(seconds)
+            raise _timed_out(seconds)
         return True
 
     def look(self) -> int:
@@ -210,13 +210,13 @@ class Process:
                     pipe.close()
 
 
-def _reaped() -> float:
+def _children_cpu_seconds() -> float:
     """Seconds of the processor that ended processes of this one have used."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def _late(seconds: float) -> Ended:
+def _timed_out(seconds: float) -> Ended:
     return Ended("timeout", endings.late(seconds))
 
 

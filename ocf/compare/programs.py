@@ -131,7 +131,7 @@ class Programs:
         process, version, used, begin = None, "", 0.0, time.monotonic()
         try:
             if any(PLACE in word for word in program["command"]):
-                path = self._written(self._about(program) | line)
+                path = self._written(self._case_description(program) | line)
                 begin = time.monotonic()
                 process = self._process(program, limits["memory"], path)
                 said = process.rest(seconds)
@@ -162,7 +162,7 @@ class Programs:
         self._end(key)
         try:
             process = self._process(program, memory)
-            said = process.ask(self._about(program), STARTING)
+            said = process.ask(self._case_description(program), STARTING)
             if not isinstance(said, dict) or "failed" in said:
                 process.kill()
                 raise Ended("error", short(str(said["failed"] if isinstance(said, dict) else said)))
@@ -176,7 +176,7 @@ class Programs:
         words = [word.replace(PLACE, path) for word in program["command"]]
         return Process(words, program["folder"], memory, self.watch)
 
-    def _about(self, program: Mapping[str, Any]) -> dict[str, Any]:
+    def _case_description(self, program: Mapping[str, Any]) -> dict[str, Any]:
         """What a program is told of the case, with the model and the table in files."""
         folder = self._files()
         return {

@@ -242,7 +242,7 @@ def prepare(recipe: Recipe, folder: str | None = None) -> Case:
         pass
     except Exception as error:  # of another version, or cut off
         logger.info("%s is of no use (%s); it is made anew", path, error)
-    case = _made(recipe, folder)
+    case = _make_case(recipe, folder)
     _keep(case, path)
     return case
 
@@ -315,7 +315,7 @@ def code_checksum(root: Path = PACKAGE) -> str:
     return digest.hexdigest()
 
 
-def _made(recipe: Recipe, folder: str | None) -> Case:
+def _make_case(recipe: Recipe, folder: str | None) -> Case:
     from ocf.explain.explainer import Explainer
 
     if recipe.trained:
@@ -327,7 +327,7 @@ def _made(recipe: Recipe, folder: str | None) -> Case:
         desired = data.desired.item() if hasattr(data.desired, "item") else data.desired
         facts = {"train_rows": len(train), "dropped_rows": dropped, "score": score}
     else:
-        explainer, rows, reference = _given(recipe)
+        explainer, rows, reference = _load_given(recipe)
         desired, facts = None, {}
     return Case(explainer, rows, reference, desired, facts | _facts(explainer, rows))
 
@@ -419,7 +419,7 @@ def _merged(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
     return {name: {**settings.get(name, {}), **more.get(name, {})} for name in (*settings, *more)}
 
 
-def _given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame, pd.DataFrame]:
+def _load_given(recipe: Recipe) -> tuple[Explainer, pd.DataFrame, pd.DataFrame]:
     """Explainer of a model file, the rows of its table, and the reference."""
     from ocf.explain.explainer import Explainer
     from ocf.models.rehearsal import rehearse

@@ -219,7 +219,7 @@ def to_html(c: Comparison, found: list[Table]) -> str:
         Without matplotlib.
     """
     suite = c.results.suite
-    *main, last = map(_shown, found)
+    *main, last = map(_template_table, found)
     return render(
         "ocf.compare",
         "report.html.j2",
@@ -246,7 +246,7 @@ def _machine(c: Comparison) -> str:
     return ", ".join(filter(None, [known.get("CPU"), f"{known.get('cores', '?')} cores", known.get("memory")]))
 
 
-def _shown(table: Table) -> dict[str, Any]:
+def _template_table(table: Table) -> dict[str, Any]:
     """A table as the template takes it; what a row is about stands in one column."""
     names, n = list(table.frame.columns), table.labels
     texts = [any(isinstance(v, str) for v in table.frame[name]) for name in names]
@@ -285,7 +285,7 @@ def _failures(c: Comparison) -> list[dict[str, Any]]:
     if bad.empty:
         return []
     names = ["method", "data", "model", "position", "status", "message"]
-    return [_shown(Table("Runs that failed", "", bad[names].rename(columns={"position": "row"}), {}))]
+    return [_template_table(Table("Runs that failed", "", bad[names].rename(columns={"position": "row"}), {}))]
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------

@@ -98,14 +98,14 @@ def run_suite(
     for name, reason in missing.items():
         logger.warning("the method %s is not available and is left out: %s", name, reason)
     header = {"name": suite.name, "fingerprint": suite.fingerprint, "suite": suite.to_dict()}
-    asked = _asked(suite, methods, data, rows)
+    asked = _checksum_of_runs(suite, methods, data, rows)
     with Writer(folder, header) as writer, _servers():
         if _is_finished(writer, asked):
             return read(folder)
-        surveys = _surveyed(suite, data, rows, jobs)
+        surveys = _survey_all(suite, data, rows, jobs)
         todo = list(plan.jobs(suite, plan.instances(suite, _waiting(surveys), rows), methods))
         if not todo:
-            raise ProblemError(_nothing(suite, surveys, missing))
+            raise ProblemError(_reason_for_no_run(suite, surveys, missing))
         writer.add(_session(command, jobs, missing, todo))
         _say(writer, surveys)
         _run(writer, todo, data, jobs, progress)
@@ -114,7 +114,7 @@ def run_suite(
     return read(folder)
 
 
-def _asked(suite: Suite, methods: Sequence[Method], data: str | None, rows: int | None) -> str:
+def _checksum_of_runs(suite: Suite, methods: Sequence[Method], data: str | None, rows: int | None) -> str:
     """Checksum of what is to be run: instances and methods, and the files that they come from."""
     return checksum([suite.grids, methods, suite.bounds, rows, [stamps(grid.recipe, data) for grid in suite.grids]])
 
@@ -179,7 +179,7 @@ def spread(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], jobs: int
 # -- before the runs -------------------------------------------------------------------------------------------
 
 
-def _surveyed(suite: Suite, data: str | None, rows: int | None, jobs: int | None) -> list[Survey]:
+def _survey_all(suite: Suite, data: str | None, rows: int | None, jobs: int | None) -> list[Survey]:
     """Cases of the suite, in its order."""
     wanted: dict[str, dict[str, tuple[Any, int]]] = {}
     recipes: dict[str, Recipe] = {}
@@ -220,7 +220,7 @@ def _waiting(surveys: Iterable[Survey]) -> dict[tuple[str, str], list[int]]:
     return {(checksum(s.recipe), target): rows for s in surveys for target, rows in s.rows.items()}
 
 
-def _nothing(suite: Suite, surveys: Sequence[Survey], missing: Mapping[str, str]) -> str:
+def _reason_for_no_run(suite: Suite, surveys: Sequence[Survey], missing: Mapping[str, str]) -> str:
     """Why there is no run."""
     reasons = [f"{s.recipe.data_label}: {s.failed}" for s in surveys if s.failed]
     if len(missing) == len(suite.methods):

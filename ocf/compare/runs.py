@@ -77,7 +77,7 @@ def ask_program(case: Case, request: dict[str, Any], programs: Programs) -> dict
     if detector:
         refused = "programs are not told of plausibility: leave this question to other methods"
         return {"end": "error", "message": refused, "value": None, "wall": 0.0, "cpu": 0.0, "peak_memory": 0}
-    return programs.run(request, _asked(case, request, problem), problem)
+    return programs.run(request, _expected_question(case, request, problem), problem)
 
 
 def relaxation(case: Case, request: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def check(case: Case, request: dict[str, Any], record: dict[str, Any]) -> dict[s
     if record["status"] == "error":
         return {"problems": [], "cost": None}
     problem, detector = _problem(case, request)
-    asked = _asked(case, request, problem)
+    asked = _expected_question(case, request, problem)
     problems = [
         f"The answer is about another {what} than the one that was asked about."
         for what in QUESTION
@@ -220,7 +220,7 @@ def _problem(case: Case, request: dict[str, Any]) -> tuple[Problem, Detector | N
     return problem, case.explainer.prepared.detector(settings.get("plausibility"), problem.target)
 
 
-def _asked(case: Case, request: dict[str, Any], problem: Problem) -> dict[str, Any]:
+def _expected_question(case: Case, request: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """The question in the words of an answer, made from the suite and not from what the run says."""
     row = case.row(request["position"])
     asked = failed(row.index[0], row, "unknown", "", problem=problem).to_dict()

@@ -116,7 +116,7 @@ class Server:
         return outcome
 
     def _of_program(self, request: dict[str, Any]) -> dict[str, Any]:
-        noise = _place(2)
+        noise = _file_position(2)
         outcome = self._runs.ask_program(self.case, request, self._programs)
         if outcome["end"] == "crash" or (outcome["end"] == "error" and outcome["value"] is None):
             outcome["message"] += _tail(noise)
@@ -136,7 +136,7 @@ class Server:
         self._runs.settle(self.case, request)
         limits = request["limits"]
         work = self._runs.relaxation if request["kind"] == "relaxation" else self._runs.explain
-        noise = _place(2)
+        noise = _file_position(2)
         outcome = forked(lambda: work(self.case, request), limits["time"] + limits["grace"], limits["memory"], watch=0)
         if outcome["end"] == "crash":
             outcome["message"] += _tail(noise)
@@ -185,7 +185,7 @@ def forked(work: Callable[[], Any], seconds: float, memory: int, watch: int | No
         _child(work, write)
     os.close(write)
     try:
-        end, text = _watched(pid, read, start + seconds, memory, watch)
+        end, text = _read_until_end(pid, read, start + seconds, memory, watch)
     except BaseException:
         _kill(pid)
         raise
@@ -234,7 +234,7 @@ def _die_with_parent() -> None:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _watched(pid: int, read: int, deadline: float, memory: int, watch: int | None) -> tuple[str, bytes]:
+def _read_until_end(pid: int, read: int, deadline: float, memory: int, watch: int | None) -> tuple[str, bytes]:
     """Read what a process says until it ends or has to be ended."""
     chunks: list[bytes] = []
     looked_at = [read] if watch is None else [read, watch]
@@ -281,7 +281,7 @@ def _ending(text: bytes, code: int) -> dict[str, Any]:
     return {"end": "crash", "message": endings.crashed("process", code) + hint}
 
 
-def _place(fd: int) -> int | None:
+def _file_position(fd: int) -> int | None:
     """Where a file is to be written next; None of what is no file."""
     try:
         return os.lseek(fd, 0, os.SEEK_CUR)

@@ -169,7 +169,7 @@ class Suite:
 # -- what is allowed ---------------------------------------------------------------------------------------
 
 
-def _says_something(value: Any) -> bool:
+def _is_not_empty(value: Any) -> bool:
     return value not in ([], "")
 
 
@@ -241,9 +241,7 @@ class InstanceSettings(TypedDict, total=False):
         AtLeastOne | Annotated[list[Count], Meta(min_length=1)],
         Meta(description="a number of rows, or a list of positions"),
     ]
-    target: Annotated[
-        Any, Meta(description="a class, or a list of them to be crossed", extra={"holds": _says_something})
-    ]
+    target: Annotated[Any, Meta(description="a class, or a list of them to be crossed", extra={"holds": _is_not_empty})]
     norm: Annotated[
         str | _Mix | Annotated[list[str | _Mix], Meta(min_length=1)],
         Meta(description='"l0", "l1", "l2", or a mix such as { l0 = 0.1, l1 = 1 }'),

@@ -52,7 +52,7 @@ class Share(NamedTuple):
 
 def tables(c: Comparison) -> list[Table]:
     """All tables for which there are data."""
-    found = [_summary(c), *_groups(c), _split(c)]
+    found = [_summary(c), *_groups(c), _seconds_by_phase(c)]
     if len(c.methods) > 1:
         found.append(_ratios(c))
     found.append(_models(c))
@@ -128,7 +128,7 @@ def _groups(c: Comparison) -> list[Table]:
     return [Table("By data set and model", caption, pd.DataFrame(rows), {}, labels=3)] if len(rows) > 1 else []
 
 
-def _split(c: Comparison) -> Table:
+def _seconds_by_phase(c: Comparison) -> Table:
     rows = []
     for method in c.ranked:
         runs = c.runs[(c.runs["method"] == method) & c.runs["answer"].isin(("optimal", "infeasible", "feasible"))]

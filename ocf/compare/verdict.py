@@ -39,7 +39,7 @@ def verdict(c: Comparison) -> list[str]:
         if c.times[c.ranked[0]].lt(np.inf).sum() > c.times[best].lt(np.inf).sum():
             said.append(f"{c.ranked[0]} {_solved(c, c.ranked[0])}.")
         guesses = [m for m in c.ranked if _guesses(c, m)]
-        said += _against(c, best, [m for m in c.ranked if m != best and m not in guesses])
+        said += _slowdowns(c, best, [m for m in c.ranked if m != best and m not in guesses])
         said += _unproved(c, guesses)
     if c.disagreements:
         return [*said, f"{len(c.disagreements)} DISAGREEMENTS: see below."]
@@ -75,7 +75,7 @@ def _means(c: Comparison) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(means, columns=times.columns), "sets"
 
 
-def _against(c: Comparison, best: str, others: list[str]) -> list[str]:
+def _slowdowns(c: Comparison, best: str, others: list[str]) -> list[str]:
     """How many times as long the others take, in geometric mean."""
     times = c.complete
     faster: list[str] = []

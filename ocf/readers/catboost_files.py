@@ -200,11 +200,11 @@ def _written(top: DocumentPart, info: Mapping[str, Any]) -> dict[str, Any]:
     written: dict[str, Any] = {"model_info": info, "features_info": {}}
     for kind, keys in known.items():
         if kind in features:
-            written["features_info"][kind] = [_only(part, keys) for part in features[kind].parts()]
+            written["features_info"][kind] = [_fields_of(part, keys) for part in features[kind].parts()]
     for statistic in written["features_info"].get("ctrs", ()):
-        statistic["elements"] = [_only(DocumentPart(element), ELEMENT_KEYS) for element in statistic["elements"]]
+        statistic["elements"] = [_fields_of(DocumentPart(element), ELEMENT_KEYS) for element in statistic["elements"]]
         table = top["ctr_data"][statistic["identifier"]]
-        written.setdefault("ctr_data", {})[statistic["identifier"]] = _only(table, TABLE_KEYS)
+        written.setdefault("ctr_data", {})[statistic["identifier"]] = _fields_of(table, TABLE_KEYS)
     symmetric = "oblivious_trees" in top
     trees = top["oblivious_trees" if symmetric else "trees"].parts()
     written["oblivious_trees" if symmetric else "trees"] = [(_symmetric if symmetric else _free)(t) for t in trees]
@@ -236,26 +236,26 @@ def _free(tree: DocumentPart) -> dict[str, Any]:
 def _split(part: DocumentPart) -> dict[str, Any]:
     if "ctr_target_border_idx" in part:
         part["ctr_target_border_idx"].integer()
-    return _only(part, SPLIT_KEYS)
+    return _fields_of(part, SPLIT_KEYS)
 
 
 def _dumped(document: Mapping[str, Any]) -> str:
     """A document with numbers in 17 digits, as the library writes them: it does not read fewer to the last bit."""
     try:
-        return re.sub(r'"\\u0000([^"]*)"', r"\1", json.dumps(_in_digits(document)))
+        return re.sub(r'"\\u0000([^"]*)"', r"\1", json.dumps(_floats_as_text(document)))
     except RecursionError:
         raise ModelError("the trees are nested too deeply: the model is corrupt, save it again") from None
 
 
-def _in_digits(value: Any) -> Any:
+def _floats_as_text(value: Any) -> Any:
     if isinstance(value, float):
         return f"\0{value:.17g}"
     if isinstance(value, Mapping):
-        return {key: _in_digits(item) for key, item in value.items()}
-    return [_in_digits(item) for item in value] if isinstance(value, list) else value
+        return {key: _floats_as_text(item) for key, item in value.items()}
+    return [_floats_as_text(item) for item in value] if isinstance(value, list) else value
 
 
-def _only(part: DocumentPart, keys: Sequence[str]) -> dict[str, Any]:
+def _fields_of(part: DocumentPart, keys: Sequence[str]) -> dict[str, Any]:
     if "feature_id" in part:
         part["feature_id"].text()
     return {key: part[key].value for key in keys if key in part}

@@ -299,13 +299,13 @@ def parse(document: Any, n_outputs: int) -> CatBoostModel:
     read = _symmetric if symmetric else _free
     trees = [read(part, splits, n_outputs) for part in top["oblivious_trees" if symmetric else "trees"].parts()]
     scale, bias = _scale_and_bias(top["scale_and_bias"], n_outputs)
-    places = sorted([*_places(numbers).values(), *_places(words).values()])
+    places = sorted([*_flat_indices(numbers).values(), *_flat_indices(words).values()])
     if places != list(range(len(places))):
         raise info.error("two features stand in one column, or a column is left out")
     return CatBoostModel(
         width=len(places),
-        nan_right={_place(part): _nan_right(part) for part in numbers},
-        categories=tuple(sorted(_places(words).values())),
+        nan_right={_flat_index(part): _nan_right(part) for part in numbers},
+        categories=tuple(sorted(_flat_indices(words).values())),
         trees=trees,
         scale=scale,
         bias=bias,
@@ -332,18 +332,18 @@ def _columns(info: DocumentPart, kind: str, known: tuple[str, ...]) -> list[Docu
     for part in parts:
         part.refuse_other_than((*known, *_SILENT))
     numbers = [part["feature_index"].integer(high=MAX_FEATURES) for part in parts]
-    if numbers != list(range(len(parts))) or sorted(map(_place, parts)) != list(map(_place, parts)):
+    if numbers != list(range(len(parts))) or sorted(map(_flat_index, parts)) != list(map(_flat_index, parts)):
         raise info[kind].error("the features are not in their order")
     return parts
 
 
-def _place(part: DocumentPart) -> int:
+def _flat_index(part: DocumentPart) -> int:
     return part["flat_feature_index"].integer(high=MAX_FEATURES)
 
 
-def _places(parts: Iterable[DocumentPart]) -> dict[int, int]:
+def _flat_indices(parts: Iterable[DocumentPart]) -> dict[int, int]:
     """Model column of each feature, by the feature's number among those of its kind."""
-    return {part["feature_index"].integer(): _place(part) for part in parts}
+    return {part["feature_index"].integer(): _flat_index(part) for part in parts}
 
 
 def _nan_right(part: DocumentPart) -> bool:
@@ -375,19 +375,19 @@ class _Splits:
         statistics: Sequence[DocumentPart],
         top: DocumentPart,
     ) -> None:
-        self.numbers, self.words, self.top = _places(numbers), _places(words), top
+        self.numbers, self.words, self.top = _flat_indices(numbers), _flat_indices(words), top
         self.tables: dict[str, dict[int, tuple[float, ...]]] = {}
         self.all: list[Split] = []
         for part in numbers:
-            self.all += [Border(_place(part), border) for border in _singles(part["borders"])]
+            self.all += [Border(_flat_index(part), border) for border in _float32_numbers(part["borders"])]
         for part in words:
             values = part["values"].integers().tolist() if "values" in part else []
             if len(set(values)) != len(values):
                 raise part["values"].error("a value comes twice")
-            self.all += [OneHot(_place(part), value) for value in values]
+            self.all += [OneHot(_flat_index(part), value) for value in values]
         for part in statistics:
             statistic = self._statistic(part)
-            self.all += [StatisticSplit(statistic, border) for border in _singles(part["borders"])]
+            self.all += [StatisticSplit(statistic, border) for border in _float32_numbers(part["borders"])]
 
     def of(self, part: DocumentPart) -> Split:
         """Split that a node names, which says the same of it."""
@@ -484,7 +484,7 @@ def _buckets(data: DocumentPart, kind: str) -> dict[int, tuple[float, ...]]:
     return found
 
 
-def _singles(part: DocumentPart) -> list[float]:
+def _float32_numbers(part: DocumentPart) -> list[float]:
     """Ascending numbers in float32."""
     with np.errstate(over="ignore"):
         single = part.numbers().astype(np.float32)

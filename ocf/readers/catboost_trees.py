@@ -137,7 +137,7 @@ class Grower:
         """First node on the way of a region's rows at which they part, and how; a leaf if they do not."""
         while (split := tree.split(node)) is not None:
             found = self._of_columns(split)
-            asked = _asked(found, region) if isinstance(found, Joint) else found
+            asked = _next_test(found, region) if isinstance(found, Joint) else found
             side = asked if isinstance(asked, bool) else region.side(asked)
             if side is None and not isinstance(asked, bool):
                 return node, asked
@@ -200,7 +200,7 @@ class Grower:
         )
 
 
-def _asked(joint: Joint, region: _Region) -> Border | CodeSet | bool:
+def _next_test(joint: Joint, region: _Region) -> Border | CodeSet | bool:
     """What to ask of a region's rows next so that their side becomes known, or the side."""
     right = joint.right
     for k, axis in enumerate(joint.axes):

@@ -154,10 +154,10 @@ class _TreeNodes:
         mode, j, at = int(own.mode[v]), int(own.feature[v]), float(own.threshold[v])
         yes, no, nan_yes = int(own.true[v]), int(own.false[v]), bool(own.tracks_true[v])
         if mode in (LEQ, LT):
-            place = self._add(j, at if mode == LEQ else _before(at), nan_yes)
+            place = self._add(j, at if mode == LEQ else _next_below(at), nan_yes)
             return [(no, place, "right"), (yes, place, "left")]
         if mode in (GTE, GT):
-            place = self._add(j, at if mode == GT else _before(at), not nan_yes)
+            place = self._add(j, at if mode == GT else _next_below(at), not nan_yes)
             return [(yes, place, "right"), (no, place, "left")]
         numbers = sorted(set(own.members[v] if mode == MEMBER else (at,)))
         if mode == NEQ:  # NaN equals nothing
@@ -168,7 +168,7 @@ class _TreeNodes:
             place = self._add(j, number, nan_yes)
             if last >= 0:
                 self.right[last] = place
-            inner = self._add(j, _before(number), False)
+            inner = self._add(j, _next_below(number), False)
             self.left[place] = inner
             todo += [(yes, inner, "right"), (no, inner, "left")]
             last = place
@@ -192,5 +192,5 @@ class _TreeNodes:
         )
 
 
-def _before(number: float) -> float:
+def _next_below(number: float) -> float:
     return math.nextafter(number, -math.inf)

@@ -379,12 +379,12 @@ _REMEDY = (
 
 def _describe(model: TreeModel, point: FloatArray, native: FloatArray, ours: FloatArray) -> str:
     return (
-        f"the ensemble that was read differs from {model.library} {_suspect(model, point)}, at "
+        f"the ensemble that was read differs from {model.library} {_faulty_split(model, point)}, at "
         f"{_show(model.ensemble, point)}: the library scores {_list(native)}, the ensemble {_list(ours)}: {_REMEDY}"
     )
 
 
-def _suspect(model: TreeModel, point: FloatArray) -> str:
+def _faulty_split(model: TreeModel, point: FloatArray) -> str:
     """Which split is at fault, in words.
 
     A column that stands on a threshold is moved away from it, to either side. If the library agrees with the ensemble

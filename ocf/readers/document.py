@@ -218,12 +218,12 @@ def load_json(data: bytes) -> Any:
         Invalid, truncated or too deeply nested JSON, or an object that names a key twice.
     """
     try:
-        return json.loads(data.decode(), object_pairs_hook=_once)
+        return json.loads(data.decode(), object_pairs_hook=_without_repeated_keys)
     except (ValueError, RecursionError) as cause:
         raise ModelError(f"invalid JSON in the model file ({cause}; truncated?): save the model again") from cause
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -128,9 +128,9 @@ def parse(text: str) -> ModelText:
     trees = [_fields(block, f"Tree={number}") for number, block in enumerate(blocks[1:])]
     # the library jumps by these byte counts, and aborts the process when they are wrong
     announced = header.get("tree_sizes")
-    if announced is not None and _split(announced) != [str(len(block.encode())) for block in blocks[1:]]:
+    if announced is not None and _split_at_spaces(announced) != [str(len(block.encode())) for block in blocks[1:]]:
         raise ModelError("the trees are not of the sizes that the LightGBM model announces: save the model again")
-    return ModelText(header, trees, _rest(rest))
+    return ModelText(header, trees, _read_categories(rest))
 
 
 def unix_lines(text: str) -> str:
@@ -161,7 +161,7 @@ _IMPORTANCES = re.compile(r"^feature[ _]importances:\n(?:[^\n]+=[^\n=]*\n)*", re
 _CATEGORIES = "pandas_categorical:"
 
 
-def _rest(rest: str) -> str:
+def _read_categories(rest: str) -> str:
     """Categories in what follows the trees; importances and training parameters have no say in predictions."""
     if re.search(r"^parameters:", rest, re.MULTILINE) and "\nend of parameters" not in rest:
         raise ModelError("the LightGBM model ends early (no line 'end of parameters'): save the model again")
@@ -219,7 +219,7 @@ def category_columns(model: ModelText, categories: Sequence[Sequence[Any]]) -> d
     dict of int to tuple
         Categories by column.
     """
-    infos = _split(model.header.get("feature_infos", ""))
+    infos = _split_at_spaces(model.header.get("feature_infos", ""))
     sets = {j for j, info in enumerate(infos) if _is_set(info)}
     fits = [[j for j, info in enumerate(infos) if _fits(info, len(levels))] for levels in categories]
     found = _increasing(fits, sets, len(infos)) or _increasing(fits, set(), len(infos))
@@ -306,13 +306,13 @@ _FEATURE_INFO = re.compile(r"none|\[[^\[\]: ]+:[^\[\]: ]+\]|-?[0-9]+(:-?[0-9]+)*
 
 
 def _feature_names(header: Mapping[str, str]) -> tuple[str, ...]:
-    names = tuple(_split(_entry(header, "feature_names", "the header")))
+    names = tuple(_split_at_spaces(_entry(header, "feature_names", "the header")))
     largest = _header_integer(header, "max_feature_idx")
     if largest + 1 > MAX_FEATURES:
         raise UnsupportedModelError(
             f"the model has {largest + 1} features, ocf takes {MAX_FEATURES}: train on fewer columns"
         )
-    infos = _split(_entry(header, "feature_infos", "the header"))
+    infos = _split_at_spaces(_entry(header, "feature_infos", "the header"))
     for key, entries in (("feature_names", names), ("feature_infos", infos)):
         if len(entries) != largest + 1:
             raise ModelError(
@@ -340,7 +340,7 @@ def _entry(fields: Mapping[str, str], key: str, place: str) -> str:
     return fields[key]
 
 
-def _split(text: str) -> list[str]:
+def _split_at_spaces(text: str) -> list[str]:
     """Words between spaces, the only thing that separates them to the library."""
     return [word for word in text.split(" ") if word]
 
@@ -361,7 +361,7 @@ def _objective_line(header: Mapping[str, str], n_outputs: int) -> str:
     if "objective" not in header:
         return "custom"
     line = header["objective"]
-    name, *flags = _split(line) or [""]
+    name, *flags = _split_at_spaces(line) or [""]
     _objective(name)
     needed = {"binary": ["sigmoid"], "multiclass": ["num_class"], "multiclassova": ["num_class", "sigmoid"]}
     given = [flag.partition(":") for flag in flags if flag != "sqrt"]
@@ -395,7 +395,7 @@ def _objective(line: str) -> Objective:
 
 def _decision(line: str, n_outputs: int, role: Role, classes: Sequence[Any] | None) -> Decision:
     """How ``predict`` of a booster, a classifier or a regressor turns scores into its answer."""
-    name, objective = _split(line)[0], _objective(line)
+    name, objective = _split_at_spaces(line)[0], _objective(line)
     if objective.task == "multiclass":
         if role == "regressor":
             raise UnsupportedModelError(f"a regressor of objective {name!r} predicts classes: use LGBMClassifier")
@@ -606,7 +606,7 @@ class _TreeFields:
 
     def _words(self, key: str, n: int) -> list[str]:
         # a tree without splits may leave its empty fields out
-        words = _split(self.data.get(key, "") if n == 0 else _entry(self.data, key, self.place))
+        words = _split_at_spaces(self.data.get(key, "") if n == 0 else _entry(self.data, key, self.place))
         if len(words) != n:
             raise self.error(key, f"{len(words)} entries where {n} belong")
         return words

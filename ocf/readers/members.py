@@ -157,7 +157,7 @@ class Members:
     def margins(self, k: int) -> Total | None:
         """What member k gives as its decision function; None where it has none."""
         model = self.models[k]
-        native = _last(model.native)
+        native = _final_estimator(model.native)
         if not hasattr(native, "decision_function"):
             return None
         if model.ensemble.decision.stands_on_others or model.ensemble.n_outputs > 1:
@@ -173,7 +173,7 @@ class Members:
             They are no sums of functions of one score each.
         """
         model = self.models[k]
-        native, own = _last(model.native), model.ensemble
+        native, own = _final_estimator(model.native), model.ensemble
         if not hasattr(native, "decision_function"):
             return self.shares(k)
         scale = {"AdaBoostClassifier": len(model.classes) - 1.0}.get(type(native).__name__, model.margin_scale)
@@ -460,13 +460,13 @@ def _unit(model: TreeModel) -> float:
     return FLOAT32 if model.ensemble.precision == "float32" else FLOAT64
 
 
-def _last(native: Any) -> Any:
+def _final_estimator(native: Any) -> Any:
     """What answers at the end of Pipelines and inside searches."""
     native = bare(native)
     if getattr(native, "steps", None):
-        return _last(native.steps[-1][1])
-    return _last(native.best_estimator_) if hasattr(native, "best_estimator_") else native
+        return _final_estimator(native.steps[-1][1])
+    return _final_estimator(native.best_estimator_) if hasattr(native, "best_estimator_") else native
 
 
 def _kind(model: TreeModel) -> str:
-    return type(_last(model.native)).__name__
+    return type(_final_estimator(model.native)).__name__

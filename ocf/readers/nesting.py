@@ -160,7 +160,7 @@ def holds_pipelines(native: Any) -> bool:
     native = bare(native)
     if _is_pipeline(native):
         return holds_pipelines(native.steps[-1][1])
-    return bool(holder_kind(native)) and any(flow.steps for flow in _flows(native, ()))
+    return bool(holder_kind(native)) and any(flow.steps for flow in _innermost_models(native, ()))
 
 
 def makes_arrays(native: Any) -> bool:
@@ -207,14 +207,14 @@ class NestedModel:
         return Pipeline([*named, ("model" if "model" not in names else "the model", self.model)])
 
 
-def _flows(native: Any, before: Steps) -> Iterator[NestedModel]:
+def _innermost_models(native: Any, before: Steps) -> Iterator[NestedModel]:
     """The way to each model that holds no other."""
     native = bare(native)
     if _is_pipeline(native):
-        yield from _flows(native.steps[-1][1], (*before, *native.steps[:-1]))
+        yield from _innermost_models(native.steps[-1][1], (*before, *native.steps[:-1]))
     elif holder_kind(native):
         for member in held(native):
-            yield from _flows(member, before)
+            yield from _innermost_models(member, before)
     else:
         yield NestedModel(before, native)
 
@@ -222,7 +222,7 @@ def _flows(native: Any, before: Steps) -> Iterator[NestedModel]:
 def flows_of(native: Any) -> tuple[NestedModel, ...]:
     """The different ways of a table to the models inside one."""
     found: dict[tuple[Any, ...], NestedModel] = {}
-    for flow in _flows(native, ()):
+    for flow in _innermost_models(native, ()):
         found.setdefault(flow.key, flow)
     for stack, before in _on_tables(native, 0):
         if len(found) > 1 or any(len(flow.steps) > before for flow in found.values()):

@@ -76,7 +76,7 @@ def read(model: Any) -> TreeModel:
     if hasattr(model, "classes_"):
         classes = class_labels(model)
         decision = Decision("argmax", classes, link="mean")
-        values = [_spread(tree, len(classes), bagged=tree is not model) for tree in trees]
+        values = [_class_shares(tree, len(classes), bagged=tree is not model) for tree in trees]
         native = model.predict_proba
     else:
         decision = Decision("value", link="mean")
@@ -104,7 +104,7 @@ def _read_arrays(tree: Any) -> TreeModel:
     return TreeModel(ensemble, tree, tree.scores, decide, f"ocf {VERSION}")
 
 
-def _spread(tree: Any, n_classes: int, *, bagged: bool) -> FloatArray:
+def _class_shares(tree: Any, n_classes: int, *, bagged: bool) -> FloatArray:
     """Class shares of all nodes; a bagged tree knows only the classes that it met, by their indices."""
     if not bagged:
         return np.asarray(tree.tree_.value)

@@ -333,7 +333,7 @@ class _Behind:
         self._constants = {tensor.name: tensor for tensor in self.model.graph.initializer}
         values = ""
         for output in self.model.graph.output:
-            nodes, labels = self._way(output.name)
+            nodes, labels = self._path_from_trees(output.name)
             if labels or any(node.op_type == "ArgMax" for node in nodes):
                 self.answer, self.classes = output.name, self._labels(nodes)
                 self.by_argmax = not labels
@@ -349,7 +349,7 @@ class _Behind:
         if not self.answer:
             raise ModelError(f"the graph has no output: {_CORRUPT}")
 
-    def _way(self, name: str) -> tuple[list[Any], bool]:
+    def _path_from_trees(self, name: str) -> tuple[list[Any], bool]:
         """Nodes from the trees to a name, in their order, and whether they begin at the label."""
         nodes: list[Any] = []
         own = list(self.operator.node.output)

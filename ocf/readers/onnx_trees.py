@@ -166,7 +166,7 @@ def _inner_and_leaves(attributes: Mapping[str, Any]) -> ComparedTrees:
         if root < n and alone[root]:
             passed[root] += 1
             continue
-        passed[_under(root, is_inner, true, false, t)] += 1
+        passed[_reachable_nodes(root, is_inner, true, false, t)] += 1
     if passed.max() > 1 or (alone & ~np.isin(np.arange(n), roots)).any():
         raise ModelError(f"two trees share a node: {_CORRUPT}")
     weights = {n + k: {int(o): float(w)} for k, (o, w) in enumerate(zip(output, weight, strict=True))}
@@ -197,7 +197,7 @@ def _children(attributes: Mapping[str, Any], side: str, n: int, n_leaves: int) -
     return np.where(leaf, n + child, child)
 
 
-def _under(root: int, is_inner: Any, true: IntArray, false: IntArray, number: int) -> list[int]:
+def _reachable_nodes(root: int, is_inner: Any, true: IntArray, false: IntArray, number: int) -> list[int]:
     """Nodes of a tree, each met once."""
     seen: set[int] = set()
     waiting = [root]

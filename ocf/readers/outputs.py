@@ -80,7 +80,7 @@ def _of_output(shown: Any, number: int) -> NDArray[Any]:
 
 def n_outputs(model: Any) -> int:
     """How many outputs a model predicts at once; a Pipeline as many as its last step."""
-    model = _last(model)
+    model = _final_estimator(model)
     if type(model).__name__ in _HOLDERS:
         return len(getattr(model, "estimators_", ())) or 1
     if xgboost.matches(model):
@@ -89,9 +89,9 @@ def n_outputs(model: Any) -> int:
     return int(found) if isinstance(found, int | np.integer) else 1
 
 
-def _last(model: Any) -> Any:
+def _final_estimator(model: Any) -> Any:
     model = bare(model)
-    return _last(model.steps[-1][1]) if getattr(model, "steps", None) else model
+    return _final_estimator(model.steps[-1][1]) if getattr(model, "steps", None) else model
 
 
 def one_output(model: Any, output: int | str) -> Any:
@@ -109,7 +109,7 @@ def one_output(model: Any, output: int | str) -> Any:
     ModelError
         The model is not fitted, or has no such output.
     """
-    last = _last(model)
+    last = _final_estimator(model)
     if type(last).__name__ in _HOLDERS:
         check_fitted(last)
     count = n_outputs(model)
@@ -120,15 +120,15 @@ def one_output(model: Any, output: int | str) -> Any:
     if isinstance(output, bool) or not 0 <= number < count:
         many = f"the outputs 0 to {count - 1}, without names" if count > 1 else "a single output: leave output out"
         raise ModelError(f"there is no output {output!r}: this {type(last).__name__} predicts {many}")
-    return model if count == 1 else _alone(model, number)
+    return model if count == 1 else _with_one_output(model, number)
 
 
-def _alone(model: Any, number: int) -> Any:
+def _with_one_output(model: Any, number: int) -> Any:
     model = bare(model)
     if getattr(model, "steps", None):
         out = copy.copy(model)
         name, last = model.steps[-1]
-        out.steps = [*model.steps[:-1], (name, _alone(last, number))]
+        out.steps = [*model.steps[:-1], (name, _with_one_output(last, number))]
         return out
     return bare(model.estimators_[number]) if type(model).__name__ in _HOLDERS else ModelOutput(model, number)
 

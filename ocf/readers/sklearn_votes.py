@@ -175,7 +175,7 @@ def _stacked(model: Any, members: Members, parts: list[Total]) -> tuple[Members,
     )
 
 
-def _shown(model: Any, members: Members, several: bool) -> list[Total]:
+def _member_outputs(model: Any, members: Members, several: bool) -> list[Total]:
     """What the members of a stacking classifier hand on, in the order in which the final model is given it."""
     parts: list[Total] = []
     for k, method in enumerate(model.stack_method_):
@@ -199,7 +199,7 @@ def _read_stacking_classifier(model: Any) -> TreeModel:
     linear = _is_linear(model, _LINEAR_CLASSIFIERS)
     members = Members.read(model, held(model))
     check_classes(model, members, len(classes))
-    parts = _shown(model, members, several=len(classes) > 2)
+    parts = _member_outputs(model, members, several=len(classes) > 2)
     if not linear:
         return read_final_trees(model, members, parts, _LINEAR_CLASSIFIERS[0])
     final, (members, totals) = model.final_estimator_, _stacked(model, members, parts)

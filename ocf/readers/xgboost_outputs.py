@@ -60,12 +60,12 @@ def of_target(document: Mapping[str, Any], number: int) -> dict[str, Any]:
     bounds = model["iteration_indptr"].integers(low=0, high=len(trees))
     model["gbtree_model_param"]["num_trees"].printed_integer()
     out = _copied(document)
-    inner, weighing = _model(out), _weighing(out)
+    inner, weighing = _model(out), _weights_holder(out)
     if "weight_drop" in weighing:
         weights = DocumentPart(weighing)["weight_drop"].finite_singles(len(trees))
         weighing["weight_drop"] = weights[own].tolist()
     inner["trees"] = [
-        _alone(trees[t], number, count) | {"id": place} if vectors[t] else {**trees[t].value, "id": place}
+        _with_one_output(trees[t], number, count) | {"id": place} if vectors[t] else {**trees[t].value, "id": place}
         for place, t in enumerate(own)
     ]
     inner["tree_info"] = [0] * len(own)
@@ -90,7 +90,7 @@ def of_all_targets(document: Mapping[str, Any], checked: Sequence[Mapping[str, A
     trees, groups = (trees_part(learner)[key] for key in ("trees", "tree_info"))
     n = len(trees.parts())
     out = _copied(checked[0])
-    inner, weighing = _model(out), _weighing(out)
+    inner, weighing = _model(out), _weights_holder(out)
     left = [iter(zip(_model(own)["trees"], _weights(own), strict=True)) for own in checked]
     written, weights = [], []
     for place, (tree, group) in enumerate(zip(trees.parts(), groups.integers(n, 0, count - 1).tolist(), strict=True)):
@@ -134,14 +134,14 @@ def _model(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _weighing(document: Mapping[str, Any]) -> dict[str, Any]:
+def _weights_holder(document: Mapping[str, Any]) -> dict[str, Any]:
     """Where it has the weights of trees, if it has any: see `ocf.readers.xgboost_format`."""
     booster: dict[str, Any] = document["learner"]["gradient_booster"]
     return booster if booster["name"] == "dart" else _model(document)
 
 
 def _weights(document: Mapping[str, Any]) -> list[float]:
-    weighing = _weighing(document)
+    weighing = _weights_holder(document)
     return list(weighing["weight_drop"]) if "weight_drop" in weighing else [1.0] * len(_model(document)["trees"])
 
 
@@ -163,7 +163,7 @@ def _with_vectors(trees: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _alone(tree: DocumentPart, number: int, count: int) -> dict[str, Any]:
+def _with_one_output(tree: DocumentPart, number: int, count: int) -> dict[str, Any]:
     """A tree of vectors, with one number of each."""
     if "leaf_weights" not in tree:
         raise UnsupportedModelError(

@@ -304,7 +304,7 @@ class CounterfactualRules:
             One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
         table = self._rows(rows)
-        return _each(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
+        return _ask_each_row(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
 
     def regional(self, region: Subgroup | Mapping[str, Any], target: Any = None, **settings: Any) -> RuleSet:
         """Rules for all rows of a region.
@@ -402,9 +402,9 @@ class CounterfactualRules:
             Of a leaf's training rows, from which on only the number of rows counts.
         """
         check_region_share(share)
-        return max(self._around(x, target), key=lambda g: (min(g.share, share), g.support))
+        return max(self._subgroups_around(x, target), key=lambda g: (min(g.share, share), g.support))
 
-    def _around(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any) -> list[Subgroup]:
+    def _subgroups_around(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike, target: Any) -> list[Subgroup]:
         """The leaves around a row."""
         part, lacking = self.forest.partition, self._lacking(target)
         leaves = part.leaves_at(part.locate(self._row(x)[1])[0])
@@ -444,7 +444,7 @@ class CounterfactualRules:
     ) -> RuleSet:
         """The answer of the leaf around a row whose rule is the most probable."""
         check_region_share(share)
-        fit = [group for group in self._around(x, target) if group.share >= share]
+        fit = [group for group in self._subgroups_around(x, target) if group.share >= share]
         best, *others = sorted(fit or [self.region_of(x, target, share=share)], key=lambda group: -group.support)
         found = ask(best)
         for group in others:
@@ -489,7 +489,9 @@ class CounterfactualRules:
                 known[group.region] = self.regional(group, target, **settings)
             return known[group.region]
 
-        found = _each(len(lacking), lambda k: self._best_around(lacking.iloc[[k]], target, share, ask), progress)
+        found = _ask_each_row(
+            len(lacking), lambda k: self._best_around(lacking.iloc[[k]], target, share, ask), progress
+        )
         return RuleSets({id(own): own for own in found}.values(), interrupted=found.interrupted)
 
     def regional_set(
@@ -756,7 +758,7 @@ class CounterfactualRules:
         return Wanted(self.classes[wanted_class(target, self.classes, current)])
 
 
-def _each(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> RuleSets:
+def _ask_each_row(n_rows: int, ask: Callable[[int], RuleSet], progress: bool | None) -> RuleSets:
     """What is asked of each row, in order; after Ctrl-C of those that are finished."""
     found: list[RuleSet] = []
     with ProgressBar(n_rows, progress) as bar, Interruption() as interruption:

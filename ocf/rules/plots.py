@@ -50,7 +50,7 @@ def _plot_condition(ax: Any, place: int, condition: Condition, value: Any) -> No
     ax.barh(place, 1.0, height=0.25, color="#dddddd")
     for left, right in _admitted(condition):
         ax.barh(place, max(right - left, 0.004), left=left, height=0.25, color="#4477aa")
-    at = _place(condition, value)
+    at = _position_on_bar(condition, value)
     if at is not None:
         ax.plot(at, place, "o", color="#ee6677", markersize=6)
     words = str(condition) if value is None else f"{condition}  (now {word(value)})"
@@ -63,13 +63,13 @@ def _admitted(condition: Condition) -> list[tuple[float, float]]:
         n = len(condition.known)
         return [(k / n, (k + 1) / n) for k, level in enumerate(condition.known) if level in condition.levels]
     ends = (
-        0.0 if condition.lower is None else _place(condition, condition.lower),
-        1.0 if condition.upper is None else _place(condition, condition.upper),
+        0.0 if condition.lower is None else _position_on_bar(condition, condition.lower),
+        1.0 if condition.upper is None else _position_on_bar(condition, condition.upper),
     )
     return [(left, right) for left, right in [ends] if left is not None and right is not None]
 
 
-def _place(condition: Condition, value: Any) -> float | None:
+def _position_on_bar(condition: Condition, value: Any) -> float | None:
     """Where a value lies on a bar from 0 to 1; None for no value."""
     if value is None or (condition.levels is not None and value not in condition.known):
         return None

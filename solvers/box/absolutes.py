@@ -105,7 +105,7 @@ def least_sum(
     slope : (m,) float64
         Overwritten with ``A' v``.
     """
-    _start(forms, low, high, t, table)
+    _start_in_box(forms, low, high, t, table)
     for _ in range(STEPS * len(table.value)):
         size = _price(up, down, table)
         j, direction, rate = _steepest(up, down, low, high, FLAT * size, table)
@@ -124,7 +124,7 @@ def least_sum(
 
 
 @helper
-def _start(forms: FloatArray, low: FloatArray, high: FloatArray, t: FloatArray, table: SimplexTable) -> None:
+def _start_in_box(forms: FloatArray, low: FloatArray, high: FloatArray, t: FloatArray, table: SimplexTable) -> None:
     """The changes inside, moved into the box, and the sums outside."""
     m = len(t)
     for i in range(m):

@@ -145,12 +145,12 @@ class _Search:
         i = len(task.chosen)
         leaves = task.leaves
         if self.improvements.far_leaves:
-            leaves = leaves[self.least[leaves] <= self._most]
+            leaves = leaves[self.least[leaves] <= self._loosened_limit]
         children = []
         for ranks, inside in intersect(self.cells, i, self.opened[i], leaves):
             k = int(ranks[np.argmin(self.price[i][ranks])])
             dist = task.dist + float(self.price[i][k])
-            if dist <= self._most and self._may_reach(inside):
+            if dist <= self._loosened_limit and self._may_reach(inside):
                 children.append(_BoxTask(inside, dist, (*task.chosen, int(self.opened[i][k]))))
         if self.improvements.nearest_first:
             children.sort(key=lambda child: -child.dist)
@@ -165,7 +165,7 @@ class _Search:
             self.limit, self.best = task.dist, np.array(task.chosen, dtype=np.int64)
 
     @property
-    def _most(self) -> float:
+    def _loosened_limit(self) -> float:
         """The limit, and what sums may differ by."""
         return self.limit + 1e-12 * abs(self.limit) if np.isfinite(self.limit) else self.limit
 

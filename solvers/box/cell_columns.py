@@ -83,7 +83,7 @@ class CellColumns:
         chosen = sp.csr_array((group[None, :] == np.arange(len(steps))[:, None]).astype(float))
         A, shift = _shorter(sp.csr_array(form.A @ self._to_steps), chosen, group, widths)
         row_lower, row_upper = form.row_lower - shift, form.row_upper - shift
-        self._rows = np.flatnonzero(~_idle(A, group, widths, row_lower, row_upper))
+        self._rows = np.flatnonzero(~_redundant_rows(A, group, widths, row_lower, row_upper))
         lower, upper = self.bounds(form.lower, form.upper)
         self.form = StandardForm(
             self._to_steps.T @ form.c,
@@ -190,7 +190,7 @@ def _shorter(
     return A, np.asarray(taken.sum(axis=1)).ravel()
 
 
-def _idle(
+def _redundant_rows(
     A: sp.csr_array, group: IntArray, widths: IntArray, row_lower: FloatArray, row_upper: FloatArray
 ) -> BoolArray:
     """Rows of one feature alone that hold wherever its cells sum to 1."""

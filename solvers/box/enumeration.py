@@ -133,7 +133,7 @@ class _Enumerator(Worker):
             return []
         box = self._box_at_cheapest()
         if box is not None:
-            return self._beside(box, node, bound)
+            return self._remainder(box, node, bound)
         self.load()
         if search.late:
             return [node]
@@ -171,7 +171,7 @@ class _Enumerator(Worker):
         ranks = [np.flatnonzero(level[feature == f]) for f in range(n)]
         return _Ranks(np.array([r[0] for r in ranks]), np.array([r[-1] for r in ranks]), level)
 
-    def _beside(self, box: _Ranks, node: OpenNode, bound: float) -> list[OpenNode]:
+    def _remainder(self, box: _Ranks, node: OpenNode, bound: float) -> list[OpenNode]:
         """What is left of the domain beside a box that holds its cheapest point: at most two boxes a feature."""
         domain, instance = self.domain, self.instance
         left: list[OpenNode] = []

@@ -137,7 +137,7 @@ class PartialLP:
         """
         import highspy
 
-        basis = self._own(basis)
+        basis = self._current_basis(basis)
         self._scale = objective_scale(self.form.c, reference if np.isfinite(reference) else None)
         self._highs = highspy.Highs()
         for name, value in SETTINGS.items():
@@ -167,7 +167,7 @@ class PartialLP:
         basis : Basis or None
             Of an earlier solve, within bounds around these, from which to start; by default the first one's.
         """
-        self._begin_at(self._own(basis) or self.first_basis, lower, upper)
+        self._begin_at(self._current_basis(basis) or self.first_basis, lower, upper)
         highs, columns = self._highs, self.columns
         places = np.arange(len(columns), dtype=np.int32)
         highs.changeColsBounds(len(columns), places, lower[columns], upper[columns])
@@ -193,7 +193,7 @@ class PartialLP:
         self.first_basis = self.first_basis or self._last
         return Solution(value, dual, ray, self._last)
 
-    def _own(self, basis: Basis | None) -> Basis | None:
+    def _current_basis(self, basis: Basis | None) -> Basis | None:
         return None if basis is None or basis.generation != self.generation else basis
 
     # -- what the LP holds -----------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def minimise(quadratic: Quadratic, low: FloatArray, high: FloatArray, t: FloatAr
     scratch : ActiveSet
         Overwritten.
     """
-    _start(quadratic, low, high, t, scratch)
+    _start_in_box(quadratic, low, high, t, scratch)
     repeated = 0
     for _ in range(6 * len(t) + 20):
         size = _gradient(quadratic, t, scratch)
@@ -111,13 +111,13 @@ def minimise(quadratic: Quadratic, low: FloatArray, high: FloatArray, t: FloatAr
         if _release(quadratic, low, high, t, scratch, FLAT * size):
             continue
         repeated += 1
-        if repeated > REPEATED or not _leans(scratch, FLAT * size):
+        if repeated > REPEATED or not _has_slope(scratch, FLAT * size):
             break
     return lower_bound(quadratic, low, high, t, scratch)
 
 
 @helper
-def _start(quadratic: Quadratic, low: FloatArray, high: FloatArray, t: FloatArray, scratch: ActiveSet) -> None:
+def _start_in_box(quadratic: Quadratic, low: FloatArray, high: FloatArray, t: FloatArray, scratch: ActiveSet) -> None:
     """Move the start into the box, and free what lies inside."""
     for i in range(len(t)):
         t[i] = min(max(t[i], low[i]), high[i])
@@ -230,7 +230,7 @@ def _release(
 
 
 @helper
-def _leans(scratch: ActiveSet, flat: float) -> bool:
+def _has_slope(scratch: ActiveSet, flat: float) -> bool:
     """Whether the free features still have a slope."""
     most = 0.0
     for i in range(len(scratch.state)):

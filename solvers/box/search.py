@@ -156,7 +156,9 @@ def solve_cells(
 def _run(workers: list[Worker], shared: Shared) -> None:
     """Search until nothing is left or a limit is hit, the first worker in this thread, whose limits hold for all."""
     helpers = [
-        threading.Thread(target=copy_context().run, args=(_help, worker, shared, k), name=f"ocf-box-{k}", daemon=True)
+        threading.Thread(
+            target=copy_context().run, args=(_work_in_thread, worker, shared, k), name=f"ocf-box-{k}", daemon=True
+        )
         for k, worker in enumerate(workers[1:], 1)
     ]
     for helper in helpers:
@@ -173,7 +175,7 @@ def _run(workers: list[Worker], shared: Shared) -> None:
         raise shared.failure
 
 
-def _help(worker: Worker, shared: Shared, number: int) -> None:
+def _work_in_thread(worker: Worker, shared: Shared, number: int) -> None:
     try:
         _work(worker, shared, number)
     except BaseException as error:  # raised in the main thread

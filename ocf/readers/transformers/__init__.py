@@ -121,12 +121,12 @@ class Preprocessing:
             affine = not feature.discrete and not feature.is_time
             columns.append(CONSTANT if miss else Column(i, feature.discrete, affine=affine))
         source = Source(space, base, domain, read_step, self.monotone)
-        flow = self._behind(Flow(source, tuple(columns), self.given))
+        flow = self._through_all_steps(Flow(source, tuple(columns), self.given))
         if self.absent_is_missing and _is_sparse(flow.values(space.to_frame(base))):
-            flow = self._behind(Flow(replace(source, zeros_go_missing=True), tuple(columns), self.given))
+            flow = self._through_all_steps(Flow(replace(source, zeros_go_missing=True), tuple(columns), self.given))
         return flow.columns
 
-    def _behind(self, flow: Flow) -> Flow:
+    def _through_all_steps(self, flow: Flow) -> Flow:
         """Behind all steps."""
         for name, step in self.steps:
             flow = flow.through(name, step)
@@ -270,7 +270,7 @@ def _check_fitted(name: str, step: Any) -> None:
 
 def _functions(steps: tuple[tuple[str, Any], ...]) -> list[str]:
     """Paths of FunctionTransformers."""
-    return [path for path, step in _within(steps) if type(step).__name__ == "FunctionTransformer"]
+    return [path for path, step in _nested_steps(steps) if type(step).__name__ == "FunctionTransformer"]
 
 
 def _names(name: str, functions: list[str]) -> bool:
@@ -278,11 +278,11 @@ def _names(name: str, functions: list[str]) -> bool:
     return name in functions or name in [path.rpartition("__")[2] for path in functions]
 
 
-def _within(steps: tuple[tuple[str, Any], ...], above: str = "") -> list[tuple[str, Any]]:
+def _nested_steps(steps: tuple[tuple[str, Any], ...], above: str = "") -> list[tuple[str, Any]]:
     """Steps and those that they hold, by their names with two underscores between."""
     found: list[tuple[str, Any]] = []
     for name, step in steps:
         inner = getattr(step, "steps", None) or getattr(step, "transformer_list", None)
         inner = inner or [(part, s) for part, s, _ in getattr(step, "transformers_", [])]
-        found += [(above + name, step), *_within(tuple(inner), f"{above}{name}__")]
+        found += [(above + name, step), *_nested_steps(tuple(inner), f"{above}{name}__")]
     return found

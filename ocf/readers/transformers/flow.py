@@ -101,7 +101,7 @@ class Flow:
         return replace(
             self,
             columns=tuple(self.columns[j] for j in places),
-            values=lambda table: _some(self.values(table), list(places)),
+            values=lambda table: _select_columns(self.values(table), list(places)),
         )
 
     def each(self, made: Callable[[int, Column], Column]) -> tuple[Column, ...]:
@@ -166,7 +166,7 @@ class Flow:
 
     def dtype(self, j: int) -> str:
         """Name of the dtype of column j."""
-        found = _some(self.values(self.source.space.to_frame(self.source.base)), [j])
+        found = _select_columns(self.values(self.source.space.to_frame(self.source.base)), [j])
         if hasattr(found, "iloc"):
             return str(found.dtypes.iloc[0])
         types = getattr(found, "dtypes", None) or getattr(getattr(found, "schema", None), "types", ["object"])
@@ -325,7 +325,7 @@ def column_of(values: Any, j: int) -> FloatArray:
         Place of the column.
     """
     with np.errstate(all="ignore"):
-        return _numbers(_some(values, [j]))[:, 0]
+        return _numbers(_select_columns(values, [j]))[:, 0]
 
 
 def objects_of(values: Any, j: int) -> NDArray[Any]:
@@ -337,11 +337,11 @@ def objects_of(values: Any, j: int) -> NDArray[Any]:
     j : int
         Place of the column.
     """
-    own = _some(values, [j])
+    own = _select_columns(values, [j])
     return np.asarray(own.toarray() if hasattr(own, "tocoo") else own, object)[:, 0]
 
 
-def _some(values: Any, places: list[int]) -> Any:
+def _select_columns(values: Any, places: list[int]) -> Any:
     if hasattr(values, "iloc"):
         return values.iloc[:, places]
     if hasattr(values, "select") and hasattr(values, "columns"):  # polars, pyarrow

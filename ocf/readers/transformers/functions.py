@@ -66,7 +66,7 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     if word is not None:
         behind = replace(flow, values=lambda table: step.transform(flow.values(table)))
         _refuse_mixing(name, step, behind, word)
-        return flow.each(lambda j, column: _as_said(name, step, flow, behind, word, j))
+        return flow.each(lambda j, column: _column_as_declared(name, step, flow, behind, word, j))
     if not step.kw_args:
         if _is_one(function, EXACT):
             return flow.each(lambda j, column: column.bent())
@@ -101,7 +101,7 @@ def _is_one(function: Any, known: tuple[Function, ...]) -> bool:
 def _refuse_mixing(name: str, step: Any, behind: Flow, word: str) -> None:
     """Refuse a word on a function whose columns do not each follow the column in the same place, and no other row."""
     space, base = behind.source.space, behind.source.base
-    tried = {i: _tried(f, base[i]) for i, f in enumerate(space.features) if not np.isnan(base[i])}
+    tried = {i: _trial_values(f, base[i]) for i, f in enumerate(space.features) if not np.isnan(base[i])}
     tried = {i: values for i, values in tried.items() if len(values)}
     far = base.copy()  # for functions that look at two others at once
     for i, values in tried.items():
@@ -123,7 +123,7 @@ def _refuse_mixing(name: str, step: Any, behind: Flow, word: str) -> None:
                 )
 
 
-def _tried(feature: Feature, base: float) -> FloatArray:
+def _trial_values(feature: Feature, base: float) -> FloatArray:
     """Values to which a feature is moved from that of the base row: its other levels, or two ends, the farther last."""
     if feature.discrete:
         codes = np.arange(len(feature.levels), dtype=np.float64)
@@ -131,7 +131,7 @@ def _tried(feature: Feature, base: float) -> FloatArray:
     return np.array(sorted(finite_ends(feature, base), key=lambda end: abs(end - base)))
 
 
-def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) -> Column:
+def _column_as_declared(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) -> Column:
     """Column j of numbers `behind` a function on the user's word, as far as trying does not refute it.
 
     Beyond the bounds the word need not be true: whole numbers wrap round in their dtype, squares turn at 0. There the
@@ -148,7 +148,7 @@ def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) 
     first, last = column.span(*lattice.keys(flow.source.domain()[column.feature]).tolist())
     inner = np.clip(lattice.keys(np.linspace(*finite_ends(feature, base), _TRIED)), first, last).tolist()
     apart = 2 ** (np.finfo(lattice.dtype).nmant // 2) if lattice.dtype.kind == "f" else 1  # more than rounding
-    outer = np.array([*_outwards(inner[0], first, apart), *_outwards(inner[-1], last, apart)], np.int64)
+    outer = np.array([*_spaced_keys(inner[0], first, apart), *_spaced_keys(inner[-1], last, apart)], np.int64)
     # far from 1970 a column of seconds holds no time of day that float64 does
     outer = np.clip(outer // DAY * DAY, first, last) if feature.is_time else outer
     keys = np.unique([*inner, *outer.tolist()])
@@ -169,7 +169,7 @@ def _as_said(name: str, step: Any, flow: Flow, behind: Flow, word: str, j: int) 
     return replace(column, within=(int(start), int(stop)))
 
 
-def _outwards(bound: int, end: int, apart: int) -> list[int]:
+def _spaced_keys(bound: int, end: int, apart: int) -> list[int]:
     """Keys from a bound to the end of the line, each some eighth farther away than the one before it."""
     steps = {(end - bound) * eighths >> halvings for halvings in range(3, 67) for eighths in range(4, 9)}
     return [bound + step for step in steps if abs(step) >= apart]

@@ -32,16 +32,16 @@ def read(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     flow : Flow
     """
     kind = type(step).__name__
-    holed = _holed(name, step, flow)
+    holed = _with_breaks(name, step, flow)
     if kind == "MissingIndicator":
         return tuple(_indicator(name, step, flow.columns[j], holed[j]) for j in step.features_)
     filled = holed if kind == "SimpleImputer" else _from_others(name, step, flow, holed)
     indicators: tuple[int, ...] = tuple(step.indicator_.features_) if step.add_indicator else ()
-    kept = [filled[j] for j in np.flatnonzero(_kept(step, len(filled)))]
+    kept = [filled[j] for j in np.flatnonzero(_kept_columns(step, len(filled)))]
     return (*kept, *(_indicator(name, step, flow.columns[j], holed[j]) for j in indicators))
 
 
-def _holed(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
+def _with_breaks(name: str, step: Any, flow: Flow) -> tuple[Column, ...]:
     """Each column with a break where its missing values begin and end."""
     missing = step.missing_values
     if _is_nan(missing):
@@ -71,7 +71,7 @@ def _from_others(name: str, step: Any, flow: Flow, holed: tuple[Column, ...]) ->
     """Columns of which a missing value is filled from the others."""
     out = []
     for j, column in enumerate(holed):
-        if not column.mixed and flow.may_miss(j, step.missing_values) and not _alone(step, flow, j):
+        if not column.mixed and flow.may_miss(j, step.missing_values) and not _fills_by_itself(step, flow, j):
             column = mixed(
                 f"{shown(name, step)} fills missing values from the other columns, so that a split of what it fills "
                 "depends on several features: fill in the value, or impute by SimpleImputer"
@@ -80,7 +80,7 @@ def _from_others(name: str, step: Any, flow: Flow, holed: tuple[Column, ...]) ->
     return tuple(out)
 
 
-def _alone(step: Any, flow: Flow, j: int) -> bool:
+def _fills_by_itself(step: Any, flow: Flow, j: int) -> bool:
     """Whether nothing but a column's own feature moves what its missing values are filled with.
 
     IterativeImputer fills a single column by its first guess; of several it may go on where another row of the table is
@@ -90,7 +90,7 @@ def _alone(step: Any, flow: Flow, j: int) -> bool:
     return not others or (type(step).__name__ == "KNNImputer" and all(column.constant for column in others))
 
 
-def _kept(step: Any, width: int) -> Any:
+def _kept_columns(step: Any, width: int) -> Any:
     """Which columns are not left out for want of any value in the training table."""
     if step.keep_empty_features:
         return np.ones(width, bool)

@@ -65,13 +65,13 @@ def _splined(name: str, step: Any, flow: Flow, j: int) -> list[Column]:
     width = spline.c.shape[1]
     if column.partial:
         return [refused(name, step, "is given what another step makes NaN of some numbers")] * width
-    turns = [_turns(spline, k) for k in range(width)]
+    turns = [_turning_knots(spline, k) for k in range(width)]
     if step.extrapolation == "periodic":
         feature = flow.source.space.features[column.feature]
         if spline.t[spline.k] == spline.t[-1 - spline.k]:  # of a single number
             return [CONSTANT] * width
         if column.breaks or not step.degree or not np.isfinite([feature.lower, feature.upper]).all():
-            return [mixed(_endless(name, step, flow, j))] * width
+            return [mixed(_periodic_refusal(name, step, flow, j))] * width
         ends = np.array([feature.lower, feature.upper])
         reach = np.sort(flow.at(column.feature, ends, j))
         turns = [_repeated(spline, own, *reach) for own in turns]
@@ -82,7 +82,7 @@ def _splined(name: str, step: Any, flow: Flow, j: int) -> list[Column]:
     return [column.broken(own, exact=False) for own in breaks]
 
 
-def _endless(name: str, step: Any, flow: Flow, j: int) -> str:
+def _periodic_refusal(name: str, step: Any, flow: Flow, j: int) -> str:
     return (
         f"{shown(name, step)} repeats the numbers of feature {flow.named(j)} along the whole line: give the feature "
         "finite bounds, such as bounds = [0, 24], and the spline a degree of 1 or more and no step before it that "
@@ -104,7 +104,7 @@ def _repeated(spline: Any, turns: FloatArray, low: float, high: float) -> FloatA
     return np.unique(own + period * starts[:, None])
 
 
-def _turns(spline: Any, k: int) -> FloatArray:
+def _turning_knots(spline: Any, k: int) -> FloatArray:
     """Knots around the pieces in which an element of the basis is not 0, and where its slope is.
 
     Beyond the outer knots its first and its last piece go on, or lines do, or nothing changes.
