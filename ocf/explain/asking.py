@@ -104,7 +104,7 @@ class Asking(ABC, Generic[P]):
     """
 
     def __init__(self, prepared: Prepared[P], engines: Sequence[Engine[P]], frames: FrameKind = PANDAS) -> None:
-        self._common: Prepared[P] = prepared
+        self.prepared: Prepared[P] = prepared
         self._engines: tuple[Engine[P], ...] = tuple(engines)
         self._frames = frames
         #: Seconds that the check of the last answer took; they are kept free of the time of the next.
@@ -113,17 +113,21 @@ class Asking(ABC, Generic[P]):
     @property
     def model(self) -> UserModel:
         """The user's own model."""
-        return self._common.model
+        return self.prepared.model
 
     @property
     def space(self) -> FeatureSpace:
         """The features, in the user's units and words."""
-        return self._common.space
+        return self.prepared.space
 
     @property
     def classes(self) -> tuple[Any, ...]:
         """Class labels; empty for a regressor."""
-        return self._common.classes
+        return self.prepared.classes
+
+    def engine(self, task: Task) -> Engine[P]:
+        """The engine that solves a task; refuses a task that none accepts."""
+        return engine_for(self._engines, task)
 
     def frames_of(self, rows: Any) -> FrameKind:
         """In which kind of table to answer about rows: their own, and that of the data where they are in none."""
@@ -249,6 +253,18 @@ class Asking(ABC, Generic[P]):
         """
         return None
 
+    def settled(self, row: AskedRow, task: Task, model: UserModel) -> tuple[AskedRow, bool]:
+        """A row that was believed with what the user's model gives it, and whether all that was believed holds.
+
+        Parameters
+        ----------
+        row : AskedRow
+        task : Task
+        model : UserModel
+            The user's model, with answers at hand.
+        """
+        return row, not row.believed
+
     def current(self, table: pd.DataFrame, coded: FloatArray, task: Task) -> list[Any]:
         """What the user's model gives rows that are asked about.
 
@@ -288,7 +304,7 @@ class Asking(ABC, Generic[P]):
         checkpoint : path, optional
             File that keeps finished rows, and from which they are taken.
         """
-        engine = engine_for(self._engines, task)  # refuses before any row is solved
+        engine = self.engine(task)  # refuses before any row is solved
         if not len(frame):
             raise DataError(NO_ROWS)
         task = replace(task, options=_with_memory(task.options, n_jobs))
@@ -296,7 +312,7 @@ class Asking(ABC, Generic[P]):
         with within(memory=task.options.memory_limit):
             if alone:
                 make_ready(engine, task)
-                self.checking = max(self.checking, self._common.judging)  # of a batch, each row's share of a call
+                self.checking = max(self.checking, self.prepared.judging)  # of a batch, each row's share of a call
             begin = time.perf_counter()
             believed = self.believed_row(frame, coded[0], task) if alone else None
             rows = self.asked_rows(frame, coded, task) if believed is None else [believed]
@@ -381,7 +397,7 @@ class Asking(ABC, Generic[P]):
         _table = row.original  # made once for all that ask for it
 
         def explained() -> list[Explanation]:
-            make_ready(engine_for(self._engines, task), task)
+            make_ready(self.engine(task), task)
             with task.within_limits():
                 return self.explanations_of(row, task, self.pose(row, task))
 
@@ -430,7 +446,7 @@ class Asking(ABC, Generic[P]):
         task : Task
         problem : Problem or LinearProblem
         """
-        return self._common.detector(task.plausibility, problem.target)
+        return self.prepared.detector(task.plausibility, problem.target)
 
     def solve(self, row: AskedRow, task: Task, problem: P, excluded: tuple[IntArray, ...] = ()) -> Explanation:
         """Solve a problem of a row, away from some choices of leaves, and explain what was found.
@@ -446,10 +462,10 @@ class Asking(ABC, Generic[P]):
         """
         begin = time.perf_counter()
         detector = self.detector(task, problem)
-        judge = self._common.judge(row, problem, detector)
+        judge = self.prepared.judge(row, problem, detector)
         # the check of the answer is part of the time
         with within(max(seconds_left() - self.checking, 0.0)):
-            found = answer(engine_for(self._engines, task), problem, task, judge, excluded)
+            found = answer(self.engine(task), problem, task, judge, excluded)
         explanation = self.explained(row, found, detector=detector, seconds=time.perf_counter() - begin)
         self.checking = explanation.times["verify"]
         return explanation
@@ -479,11 +495,11 @@ class Asking(ABC, Generic[P]):
         tables : AnswerTables, optional
             Of the answer, about which that model has its answers.
         """
-        why = self._common.unproven(found.problem)
+        why = self.prepared.unproven(found.problem)
         if why:
             complete = None if found.ties_complete is None else False
             found = replace(found, outcome=unproven(found.outcome, why), ties_complete=complete)
-        rests_on = self._common.model.rests_on
+        rests_on = self.prepared.model.rests_on
         if rests_on:
             said = with_remark(found.outcome.message, rests_on)
             method = {**found.method, "rests_on": rests_on}

@@ -103,6 +103,8 @@ class LinearExplainer(Asking[LinearProblem]):
     ('optimal', True)
     """
 
+    prepared: PreparedLinear
+
     def __init__(
         self,
         model: Any,
@@ -122,8 +124,7 @@ class LinearExplainer(Asking[LinearProblem]):
         table = table_of_model(read, table, matching_columns(read.columns, names) if read.columns else names)
         space = space_of_table(read, table, features, groups=groups)
         warn_of_few(space)
-        self.prepared = PreparedLinear(read, space, table, check=check)
-        super().__init__(self.prepared, (LinearEngine(),), frames)
+        super().__init__(PreparedLinear(read, space, table, check=check), (LinearEngine(),), frames)
 
     def explain(
         self,

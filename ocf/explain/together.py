@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,15 +22,14 @@ from ocf.arrays import FloatArray
 from ocf.explain.answers import AnswerTables, answer_tables
 from ocf.explain.explanation import Explanation
 from ocf.models.foreseen import Foreseen
-from ocf.solve.engine import Engine, Finding, Judge, P, answer, make_ready
+from ocf.problem.problem import Problem
+from ocf.solve.engine import Finding, answer, make_ready
 from ocf.support.limits import seconds_left, within
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ocf.explain.asking import Asking
-    from ocf.models.detector import Detector
-    from ocf.models.user_model import UserModel
     from ocf.solve.task import AskedRow, Task
 
 logger = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ ROWS, SECONDS, SHARE = 256, 0.5, 0.04
 
 
 @dataclass(frozen=True)
-class _Waiting(Generic[P]):
+class _Waiting:
     """A row whose search is over.
 
     Attributes
@@ -58,48 +57,31 @@ class _Waiting(Generic[P]):
     """
 
     row: AskedRow
-    found: Finding[P] | list[Explanation]
+    found: Finding[Problem] | list[Explanation]
     tables: AnswerTables | None
     seconds: float
     original: pd.DataFrame
 
 
-class Together(Generic[P]):
+class Together:
     """Explains rows of one task, whose points the user's model judges in one call for many.
 
     Parameters
     ----------
     asking : Asking
-    judge : callable
-        Row, problem and isolation forest -> whether the user's model gives the target to a coded point, and the forest
-        no outlier.
-    engine : Engine
-        Whose points follow from the trees alone.
     task : Task
-        One explanation a row.
-    settle : callable
-        A row that was believed, task and model -> the row with the model's own word, and whether nothing else was.
+        One explanation a row, by an engine whose points follow from the trees alone.
     """
 
-    def __init__(
-        self,
-        asking: Asking[P],
-        judge: Callable[[AskedRow, P, Detector | None], Judge],
-        engine: Engine[P],
-        task: Task,
-        settle: Callable[[AskedRow, Task, UserModel], tuple[AskedRow, bool]],
-    ) -> None:
-        self._asking: Asking[P] = asking
-        self._judge: Callable[[AskedRow, P, Detector | None], Judge] = judge
-        self._engine: Engine[P] = engine
-        self._task = task
-        self._settle = settle
+    def __init__(self, asking: Asking[Problem], task: Task) -> None:
+        self._asking, self._task = asking, task
+        self._engine = asking.engine(task)
         self._foreseen = Foreseen(asking.model)
         self._judging = 0.0
 
     def explain(self, rows: Sequence[AskedRow]) -> Iterator[list[Explanation]]:
         """The explanations of each row, in order; after Ctrl-C those of the rows whose search was over come first."""
-        waiting: list[_Waiting[P]] = []
+        waiting: list[_Waiting] = []
         searching = 0.0
         try:
             for row in rows:
@@ -113,14 +95,14 @@ class Together(Generic[P]):
             raise
         yield from self._judged(waiting)
 
-    def _searched(self, row: AskedRow) -> _Waiting[P]:
+    def _searched(self, row: AskedRow) -> _Waiting:
         make_ready(self._engine, self._task)
         begin = time.perf_counter()
         original = row.original
 
-        def search() -> Finding[P]:
+        def search() -> Finding[Problem]:
             problem = self._asking.pose(row, self._task)
-            asked = self._judge(row, problem, self._asking.detector(self._task, problem))
+            asked = self._asking.prepared.judge(row, problem, self._asking.detector(self._task, problem))
 
             def believed(point: FloatArray) -> bool:
                 """The row itself may have the target already; other points are taken on the word of the trees."""
@@ -129,7 +111,7 @@ class Together(Generic[P]):
 
             return answer(self._engine, problem, self._task, believed)
 
-        def limited() -> Finding[P]:
+        def limited() -> Finding[Problem]:
             # the model's word on the answer is part of the time
             with self._task.within_limits(), within(max(seconds_left() - self._asking.checking, 0.0)):
                 return search()
@@ -138,7 +120,7 @@ class Together(Generic[P]):
         tables = answer_tables(found, row) if isinstance(found, Finding) else None
         return _Waiting(row, found, tables, time.perf_counter() - begin, original)
 
-    def _judged(self, waiting: list[_Waiting[P]]) -> Iterator[list[Explanation]]:
+    def _judged(self, waiting: list[_Waiting]) -> Iterator[list[Explanation]]:
         """Explanations of rows that were searched, in order; each is taken off the list before it is handed over."""
         begin = time.perf_counter()
         tables: list[pd.DataFrame] = [one.row.original for one in waiting]
@@ -158,15 +140,15 @@ class Together(Generic[P]):
             del waiting[0]
             yield explanations
 
-    def _explained(self, one: _Waiting[P], judging: float) -> list[Explanation]:
+    def _explained(self, one: _Waiting, judging: float) -> list[Explanation]:
         row, task, asking = one.row, self._task, self._asking
         if row.believed:
-            row, sound = self._settle(row, task, self._foreseen.model)
+            row, sound = asking.settled(row, task, self._foreseen.model)
             if not sound:
                 return self._anew(row, one.seconds + judging)
         if not isinstance(one.found, Finding):
             return one.found
-        found: Finding[Any] = one.found
+        found = one.found
 
         def explained() -> list[Explanation]:
             seconds, model = one.seconds + judging, self._foreseen.model

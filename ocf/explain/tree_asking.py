@@ -33,7 +33,6 @@ from ocf.problem.targets import parse_target
 from ocf.solve.cell_engine import CellEngine
 from ocf.solve.class_costs import checked_class_costs
 from ocf.solve.completed import completed_problem, completed_rows
-from ocf.solve.engine import engine_for
 from ocf.solve.leaf_engine import LeafEngine
 from ocf.solve.method import formulation_for
 from ocf.solve.prepared import PreparedModel
@@ -58,13 +57,15 @@ class TreeAsking(Asking[Problem]):
         Asks the leaves of trees with hyperplanes, and of single trees.
     """
 
+    prepared: PreparedModel
+
     #: Those of every row, where a question has none of its own.
     constraints: tuple[Constraint, ...] = ()
 
     def __init__(self, prepared: PreparedModel, frames: FrameKind, missing: Missing | None) -> None:
         if missing is not None:
             missing.changes(prepared.space)  # refuses features that there are not
-        self.prepared, self.missing = prepared, missing
+        self.missing = missing
         self.ensemble = prepared.ensemble
         self._split = split_numbers(self.ensemble, prepared.encoding_of(prepared.space))
         self.leaves = LeafEngine(prepared)
@@ -221,9 +222,7 @@ class TreeAsking(Asking[Problem]):
 
     def _judged_together(self, task: Task) -> bool:
         """Whether points are taken on the word of the trees until the user's model is asked about many."""
-        return (
-            task.is_plain and isinstance(engine_for(self._engines, task), CellEngine) and answers_row_by_row(self.model)
-        )
+        return task.is_plain and isinstance(self.engine(task), CellEngine) and answers_row_by_row(self.model)
 
     def settled(self, row: AskedRow, task: Task, model: UserModel) -> tuple[AskedRow, bool]:
         """A row that was believed with what the user's model gives it, and whether all that was believed holds.
@@ -263,11 +262,7 @@ class TreeAsking(Asking[Problem]):
         rows : sequence of AskedRow
         task : Task
         """
-        if self._judged_together(task):
-            engine = engine_for(self._engines, task)
-            found = Together(self, self.prepared.judge, engine, task, self.settled).explain(rows)
-        else:
-            found = super().explain_each(rows, task)
+        found = Together(self, task).explain(rows) if self._judged_together(task) else super().explain_each(rows, task)
         return found if task.diagnose else map(with_hint, found)
 
     def explanations_of(self, row: AskedRow, task: Task, problem: Problem) -> list[Explanation]:
@@ -288,7 +283,7 @@ class TreeAsking(Asking[Problem]):
 
         found = explain_several(self.solve(row, task, problem), ask, problem, task.several)
         if task.diagnose and found[0].status == "infeasible":
-            found[0] = diagnosed(self.prepared, engine_for(self._engines, task), row, task, problem, found[0])
+            found[0] = diagnosed(self.prepared, self.engine(task), row, task, problem, found[0])
         return [self._with_box(e, task) for e in found] if task.box else found
 
     def _with_box(self, explanation: Explanation, task: Task) -> Explanation:
