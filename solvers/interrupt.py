@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ocf.support.interruption import raise_if_asked
 from ocf.support.limits import current
 
 #: Seconds between two looks at the user's interrupt function, and after Ctrl-C the patience with the solver.
@@ -44,6 +45,7 @@ def run_interruptible(
     threading.Thread(target=work, name="ocf-solve", daemon=True).start()
     try:
         while not done.wait(POLL):
+            raise_if_asked()
             if around.full or (interrupt is not None and interrupt()):
                 stop()
     except BaseException:

@@ -1,7 +1,8 @@
 """Ctrl-C that is not lost.
 
 Python raises an exception wherever the signal finds it. In a compiled kernel the exception is replaced by a
-SystemError, and in a callback of a library it is dropped, so that a batch would go on as if nobody had asked.
+SystemError, or dropped, and in a callback of a library it is dropped, so that a batch would go on as if nobody had
+asked. What works for long therefore calls `raise_if_asked` on the way.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Interruption:
         self._before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def __enter__(self) -> Interruption:
+        _HERE.append(self)
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.getsignal(number)
@@ -53,10 +55,26 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)
         self._before = {}
+        _HERE.remove(self)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         self._before[number](number, frame)
+
+
+#: Those that watch now.
+_HERE: list[Interruption] = []
+
+
+def raise_if_asked() -> None:
+    """Stop here where the process was asked to: whoever is still at work has not seen the exception that said so.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    if any(interruption.asked for interruption in _HERE):
+        raise KeyboardInterrupt
 
 
 @contextmanager

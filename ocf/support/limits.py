@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from ocf.errors import MemoryLimitError, TimeLimitError
+from ocf.support.interruption import raise_if_asked
 from ocf.support.memory import free_memory, parse_memory, resident
 
 #: Of what is free, how much may be taken where nothing else is said.
@@ -134,7 +135,14 @@ def memory_of(said: float | str | None, processes: int = 1) -> float:
 
 
 def seconds_left() -> float:
-    """Seconds until the time limit that holds here; inf without one."""
+    """Seconds until the time limit that holds here; inf without one.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The process was asked to stop.
+    """
+    raise_if_asked()
     return current().seconds_left
 
 

@@ -21,6 +21,7 @@ from ocf.solvers.box.propagation import Multipliers
 from ocf.solvers.box.relaxation import no_relaxation
 from ocf.solvers.cell_form import Compiled
 from ocf.solvers.result import STALLED, Progress, SolverOptions, stalls
+from ocf.support.interruption import raise_if_asked
 from ocf.support.limits import current
 from ocf.support.tolerances import equal_cost, with_ties
 
@@ -304,6 +305,7 @@ class Shared:
     @property
     def late(self) -> bool:
         """Whether the time limit is reached, or the search stalls."""
+        raise_if_asked()
         own, now = self.options.time_limit, time.perf_counter() - self.begin
         busy = time.process_time() - self._processor
         self._stalled = self._stalled or stalls(self.history, now, busy, self.options.stall_limit, self.cutoff)

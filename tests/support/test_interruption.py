@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from ocf.support.interruption import Interruption, is_interruption, sigterm_as_ctrl_c, uninterrupted
+from ocf.support.interruption import Interruption, is_interruption, raise_if_asked, sigterm_as_ctrl_c, uninterrupted
+from ocf.support.limits import seconds_left
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
 
@@ -20,6 +21,20 @@ def test_an_interruption_is_remembered_and_still_raised() -> None:
             os.kill(os.getpid(), signal.SIGINT)
         assert interruption.asked
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_who_is_still_at_work_after_a_signal_is_stopped() -> None:
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # as where the exception is dropped
+    try:
+        with Interruption():
+            raise_if_asked()
+            os.kill(os.getpid(), signal.SIGINT)
+            for ask in (raise_if_asked, seconds_left):
+                with pytest.raises(KeyboardInterrupt):
+                    ask()
+        raise_if_asked()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_sigterm_is_ctrl_c_where_that_is_asked_for() -> None:
