@@ -281,6 +281,8 @@ def _through_steps(pipeline: Any) -> _Way:
         return table[list(names)] if names is not None else table.to_numpy()
 
     def given(table: pd.DataFrame) -> Any:
+        if not before.steps:
+            return first(table)
         encoded = before.transform(first(table))
         return encoded.toarray() if hasattr(encoded, "toarray") else encoded
 
@@ -313,12 +315,15 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.
             return table.to_numpy() if names is None else table[list(names)]
 
         return plain, preprocessing_of(known, plain)
-    if width != seen:
+    inner = model.trees.ensemble.feature_names
+    # names that are of neither count as those of the matrix, whose columns may have none
+    others = names and (_sees_the_table(model, rows) or (tuple(names) != inner and not set(names).isdisjoint(inner)))
+    if width != seen or others:
         shown = listed(names) if names else "without names"
         raise DataError(
             f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "
-            f"({listed(columns)}), and the model sees {seen}: fit it on the data or on what the model sees of them, or "
-            "give it in a Pipeline"
+            f"({listed(columns)}), nor, in their order, the {seen} that the model sees: fit it on the one or on the "
+            "other, or give it in a Pipeline"
         )
 
     def matrix(table: pd.DataFrame) -> Any:

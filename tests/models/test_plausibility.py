@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ocf import Explainer, Explanations, Plausibility, Problem
 from ocf.errors import DataError, ProblemError, UnsupportedModelError
+from ocf.problem.targets import ClassTarget
 from ocf.verify.check import verify_file
 
 
@@ -317,3 +318,33 @@ def test_a_forest_that_is_fitted_anew_changes_nothing_that_was_asked() -> None:
         for again in (wish, forest(seed)):
             found = explainer.explain(row, target=True, plausibility=again)[0]
             assert (found.status, found.cost, found.verified) == ("optimal", first.cost, True)
+
+
+def test_a_forest_of_other_names_is_refused_and_not_taken_by_position() -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"age": rng.integers(0, 9, 120), "income": rng.integers(1000, 9000, 120)})
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, table.income > 5000)
+    bare, scaled = Explainer(model, table), make_pipeline(StandardScaler().set_output(transform="pandas"), clone(model))
+    behind = Explainer(scaled.fit(table, table.income > 5000), table)
+    other = table.rename(columns={"age": "Age"})[["income", "Age"]]
+    for explainer, rows in ((bare, other), (behind, other)):
+        forest = IsolationForest(n_estimators=5, random_state=0).fit(rows)
+        with pytest.raises(DataError, match=r"fitted on 2 columns \(income, Age\), which are not those of the data"):
+            explainer.prepared.detector(Plausibility.parse(forest), ClassTarget(1))
+    named = IsolationForest(n_estimators=5, random_state=0).fit(table[["income", "age"]])  # by name, in any order
+    row = table[model.predict(table) == 0].iloc[[0]]
+    (found,) = bare.explain(row, True, plausibility=named)
+    assert found.verified
+    assert found.plausibility is not None
+    assert found.plausibility["score"] == pytest.approx(named.score_samples(found.counterfactual[["income", "age"]])[0])
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_a_pipeline_of_an_isolation_forest_alone(fitted: bool) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"a": rng.integers(0, 9, 120), "b": rng.integers(0, 5, 120)})
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(table, (table.a > 4) | (table.b == 3))
+    forest = make_pipeline(IsolationForest(n_estimators=5, random_state=0))
+    wanted = forest.fit(table) if fitted else forest
+    (found,) = Explainer(model, table).explain(table[~model.predict(table)].iloc[[0]], True, plausibility=wanted)
+    assert (found.status, found.verified) == ("optimal", True)
