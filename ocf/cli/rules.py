@@ -43,7 +43,7 @@ EXIT_CODES = """\
   [cyan]0[/]  every row has a rule, or the target already
   [cyan]1[/]  internal error
   [cyan]2[/]  usage, model or data error
-  [cyan]3[/]  for some row no rule is precise enough
+  [cyan]3[/]  for some row no rule is precise enough, or with --cover it is in no region
 [cyan]130[/]  interrupted; the rules of finished rows are written
 """
 
@@ -88,7 +88,7 @@ def rules(
             "(boxes on few features that keep the answer).",
         ),
     ] = None,
-    most: Annotated[int, typer.Option(metavar="N", help="With --cover: regions at most.")] = 10,
+    most: Annotated[int, typer.Option(metavar="N", min=1, help="With --cover: regions at most.")] = 10,
     trade_off: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +98,9 @@ def rules(
     level: Annotated[
         float, typer.Option(metavar="P", help="Probability that changing a set of features must reach.")
     ] = 0.9,
-    rule_level: Annotated[float, typer.Option(metavar="P", help="Probability that a rule must reach.")] = 0.9,
+    rule_level: Annotated[
+        float | None, typer.Option(metavar="P", help="Probability that a rule must reach; default 0.9.")
+    ] = None,
     n_rules: Annotated[int, typer.Option(metavar="N", help="Disjoint rules of each row.")] = 1,
     prefer: Annotated[
         str, typer.Option(metavar="WHICH", help="The rule that covers most (large), or the most probable (probable).")
@@ -143,6 +145,11 @@ def rules(
 
     if output is not None:
         check_output(output, (".json", ".csv"), (model, data, problem, reference))
+    stated = {"--regional": regional, "--cover": cover, "--every-set": every_set, "--rule-level": rule_level}
+    if trade_off is not None:
+        _refuse_beside("--trade-off", stated)
+    elif cover is not None:
+        _refuse_beside("--cover", {"--regional": regional})
     flags = {"target": target, "time_limit": time_limit, "memory_limit": memory_limit}
     said = told(problem, flags, groups=groups, heeded=HEEDED if trade_off is None else (*HEEDED, "norm"))
     (table, *others) = drop_columns([read_table(p) for p in (data, reference) if p is not None], drop or [])
@@ -159,7 +166,7 @@ def rules(
         native, train, answers,
         features=infer_space(train, said.features, said.special_values, groups=said.groups is not False),
         features_to_vary=said.solve.get("features_to_vary", "all"), memory_limit=said.solve.get("memory_limit"),
-        level=level, rule_level=rule_level, candidates=candidates, seed=seed,
+        level=level, rule_level=0.9 if rule_level is None else rule_level, candidates=candidates, seed=seed,
     )  # fmt: skip
     table = in_words(table, data, {feature.name: feature.levels for feature in found.space.features})
     chosen = table if rows is None else table.iloc[parse_rows(rows, len(table))]
@@ -171,8 +178,9 @@ def rules(
     if trade_off is not None:
         settings["norm"] = said.solve.get("norm", "l1")
         _trade_off(found, chosen, wanted, trade_off, output, settings)
+    uncovered = False
     if cover is not None:
-        answer = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
+        answer, uncovered = _covering(found, chosen, wanted, {"kind": cover, "most": most, **settings})
     else:
         if regional and wanted is None:
             raise ProblemError("--regional needs --target: a region has no answer of its own")
@@ -191,7 +199,14 @@ def rules(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if not delivered:
         raise typer.Exit(ExitCode.USAGE)
-    raise typer.Exit(ExitCode.INFEASIBLE if missing else ExitCode.SOLVED)
+    raise typer.Exit(ExitCode.INFEASIBLE if missing or uncovered else ExitCode.SOLVED)
+
+
+def _refuse_beside(flag: str, others: dict[str, Any]) -> None:
+    """Refuse flags that another one leaves without effect."""
+    idle = [name for name, value in others.items() if value is not None and value is not False]
+    if idle:
+        raise ProblemError(f"{flag} takes no heed of {listed(idle)}: leave that out")
 
 
 def _load(path: Path, trust_pickle: bool) -> Any:
@@ -237,13 +252,15 @@ def _target(text: Any, rules: CounterfactualRules) -> Any:
     return ends
 
 
-def _covering(rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]) -> RuleSets:
-    """Rules of a few regions that together hold the rows, and how many they hold."""
+def _covering(
+    rules: CounterfactualRules, rows: pd.DataFrame, target: Any, settings: dict[str, Any]
+) -> tuple[RuleSets, bool]:
+    """Rules of a few regions that together hold the rows, and whether some row that lacks the target is in none."""
     if target is None:
         raise ProblemError("--cover needs --target: a region has no answer of its own")
     found = rules.regional_set(rows, target, **settings)
     typer.echo(str(found).splitlines()[0], err=True)
-    return found.rules
+    return found.rules, found.coverage < 1 and bool(rules.lacks(rows, target).any())
 
 
 def _trade_off(

@@ -501,4 +501,5 @@ class Explainer(TreeAsking):
             memory_limit=memory_of(memory_limit),
             relaxations=self.prepared.matrices("interval", alternatives).all,
             frames=self.frames_of(row),
+            row=self.one_row_of(row),
         )

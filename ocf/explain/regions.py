@@ -73,6 +73,7 @@ class Regions:
         memory_limit: float | None = None,
         relaxations: Sequence[Callable[[], Compiled]] | None = None,
         frames: FrameKind = PANDAS,
+        row: pd.DataFrame | None = None,
     ) -> None:
         if not real_number(radius) >= 0:
             raise ProblemError(f"the radius is a cost of at least 0, not {radius!r}")
@@ -82,7 +83,8 @@ class Regions:
         self.problem = alternatives[0].problem
         self._alternatives, self._model, self._detector = alternatives, model, detector
         self._relaxations = repeat(None) if relaxations is None else relaxations
-        self.radius, self.limit, self.time_limit, self._frames = radius, limit, time_limit, frames
+        self.radius, self.limit, self.time_limit = radius, limit, time_limit
+        self._frames, self._row = frames, row
         self._memory, self._end = memory_limit, np.inf
         self._found: list[CounterfactualRegion] = []
         self._searches: list[NearestBoxes] = []
@@ -220,7 +222,8 @@ class Regions:
     def points(self) -> pd.DataFrame:
         """The nearest point of each region in the user's columns, the nearest first."""
         coded = np.array([region.nearest for region in self]).reshape(-1, len(self.problem.space))
-        frame: pd.DataFrame = self._frames.native(self.problem.space.to_frame(coded))
+        table = self.problem.space.to_frame(coded)
+        frame: pd.DataFrame = self._frames.native(table if self._row is None else _in_its_order(table, self._row))
         return frame
 
     def plot(self, x: str | None = None, y: str | None = None, ax: Any = None, *, held: bool = False) -> Any:
@@ -247,6 +250,16 @@ class Regions:
         from ocf.explain.region_plot import plot
 
         return plot(self, x, y, ax, held=held)
+
+
+def _in_its_order(table: pd.DataFrame, row: pd.DataFrame) -> pd.DataFrame:
+    """A table whose categories have the order that they have in a row."""
+    dtypes = {}
+    for column, dtype in row.dtypes.items():
+        same = table[column].dtype if isinstance(dtype, pd.CategoricalDtype) else None
+        if isinstance(same, pd.CategoricalDtype) and set(same.categories) == set(dtype.categories):
+            dtypes[column] = dtype
+    return table.astype(dtypes)
 
 
 def refuse_without_boxes(cells: CellProblem, why: str) -> None:

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 
 from ocf.arrays import BoolArray, FloatArray, IntArray
 from ocf.errors import DataError, ModelError, ProblemError
-from ocf.features.asked_rows import frames_of, rows_of
+from ocf.features.asked_rows import NO_ROWS, frames_of, rows_of
 from ocf.features.feature import Feature
 from ocf.features.frames import kind_of, table_of
 from ocf.features.inference import as_table, infer_space
@@ -304,6 +304,7 @@ class CounterfactualRules:
             One for each row, in order; after Ctrl-C those of the rows that are finished.
         """
         table = self._rows(rows)
+        complete_rows(self.space, table)  # refuses a row before others are worked on
         return _ask_each_row(len(table), lambda k: self.local(table.iloc[[k]], target, **settings), progress)
 
     def regional(self, region: Subgroup | Mapping[str, Any], target: Any = None, **settings: Any) -> RuleSet:
@@ -641,6 +642,8 @@ class CounterfactualRules:
             point's columns.
         """
         asked, cost = checked_levels(levels), Cost.parse(norm)
+        if "rule_level" in settings:
+            raise ProblemError("trade_off goes through several probabilities: give them as levels, not rule_level")
         coded = self._row(x)[1]
         settings |= {"n_rules": n_rules, "method": method}
         rules = [(level, rule) for level in asked for rule in self.local(x, target, rule_level=level, **settings)]
@@ -738,7 +741,10 @@ class CounterfactualRules:
 
     def _rows(self, rows: Any) -> pd.DataFrame:
         """Rows as a table in the user's columns."""
-        return rows_of(self.space, rows, self._frames)
+        table = rows_of(self.space, rows, self._frames)
+        if not len(table):
+            raise DataError(NO_ROWS)
+        return table
 
     def _row(self, x: pd.DataFrame | pd.Series[Any] | ArrayLike) -> tuple[pd.DataFrame, FloatArray]:
         """One row as a table, and coded, (1, n_features)."""

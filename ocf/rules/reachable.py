@@ -94,8 +94,10 @@ def complete_rows(space: FeatureSpace, table: pd.DataFrame) -> FloatArray:
     coded = space.from_frame(table)
     if np.isnan(coded).any():
         k, i = np.argwhere(np.isnan(coded))[0].tolist()
-        which = "the row" if len(coded) == 1 else f"row {k}"
-        raise DataError(f"feature {space.names[i]!r} of {which} is missing; rules need complete rows")
+        raise DataError(
+            f"feature {space.names[i]!r} of row {table.index[k]!r} is missing; rules need complete rows: fill it in, "
+            "or leave such rows out"
+        )
     return coded
 
 
@@ -127,9 +129,10 @@ def region_of_words(forest: RegionalForest, space: FeatureSpace, said: Mapping[s
             masks[i] = np.asarray(((lower[:, None] < codes) & (codes <= upper[:, None])).any(axis=1))
             cells = np.flatnonzero(masks[i])
             if part.ordered[i] and cells[-1] - cells[0] >= len(cells):
+                remedy = ", or describe the feature as categorical" if feature.kind == "ordinal" else ""
                 raise ProblemError(
-                    f"region: between the levels {given!r} of {name!r} lie others, and rules keep them in order: name "
-                    "levels in a row, or describe the feature as categorical"
+                    f"region: between the levels {given!r} of {name!r} lie others as the forest of the rules splits "
+                    f"them: name levels in a row of {[*feature.levels]!r}, or ask for one part after the other{remedy}"
                 )
             continue
         low, high = _ends(feature, values)

@@ -174,6 +174,31 @@ def test_command_heeds_or_refuses_all_of_the_problem_file(folder: Path, tmp_path
         assert f"this command takes no heed of {named}: leave that out" in ask(said)[1]
 
 
+def test_command_refuses_flags_that_another_leaves_without_effect(folder: Path) -> None:
+    asked = ("forest.joblib", "rows.csv", "--rows", poor(folder, 1), "--target", "granted")
+    for flag, idle in (
+        (("--trade-off", "0.9"), ("--regional",)),
+        (("--trade-off", "0.9"), ("--cover", "leaves")),
+        (("--trade-off", "0.9"), ("--every-set",)),
+        (("--trade-off", "0.9"), ("--rule-level", 0.5)),
+        (("--cover", "leaves"), ("--regional",)),
+    ):
+        answer = run(folder, *asked, *flag, *idle)
+        assert answer.code == ExitCode.USAGE
+        assert f"{flag[0]} takes no heed of {idle[0]}: leave that out" in answer.err
+
+
+def test_rows_that_no_region_covers_are_told_by_the_exit_code(folder: Path) -> None:
+    asked = ("forest.joblib", "rows.csv", "--target", "granted", "--cover", "leaves", "--most", 1)
+    answer = run(folder, *asked, "--rule-level", 0.9)
+    assert "hold" in answer.err
+    assert "100%" not in answer.err
+    assert answer.code == ExitCode.INFEASIBLE
+    granted = pd.read_csv(folder / "answers.csv").answer == "granted"
+    kept = ",".join(map(str, granted.index[granted][:2]))
+    assert run(folder, *asked, "--rows", kept).code == ExitCode.SOLVED  # they have the target already
+
+
 def test_command_says_what_is_wrong(folder: Path) -> None:
     answer = run(folder, "forest.joblib", "answers.csv", "--labels", "anser")
     assert "answers.csv has no column 'anser'" in answer.err

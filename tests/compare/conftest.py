@@ -29,6 +29,7 @@ solver = ["highs", "box"]
 #: A solver that does in its own process whatever its option says.
 LIAR = """
 import math, os, time
+from dataclasses import replace
 from ocf.cells.incumbent import find_incumbent
 from ocf.solvers.result import SolveResult, Status
 

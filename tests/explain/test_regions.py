@@ -7,8 +7,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 from small_problems import exhaustive, random_problem
 
@@ -265,3 +268,19 @@ def test_numbers_without_bounds_have_no_end_where_no_split_is() -> None:
     assert region.ranges["a"].lowest == -np.inf
     assert region.ranges["a"].highest == pytest.approx(0.0, abs=1e-9)
     assert region.ranges["b"] == ValueInterval(-np.inf, np.inf)
+
+
+def test_points_keep_the_order_of_categories() -> None:
+    rng = np.random.default_rng(0)
+    sizes = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    drawn = pd.Categorical(rng.choice(sizes.categories, 100), dtype=sizes)
+    table = pd.DataFrame({"a": rng.integers(0, 9, 100), "size": drawn})
+    codes = OrdinalEncoder(categories=[[*sizes.categories]])
+    encode = make_column_transformer((codes, ["size"]), remainder="passthrough")
+    model = make_pipeline(encode, RandomForestClassifier(5, max_depth=3, random_state=0))
+    model.fit(table, (table.a > 4) & (table["size"] >= "mid"))
+    row = table[~model.predict(table)].iloc[[0]]
+    points = Explainer(model, table).counterfactual_regions(row, target=True, radius=1.0).points()
+    assert len(points)
+    assert points["size"].dtype == sizes
+    assert model.predict(points).all()

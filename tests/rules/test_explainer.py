@@ -269,8 +269,15 @@ def test_bad_questions_are_refused_with_a_remedy(rules: CounterfactualRules, tab
         rules.local(table.iloc[[0]], "grantet")
     with pytest.raises(DataError, match="use local_many"):
         rules.local(table.iloc[:2])
-    with pytest.raises(DataError, match="'income' of the row is missing"):
+    with pytest.raises(DataError, match="'income' of row 0 is missing"):
         rules.local(table.iloc[[0]].assign(income=np.nan))
+    with pytest.raises(DataError, match=r"'income' of row 1 is missing.*leave such rows out"):
+        rules.local_many(table.iloc[:2].assign(income=[1.0, np.nan]))
+    for ask in (rules.local_many, rules.regional_many, rules.regional_set):
+        with pytest.raises(DataError, match="there are no rows"):
+            ask(table.iloc[:0], "granted")
+    with pytest.raises(ProblemError, match="give them as levels"):
+        rules.trade_off(table.iloc[[0]], rule_level=0.5)
     with pytest.raises(ProblemError, match="no such feature: 'incomes'"):
         rules.regional({"incomes": (1, 2)}, "granted")
     with pytest.raises(ProblemError, match="needs \\(lowest, highest\\)"):
@@ -455,7 +462,9 @@ def test_levels_of_a_region_with_others_between_them_are_refused_where_they_are_
     ordered = {"o": {"kind": "ordinal", "levels": ["lo", "mid", "hi"]}}
     rules = CounterfactualRules(None, table, answers, features=ordered, n_estimators=5)
     assert rules.regional({"o": ["lo", "mid"]}, 1).held
-    with pytest.raises(ProblemError, match="name levels in a row, or describe the feature as categorical"):
+    with pytest.raises(
+        ProblemError, match=r"name levels in a row of \['lo', 'mid', 'hi'\], .* or describe the feature as categorical"
+    ):
         rules.regional({"o": ["lo", "hi"]}, 1)
 
 

@@ -19,7 +19,8 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer, Plausibility
-from ocf.models.plausibility import TargetRows, make_detector
+from ocf.models.detector import make_detector
+from ocf.models.target_rows import TargetRows
 
 
 def main() -> None:

@@ -15,7 +15,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import make_pipeline
 
 from ocf import Plausibility
-from ocf.models.plausibility import Detector, TargetRows, make_detector
+from ocf.models.detector import Detector, make_detector
+from ocf.models.target_rows import TargetRows
 from ocf.readers.sklearn_checks import average_path_length
 
 
