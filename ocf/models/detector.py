@@ -316,9 +316,10 @@ def _columns_of(native: Any, forest: IsolationModel, model: UserModel, rows: pd.
 
         return plain, preprocessing_of(known, plain)
     inner = model.trees.ensemble.feature_names
-    # names that are of neither count as those of the matrix, whose columns may have none
-    others = names and (_sees_the_table(model, rows) or (tuple(names) != inner and not set(names).isdisjoint(inner)))
-    if width != seen or others:
+    given = tuple(names or inner)
+    # names that nobody knows are taken for those of the matrix, whose columns may have none
+    foreign = given != inner and (_sees_the_table(model, rows) or not set(given).isdisjoint(inner))
+    if width != seen or foreign:
         shown = listed(names) if names else "without names"
         raise DataError(
             f"the isolation forest was fitted on {width} columns ({shown}), which are not those of the data "

@@ -331,6 +331,16 @@ def test_a_forest_of_other_names_is_refused_and_not_taken_by_position() -> None:
         forest = IsolationForest(n_estimators=5, random_state=0).fit(rows)
         with pytest.raises(DataError, match=r"fitted on 2 columns \(income, Age\), which are not those of the data"):
             explainer.prepared.detector(Plausibility.parse(forest), ClassTarget(1))
+    renaming = make_column_transformer(("passthrough", ["age", "income"])).set_output(transform="pandas")
+    same = make_pipeline(renaming, clone(model))
+    seen = same.fit(table, table.income > 5000)[:-1].transform(table)  # the same numbers by the model's own names
+    assert [*seen.columns] == ["passthrough__age", "passthrough__income"]
+    (found,) = Explainer(same, table).explain(
+        table[~same.predict(table)].iloc[[0]],
+        True,
+        plausibility=IsolationForest(n_estimators=5, random_state=0).fit(seen),
+    )
+    assert found.verified
     named = IsolationForest(n_estimators=5, random_state=0).fit(table[["income", "age"]])  # by name, in any order
     row = table[model.predict(table) == 0].iloc[[0]]
     (found,) = bare.explain(row, True, plausibility=named)
