@@ -220,7 +220,7 @@ class PreparedModel:
         return part
 
     def _check_ways(self, gaps: Gaps, space: FeatureSpace, columns: FloatArray, coded: FloatArray) -> None:
-        """Refuse rows whose leaves are not the same in all three ways."""
+        """Refuse rows whose leaves are different in all three ways."""
         part = self.partition(gaps, None, space)
         check_three_ways(self.ensemble, self._lifted[self._key(gaps, None, space)], columns, part, space, coded)
 

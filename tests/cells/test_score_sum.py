@@ -17,7 +17,7 @@ from ocf.problem.costs import Cost
 from ocf.problem.problem import Problem
 from ocf.problem.targets import ClassTarget, ProbabilityTarget, Target
 from ocf.readers import read_model
-from ocf.solve.cell_search import FEW_REFUSED, asked_of_points
+from ocf.solve.cell_run import FEW_REFUSED, asked_of_points
 from ocf.solvers.box import solve_cells
 from ocf.solvers.box.points import make_evaluator, meets_target
 from ocf.solvers.result import Status

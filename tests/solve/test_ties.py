@@ -24,7 +24,7 @@ from ocf.solve.fewest import stands_alone
 from ocf.solve.ties import tied_points
 from ocf.solvers import get_solver
 from ocf.solvers.result import SolverOptions, Status
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 @pytest.mark.parametrize("way", [("interval", "box"), ("interval", "highs"), ("ocean", "scip")])
