@@ -118,7 +118,7 @@ def verify(
     from ocf.explain.explanation import Explanations
     from ocf.models.rehearsal import rehearse
     from ocf.models.user_model import as_user_model
-    from ocf.verify.check import verify_file
+    from ocf.verify.files import verify_file
 
     rehearse(*(path for path in (model, forest) if path is not None), trust_pickle=trust_pickle)
     user_model = as_user_model(model, trust_pickle=trust_pickle, output=model_output)

@@ -17,7 +17,7 @@ from ocf.solvers import available
 from ocf.solvers.result import SolverOptions
 from ocf.support import json_records as records
 from ocf.support.json_dtypes import plain
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 if TYPE_CHECKING:
     from ocf.compare.programs import Programs

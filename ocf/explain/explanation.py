@@ -152,7 +152,7 @@ class Explanation(Answer):
         return Explanations([self]).to_frame()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.check.verify_file`."""
+        """JSON-ready dict of schema ``ocf.explanation/1``, enough for `ocf.verify.files.verify_file`."""
         return {
             "schema": records.ONE,
             "row": plain(self.row),

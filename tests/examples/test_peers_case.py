@@ -27,7 +27,7 @@ from ocf.compare.programs import question, record
 from ocf.explain.answers import failed
 from ocf.support import json_records
 from ocf.support.json_dtypes import plain
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 TESTS = Path(__file__).parents[1]
 PEERS = TESTS.parent / "examples" / "peers"

@@ -17,7 +17,7 @@ from ocf.errors import DataError
 from ocf.explain.answers import failed
 from ocf.explain.explanation import Explanation, Explanations
 from ocf.models.user_model import UserModel
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 def test_to_frame(several: Explanations, data: pd.DataFrame) -> None:

@@ -34,7 +34,7 @@ from ocf.features.inference import infer_space
 from ocf.models.user_model import as_user_model
 from ocf.problem.constraints import Implication, Linear
 from ocf.rules.explainer import CounterfactualRules
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 def _data() -> tuple[pd.DataFrame, NDArray[Any]]:

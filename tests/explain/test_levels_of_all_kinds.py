@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ocf import Explainer, Explanations
 from ocf.models.user_model import as_user_model
 from ocf.problem.problem import Problem
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 LEVELS: dict[str, list[Any]] = {
     "intervals": list(pd.interval_range(0, 3)),

@@ -16,7 +16,7 @@ from ocf import Explainer, Explanation, Explanations
 from ocf.errors import ProblemError
 from ocf.problem.constraints import MaxChanges
 from ocf.problem.problem import Problem
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 RNG = np.random.default_rng(0)
 

@@ -17,7 +17,7 @@ from ocf.errors import ProblemError
 from ocf.features.curve import Curve
 from ocf.features.feature import Feature
 from ocf.features.own_cost import amount_of, cuts_of
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 DTYPES = ["float64", "float32", "float16", "Float32", "float[pyarrow]"]
 

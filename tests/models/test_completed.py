@@ -12,7 +12,7 @@ from xgboost import XGBClassifier
 
 from ocf import Explainer
 from ocf.errors import DataError
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

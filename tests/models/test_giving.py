@@ -25,7 +25,7 @@ from ocf.errors import UnsupportedModelError
 from ocf.features.frames import PANDAS, kind_of
 from ocf.features.inference import infer_space
 from ocf.models.user_model import as_user_model
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 #: Labels of the columns, whether text or not.
 WHOLE, TEXT = (0, 1), ("months", "rate")

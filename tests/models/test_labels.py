@@ -16,7 +16,7 @@ from ocf import CounterfactualDiscretizer, CounterfactualRules, Explainer, Expla
 from ocf.errors import DataError, ProblemError
 from ocf.models.labels import LabelledRows, as_classes, class_array, labelled
 from ocf.problem.targets import parse_target
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 FAST = {"trees": 10, "samples": 16}
 

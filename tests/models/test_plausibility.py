@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from ocf import Explainer, Explanations, Plausibility, Problem
 from ocf.errors import DataError, ProblemError, UnsupportedModelError
 from ocf.problem.targets import ClassTarget
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from ocf import Explainer
 from ocf.formulations import FORMULATIONS
 from ocf.solvers import CELL_SOLVERS, SOLVERS
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 #: Whole numbers, in columns that hold gaps.
 WHOLE = {name: {"kind": "integer", "bounds": [VALUES[0], VALUES[-1]]} for name in NUMBERS}

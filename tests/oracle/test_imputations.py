@@ -20,7 +20,7 @@ from ocf import Explainer, Explanations, Plausibility, Problem
 from ocf.errors import DataError, ProblemError
 from ocf.formulations import FORMULATIONS
 from ocf.solvers import CELL_SOLVERS, SOLVERS
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 def draws(row: pd.DataFrame, count: int, seed: int) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from ocf.problem.problem import Problem
 from ocf.solve.compile import compile_formulation
 from ocf.solvers import get_solver
 from ocf.solvers.model_files import write_model
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 from .borrowers import EXAMPLES, value
 

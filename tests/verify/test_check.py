@@ -1,9 +1,7 @@
 """The independent check must accept what is true and catch every tampering."""
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ocf.errors import DataError
-from ocf.verify.check import Claims, Verification, verify, verify_file
+from ocf.verify.check import Claims, Verification, verify
 
 COLUMNS = ["age", "rate", "grade", "job", "car_none", "car_red"]
 
@@ -248,36 +245,6 @@ def test_columns_in_another_order_are_put_right() -> None:
 
     assert check(table(age=40)[COLUMNS[::-1]], rule=positional).ok
     assert seen == [COLUMNS, COLUMNS]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "not JSON"),
-        ("{", "not JSON"),
-        ("[" * 100_000, "file.json is nested more than 64 levels"),
-        ('{"schema": "ocf.explanation/1", "schema": 1}', "'schema' occurs twice"),
-        ('{"schema": "ocf.explanations/1", "shared": [], "rows": []}', "shared: an object"),
-        ("[]", "not an explanation"),
-        ('{"schema": "other/1"}', "'other/1'"),
-        ('{"schema": "ocf.explanation/1"}', "incomplete or damaged"),
-        ('{"schema": "ocf.explanations/1", "rows": [{"row": 1}]}', "explanation 0 is incomplete"),
-        (json.dumps({"schema": "ocf.explanation/1", "row": 1, "counterfactual": 5}), "incomplete or damaged"),
-    ],
-)
-def test_foreign_files(tmp_path: Path, text: str, sentence: str) -> None:
-    path = tmp_path / "file.json"
-    path.write_text(text)
-    with pytest.raises(DataError, match=sentence):
-        verify_file(path, model())
-
-
-def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot read"):
-        verify_file(tmp_path / "none.json", model())
-    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="not UTF-8"):
-        verify_file(tmp_path / "binary.json", model())
 
 
 # -- targets of other kinds ------------------------------------------------------------------------------------

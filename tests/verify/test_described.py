@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from ocf import Budget, Explainer, Implication, Linear, LinearExplainer
 from ocf.errors import DataError
 from ocf.models.user_model import as_user_model
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 Record = dict[str, Any]
 

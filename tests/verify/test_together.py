@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from ocf import Explainer
 from ocf.explain.explanation import Explanations
-from ocf.verify.check import verify_file
+from ocf.verify.files import verify_file
 
 
 @cache
