@@ -12,7 +12,6 @@ category" and "is the new one", as it would in one-hot encoded data.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections import Counter
@@ -315,24 +314,23 @@ class CounterfactualDiscretizer(ThresholdTransformer):
         return {**super().to_dict(), "settings": settings, "statuses": self.statuses_}
 
 
-def _fingerprint(d: CounterfactualDiscretizer, origins: FloatArray) -> str:
-    """Of what the counterfactuals depend on; the solver is not among it."""
+def _fingerprint(d: CounterfactualDiscretizer, origins: FloatArray) -> dict[str, str]:
+    """Digests of what the counterfactuals depend on, by what it is; the solver is not among it."""
     if d.checkpoint is None:
-        return ""
+        return {}
     import joblib
 
     wish = Plausibility.parse(d.plausibility)
-    asked = (
-        d.lambda0,
-        d.lambda1,
-        d.lambda2,
-        d.margin,
-        json.dumps(d.space_.to_dict()),
-        joblib.hash((d.constraints, d.permitted_range)),
-        None if wish is None else joblib.hash([getattr(wish, f.name) for f in fields(wish) if f.repr]),
-        joblib.hash(origins),
-    )
-    return hashlib.sha256(repr((asked, joblib.hash(d.estimator_))).encode()).hexdigest()
+    held: dict[str, Any] = {
+        "the model": d.estimator_,
+        "the rows": origins,
+        **{name: getattr(d, name) for name in ("lambda0", "lambda1", "lambda2", "margin")},
+        "plausibility": None if wish is None else [getattr(wish, f.name) for f in fields(wish) if f.repr],
+        "constraints": d.constraints,
+        "permitted_range": d.permitted_range,
+        "the features": json.dumps(d.space_.to_dict()),
+    }
+    return {name: str(joblib.hash(part)) for name, part in held.items()}
 
 
 def _solved(

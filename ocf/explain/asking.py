@@ -317,7 +317,7 @@ class Asking(ABC, Generic[P]):
             believed = self.believed_row(frame, coded[0], task) if alone else None
             rows = self.asked_rows(frame, coded, task) if believed is None else [believed]
         explain_each = partial(self.explain_each, task=task)
-        identity = "" if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
+        identity = {} if checkpoint is None else kept_rows.fingerprint(self.model, rows, task, self.pose)
         with Checkpoint(checkpoint, identity, partial(kept_rows.check, len(rows))) as kept:
             tell_of_reading(self.space)
             found = {k: kept_rows.restored(record, rows[k], self.classes) for k, record in kept.done.items()}

@@ -30,11 +30,14 @@ _ELSEWHERE = ("target", "cost", "space", "constraints", "plausibility", "data", 
 #: Options of a solver that bear on the answers, beside its own.
 _OPTIONS = ("time_limit", "mip_gap", "threads", "seed", "cuts")
 
+#: How parts of a task are asked for, where they have other names there.
+_ASKED_BY = {"several": "n_explanations or diversity", "margins": "margin", "other_gaps": "the marks of missing words"}
+
 
 def fingerprint(
     model: UserModel, rows: Sequence[AskedRow], task: Task, pose: Callable[[AskedRow, Task], Problem | LinearProblem]
-) -> str:
-    """Of everything that the answers depend on: the model, the rows, and what is asked of them.
+) -> dict[str, str]:
+    """Digests of everything that the answers depend on, by what it is: the model, the rows, and what is asked of them.
 
     Parameters
     ----------
@@ -44,11 +47,20 @@ def fingerprint(
     pose : callable
         Row and task -> the problem of the row.
     """
-    asked = {f.name: getattr(task, f.name) for f in fields(task) if f.name not in _ELSEWHERE}
-    options = [getattr(task.options, name) for name in _OPTIONS], dict(task.options.options)
-    coded = [(str(row.label), row.coded, row.current) for row in rows]
-    target = tuple(task.target) if isinstance(task.target, tuple) else task.target  # whatever tuple it is
-    return _digest((_trees(model), _problems(model, rows, task, pose), asked, target, options, coded))
+    held: dict[str, Any] = {
+        "the model": _trees(model),
+        "the rows": [(str(row.label), row.coded, row.current) for row in rows],
+        "target": tuple(task.target) if isinstance(task.target, tuple) else task.target,  # whatever tuple it is
+    }
+    held |= {_ASKED_BY.get(f.name, f.name): getattr(task, f.name) for f in fields(task) if f.name not in _ELSEWHERE}
+    held |= {name: _plain(getattr(task.options, name)) for name in _OPTIONS} | {"options": dict(task.options.options)}
+    held["the features, the cost or the model's steps"] = _problems(model, rows, task, pose)
+    return {name: _digest(part) for name, part in held.items()}
+
+
+def _plain(value: Any) -> Any:
+    """An option, of which it does not matter whether it was stated."""
+    return float(value) if isinstance(value, float) else value
 
 
 def _digest(held: Any) -> str:

@@ -13,12 +13,16 @@ from typing import Any
 from ocf.errors import DataError
 from ocf.support.documents import as_table, fit, parse_json
 from ocf.support.journal import Journal
+from ocf.support.messages import listed
 from ocf.support.schemas import HeadSchema, RowSchema
 
 logger = logging.getLogger(__name__)
 
+#: How many of the parts that differ are named.
+MOST_NAMES = 4
+
 #: Of the first line of a checkpoint file.
-SCHEMA = "ocf.checkpoint/2"
+SCHEMA = "ocf.checkpoint/3"
 
 
 class Checkpoint:
@@ -32,8 +36,9 @@ class Checkpoint:
     Parameters
     ----------
     path : str or Path, optional
-    fingerprint : str
-        Of everything that the rows depend on. A file of another fingerprint is refused, never overwritten.
+    fingerprint : mapping of str to str
+        Digests of all that the rows depend on, by what it is, in words; what may follow from the rest comes last. A
+        file of another fingerprint is refused, never overwritten.
     check : callable, optional
         Row and record -> None; raises a DataError where the record cannot be one of these rows.
 
@@ -52,12 +57,12 @@ class Checkpoint:
     def __init__(
         self,
         path: str | Path | None,
-        fingerprint: str,
+        fingerprint: Mapping[str, str],
         check: Callable[[int, dict[str, Any]], None] | None = None,
     ) -> None:
         self.path = None if path is None else Path(path)
         self.done: dict[int, dict[str, Any]] = {}
-        self._fingerprint = fingerprint
+        self._fingerprint = dict(fingerprint)
         self._check = check
         self._journal: Journal | None = None
 
@@ -150,9 +155,15 @@ class Checkpoint:
             raise self._foreign()
         if head.fingerprint != self._fingerprint:
             raise DataError(
-                f"the checkpoint {self.path} belongs to other data, another model or other settings: give "
-                "another path, or delete it. A model with a random_state is the same on every fit"
+                f"the checkpoint {self.path} belongs to another question, different in {self._differing(head)}: "
+                "give another path, or delete it. A model with a random_state is the same on every fit"
             )
+
+    def _differing(self, head: HeadSchema) -> str:
+        """What of the fingerprint is not that of a file, in words; the last part only where nothing else is."""
+        own = self._fingerprint
+        names = [name for name, digest in own.items() if head.fingerprint.get(name) != digest]
+        return listed([name for name in names if name != [*own][-1]] or names or ["its kind"], MOST_NAMES)
 
     def _take(self, line: bytes, where: str) -> int:
         """Take over the record of a line, and return its row.

@@ -385,7 +385,7 @@ class ChangeSchema(Struct, rename={"old": "from", "new": "to"}):
 
 
 class ClaimsSchema(Struct):
-    """What of an explanation is checked by `ocf.verify.check`."""
+    """What of an explanation is checked by `ocf.verify.files`."""
 
     row: Label | list[Label]
     status: str
@@ -456,7 +456,7 @@ class HeadSchema(Struct):
     """First line of a checkpoint."""
 
     schema: str
-    fingerprint: str
+    fingerprint: dict[str, str]
 
 
 class RowSchema(Struct):

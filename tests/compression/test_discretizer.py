@@ -211,7 +211,7 @@ def test_a_checkpoint_of_other_requirements_is_refused(corner, tmp_path):
     again = CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, **asked).fit(X, y)
     assert again.statuses_ == first.statuses_
     for other in ({"constraints": [MaxChanges(2)]}, {"permitted_range": {}}, {"plausibility": {"trees": 4}}):
-        with pytest.raises(DataError, match="other settings"):
+        with pytest.raises(DataError, match=f"different in {next(iter(other))}:"):
             CounterfactualDiscretizer(tree, prefit=True, checkpoint=path, **{**asked, **other}).fit(X, y)
 
 
@@ -240,9 +240,9 @@ def test_an_interrupted_fit_goes_on_where_it_stopped(cancer, fitted, tmp_path, m
     assert len(calls) == 34 + 1 + len(again.rows_) - 33
     pd.testing.assert_frame_equal(again.thresholds_, fitted.thresholds_)
     assert CounterfactualDiscretizer(small(), checkpoint=path).fit(X, y).statuses_ == fitted.statuses_
-    with pytest.raises(DataError, match="belongs to other data, another model or other settings"):
+    with pytest.raises(DataError, match="belongs to another question, different in lambda0:"):
         CounterfactualDiscretizer(small(), checkpoint=path, lambda0=0.2).fit(X, y)
-    with pytest.raises(DataError, match="belongs to other data"):
+    with pytest.raises(DataError, match="different in the model, the rows:"):
         CounterfactualDiscretizer(small(learning_rate=0.2), checkpoint=path).fit(X, y)
 
 

@@ -109,7 +109,7 @@ def test_bounds_are_one_question_however_they_are_given(tmp_path) -> None:
     settings = with_interval({"at_least": 0.2, "at_most": 0.9})
     first = explainer.explain(x.iloc[:3], checkpoint=tmp_path / "rows", **settings)
     assert explainer.explain(x.iloc[:3], target=(0.2, 0.9), checkpoint=tmp_path / "rows") == first
-    with pytest.raises(DataError, match="other settings"):
+    with pytest.raises(DataError, match="different in target:"):
         explainer.explain(x.iloc[:3], target=(0.2, 0.8), checkpoint=tmp_path / "rows")
 
 
@@ -119,19 +119,20 @@ def test_a_checkpoint_of_something_else_is_refused(credit, tmp_path) -> None:
     explainer.explain(rows, target="granted", checkpoint=path)
     before = path.read_bytes()
     changed = rows.assign(income=rows.income + 1)
+    problem = "the features, the cost or the model's steps"
     others = [
-        (explainer, rows, {"norm": "l0"}),
-        (explainer, rows, {"time_limit": 9.0}),
-        (explainer, rows, {"n_explanations": 2}),
-        (explainer, rows, {"features_to_vary": ["income"]}),
-        (explainer, rows, {"options": {"presolve": "off"}, "solver": "highs"}),
-        (explainer, rows.iloc[:2], {}),
-        (explainer, rows.iloc[::-1], {}),
-        (explainer, changed, {}),
+        (rows, {"norm": "l0"}, problem),
+        (rows, {"time_limit": 9.0}, "time_limit"),
+        (rows, {"n_explanations": 2}, "n_explanations or diversity"),
+        (rows, {"features_to_vary": ["income"]}, problem),
+        (rows, {"options": {"presolve": "off"}, "solver": "highs"}, "solver, options"),
+        (rows.iloc[:2], {}, "the rows"),
+        (rows.iloc[::-1], {}, "the rows"),
+        (changed, {}, "the rows"),
     ]
-    for own, asked, settings in others:
-        with pytest.raises(DataError, match="belongs to other data, another model or other settings"):
-            own.explain(asked, target="granted", checkpoint=path, **settings)
+    for asked, settings, differing in others:
+        with pytest.raises(DataError, match=f"belongs to another question, different in {differing}: give another"):
+            explainer.explain(asked, target="granted", checkpoint=path, **settings)
     assert path.read_bytes() == before
     # neither the processes nor the progress bar change an answer
     again = explainer.explain(rows, target="granted", checkpoint=path, progress=False, n_jobs=2, log=True)
@@ -151,7 +152,7 @@ def test_the_checkpoint_of_another_model_is_refused(tmp_path) -> None:
         for _ in range(2):  # the same model, read anew
             assert all(e.verified for e in make(y).explain(x.iloc[:2], checkpoint=path))
         assert len(path.read_text().splitlines()) == 3
-        with pytest.raises(DataError, match="another model"):
+        with pytest.raises(DataError, match=r"different in the (model|features, the cost or the model's steps):"):
             make((x.a + 2 * x.b > 0).astype(int)).explain(x.iloc[:2], checkpoint=path)
 
 
@@ -185,7 +186,7 @@ def test_steps_that_the_first_row_does_not_show_are_part_of_the_model(tmp_path, 
     settings = [{"plausibility": own} for own in plausibility or [None, None]]
     Explainer(first, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[0])
     Explainer(first, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[0])
-    with pytest.raises(DataError, match="another model"):
+    with pytest.raises(DataError, match=r"different in .*the model's steps:"):
         Explainer(second, x).explain(rows, target=1, checkpoint=tmp_path / "rows", **settings[1])
 
 

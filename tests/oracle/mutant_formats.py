@@ -566,7 +566,7 @@ def _answer_seeds(folder: Path) -> Iterator[Seed]:
 
 def _answer_judge(path: Path, seed: Seed) -> None:
     from ocf.explain.explanation import Explanations
-    from ocf.verify.check import verify_file
+    from ocf.verify.files import verify_file
 
     refused: OcfError | None = None
     try:
@@ -626,7 +626,7 @@ def _checkpoint_seeds(folder: Path) -> Iterator[Seed]:
     from ocf.support.checkpoint import Checkpoint
 
     path = folder / "rows"
-    with Checkpoint(path, "ab12", record_check(8, 4)) as kept:
+    with Checkpoint(path, {"the model": "ab12"}, record_check(8, 4)) as kept:
         for k in range(8):
             cost = None if k == 3 else k / 3
             kept.add(k, {"status": "optimal" if k != 3 else "infeasible", "cost": cost, "changes": [[k % 4, k / 7]]})
@@ -638,13 +638,13 @@ def _checkpoint_judge(path: Path, seed: Seed) -> None:
     from ocf.support.checkpoint import Checkpoint
 
     data = path.read_bytes()
-    with Checkpoint(path, "ab12", record_check(8, 4)) as kept:
+    with Checkpoint(path, {"the model": "ab12"}, record_check(8, 4)) as kept:
         done = dict(kept.done)
     for record in done.values():
         if not isinstance(record["status"], str) or not all(isinstance(i, int) for i, _ in record["changes"]):
             raise Difference(f"a record that means nothing is taken over: {record}")
     _kept(path, [{"row": k, **r} for k, r in done.items()], data, seed.data)
-    with Checkpoint(path, "ab12", record_check(8, 4)) as kept:
+    with Checkpoint(path, {"the model": "ab12"}, record_check(8, 4)) as kept:
         if kept.done != done:
             raise Difference("the second reading differs from the first")
 
