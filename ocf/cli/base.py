@@ -12,6 +12,7 @@ from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 
+from ocf.cli.flags import in_flags
 from ocf.errors import OcfError
 from ocf.support.limits import REMEDY
 from ocf.support.progress import ProgressBar
@@ -109,7 +110,7 @@ def complain(message: str) -> None:
     from rich.text import Text
 
     # soft_wrap: a message must stay in one piece where it is piped or searched
-    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Error: ", "bold red"), message))
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Error: ", "bold red"), in_flags(message)))
 
 
 def deliver(text: str, path: Path | None) -> bool:
@@ -140,7 +141,7 @@ class _ToStderr(logging.Handler):
         """Print a record, with its traceback only when debugging."""
         if not logger.isEnabledFor(logging.DEBUG):
             record.exc_info = record.exc_text = None
-        print(self.format(record), file=sys.stderr)
+        print(in_flags(self.format(record)), file=sys.stderr)
 
 
 class _Formatter(logging.Formatter):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +19,7 @@ from ocf.support.optional import optional
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ocf.explain.explainer import Explainer
     from ocf.explain.regions import Regions
 
 EXIT_CODES = """\
@@ -98,11 +100,28 @@ def regions(
     cut_off = f"; cut off by --{found.cut.replace(' ', '-')}: none cheaper than {found.complete_to:.6g} is missing"
     cut = "" if found.complete else cut_off
     typer.echo(f"{counted(len(found), 'region')} within a cost of {radius:g}{cut}", err=True)
+    if found.complete and not len(found):
+        typer.echo(_beyond(explainer, table.iloc[[place]], settings), err=True)
     if not delivered:
         raise typer.Exit(ExitCode.USAGE)
     if not found.complete:
         raise typer.Exit(ExitCode.FEASIBLE)
     raise typer.Exit(ExitCode.SOLVED if len(found) else ExitCode.INFEASIBLE)
+
+
+def _beyond(explainer: Explainer, row: pd.DataFrame, settings: Mapping[str, Any]) -> str:
+    """What there is outside of a radius that holds no region."""
+    limits = {name: settings[name] for name in ("time_limit", "memory_limit") if settings.get(name) is not None}
+    asked = {**options.of_problem(settings), "margin": 0.0, "missing": False}
+    (answer,) = explainer.explain(row, **asked, **limits, break_ties=False)
+    if answer.status == "infeasible":
+        return "there is no counterfactual, whatever the radius"
+    if answer.cost is None:
+        return f"whether there is a counterfactual beyond is not known: {answer.message}"
+    nearest = (
+        "the nearest counterfactual costs" if answer.status == "optimal" else "a counterfactual is known that costs"
+    )
+    return f"{nearest} {answer.cost:.6g}: give a --radius beyond that"
 
 
 def _heeded() -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ocf.cli.base import ExitCode, deliver, guarded
+from ocf.cli.flags import in_flags
 from ocf.cli.options import (
     OUT,
     RUN,
@@ -298,7 +299,7 @@ def _trade_off(
 def _write(answer: RuleSets, path: Path | None) -> bool:
     """Write the rules; False when the file could not be written and stdout had to do."""
     if path is None:
-        text = f"{answer}\n"
+        text = in_flags(f"{answer}\n")
     elif path.suffix.lower() == ".json":
         text = answer.to_json() + "\n"
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ocf.cli.base import ExitCode, deliver, guarded, tell_how_tables_are_read
+from ocf.cli.flags import in_flags
 from ocf.cli.options import (
     FORMULATION_HELP,
     OUT,
@@ -360,7 +361,7 @@ def _write(explanations: Explanations, path: Path | None) -> bool:
     elif suffix == ".html":
         text = explanations.to_html()
     else:
-        text = "".join(f"{explanation}\n\n" for explanation in explanations)
+        text = in_flags("".join(f"{explanation}\n\n" for explanation in explanations))
     return deliver(text, path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert (cut.code, len(json.loads((tmp_path / "r.json").read_text()))) == (4, 2)
     assert "cut off by --limit: none cheaper than " in cut.err
     assert ask("--at-least", 1, "--radius", 0.4, "--row", 1).out.startswith("a_lowest,a_highest,")
-    assert ask("--at-least", 99, "--radius", 0.4).code == 3
+    none = ask("--at-least", 99, "--radius", 0.4)
+    assert (none.code, "there is no counterfactual, whatever the radius" in none.err) == (3, True)
+    near = ask("--at-least", 1, "--radius", 1e-6)
+    (cost,) = map(float, re.findall(r"the nearest counterfactual costs (\S+): give a --radius beyond", near.err))
+    assert near.code == 3
+    assert (ask("--at-least", 1, "--radius", 0.99 * cost).code, ask("--at-least", 1, "--radius", 1.01 * cost).code) == (
+        3,
+        0,
+    )
     if Path("/dev/full").exists():
         (tmp_path / "full.csv").symlink_to("/dev/full")
         full = ask("--at-least", 1, "--radius", 0.4, "-o", tmp_path / "full.csv")
